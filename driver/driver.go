@@ -1,0 +1,144 @@
+// Package driver is the contract between Tenure and the store that holds its elections. It is for people who write
+// adapters; users of an election never call it.
+//
+// A store is reduced to one linearizable compare-and-swap register per election, a cell named by a key. The whole of an
+// adapter is [Store]; everything else here is optional and found by a type assertion. The conformance kit in package
+// drivertest turns this contract into tests.
+//
+// # What an adapter must keep
+//
+//  1. One attempt per call. No retries, no loops, no timers, no logs, no work that outlives the call. Retries of the
+//     client library are off for writes: a retried compare-and-swap that was applied comes back as a conflict.
+//  2. The call ends soon after its context does, whatever the network does.
+//  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a write is not.
+//  4. A version never recurs for another write. Absence is the one exception: it may come back when a key is purged.
+//  5. Outcomes are told apart honestly. An error that is neither [ErrConflict] nor [ErrDenied] means that the write may
+//     have been applied already, may be applied later, or never. When in doubt an adapter says so by any other error.
+//  6. Values up to [MaxValue] bytes are kept byte for byte.
+//  7. All methods may be called from many goroutines at once.
+//
+// Reads need not be fresh: a stale one costs time, never safety.
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MaxValue is the largest value in bytes that a store must keep and that an election ever writes.
+const MaxValue = 4096
+
+var (
+	// ErrConflict says that this request was refused because the cell no longer had the expected version. An earlier
+	// delivery of the same request may have been applied: networks and proxies replay. The caller reads to find out.
+	ErrConflict = errors.New("version conflict")
+
+	// ErrDenied says that the store refused the request for want of rights. Waiting does not help; a person must act.
+	ErrDenied = errors.New("permission denied")
+)
+
+// Version names one state of a cell. It is opaque: versions can be compared for equality and handed back, nothing else.
+// The empty Version means absent and never written, as far as the store can tell.
+type Version string
+
+// Entry is the state of a cell.
+type Entry struct {
+	// Value is what the cell holds. Nil or empty with a Version that is not empty: a delete marker, which has a
+	// version of its own to compare and swap from.
+	Value []byte
+	// Version is what CompareAndSwap expects as prev in order to replace this state.
+	Version Version
+	// Floor is the store's word that, up to this state, no term under this key was ever above it, for as long as the
+	// history of the store is its own: a stream sequence, a log offset, the store's clock in milliseconds. Terms are
+	// chosen at most one above it, so an adapter may return any counter of the store that every write raises, as it
+	// stood at this state or later. Zero: the store vouches for nothing.
+	Floor uint64
+	// Pristine says that the cell is absent, and that a CompareAndSwap from this Version succeeds only if nothing was
+	// ever written under the key (or in the whole store): the store itself checks that at the moment of the write.
+	// Such a cell may be claimed without waiting. A store that cannot check this leaves it false.
+	Pristine bool
+}
+
+// Absent reports whether the cell holds no value: never written, purged, expired or deleted.
+func (e Entry) Absent() bool { return len(e.Value) == 0 }
+
+// Store is a set of compare-and-swap registers.
+type Store interface {
+	// Read returns the state of the cell. An absent cell is an Entry without a Value, not an error.
+	// It returns an error that wraps ErrDenied for want of rights, and any other error if the state is not known.
+	Read(ctx context.Context, key string) (Entry, error)
+
+	// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns the version
+	// of what it wrote. It returns an error that wraps ErrConflict if the version was another, ErrDenied for want of
+	// rights, and any other error if the outcome is not known.
+	CompareAndSwap(ctx context.Context, key string, prev Version, value []byte) (Version, error)
+}
+
+// Watcher is a Store that pushes changes. What it pushes are hints: they may be late, doubled, out of order or missing,
+// and the election reads when it hears nothing. All watches of one store share one subscription and at most a fixed
+// number of goroutines, so that ten thousand of them are cheap.
+type Watcher interface {
+	// Watch calls see for changes of the cell until stop is called; it may call it for the present state first.
+	// The context bounds the set-up alone. See returns at once, takes no lock of the store's and may be called
+	// concurrently. After stop returned no new call of see begins; stop may be called more than once and from see.
+	// Errors are as for Read.
+	Watch(ctx context.Context, key string, see func(Entry)) (stop func(), err error)
+}
+
+// Bounded is a Store that says what it cannot hold. An election asks before it starts.
+type Bounded interface {
+	// MinLease is the shortest lease that makes sense on this store.
+	MinLease() time.Duration
+	// CheckKey returns an error that names the fault if the store cannot hold a cell under this key.
+	CheckKey(key string) error
+}
+
+// Inspector is a Store that can say what about itself is unsafe for elections.
+type Inspector interface {
+	// Inspect looks at the store's settings, for elections with leases up to the one given. It changes nothing.
+	// No finding means that nothing unsafe is known. Errors are as for Read.
+	Inspect(ctx context.Context, lease time.Duration) ([]Finding, error)
+}
+
+// Severity ranks a finding.
+type Severity int
+
+const (
+	// Advice is worth knowing: slower or dearer than it need be.
+	Advice Severity = iota + 1
+	// Warning can cost a leader, a term's monotony or time when something else fails too.
+	Warning
+	// Unsafe can make two leaders, or none ever.
+	Unsafe
+)
+
+// String names the severity in lower case.
+func (s Severity) String() string {
+	switch s {
+	case Advice:
+		return "advice"
+	case Warning:
+		return "warning"
+	case Unsafe:
+		return "unsafe"
+	}
+	return fmt.Sprintf("severity(%d)", int(s))
+}
+
+// Finding is one thing that Inspect found.
+type Finding struct {
+	Severity Severity
+	// Setting is the store's own name for what was looked at, such as "replicas".
+	Setting string
+	// Problem says in one sentence what may happen.
+	Problem string
+	// Remedy says what to do, as a command where there is one.
+	Remedy string
+}
+
+// String is one line: severity, setting, problem, remedy.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s: %s (%s)", f.Severity, f.Setting, f.Problem, f.Remedy)
+}

@@ -1,0 +1,38 @@
+package clock
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// The identifiers of clock_gettime(2).
+const (
+	clockMonotonic    = 1
+	clockMonotonicRaw = 4
+	clockBoottime     = 7
+)
+
+// System reads the clocks of the machine: all three of rule L5 on Linux.
+type System struct{ Standard }
+
+// Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock: about a microsecond.
+func (System) Now() Reading {
+	return Reading{
+		Mono: gettime(clockMonotonic),
+		Raw:  gettime(clockMonotonicRaw),
+		Boot: gettime(clockBoottime),
+		Wall: time.Now(),
+	}
+}
+
+// gettime panics where the kernel refuses one of these clocks: every Linux that Go supports has them, and a lease that
+// is counted on a clock that stands still is worse than a crash.
+func gettime(id uintptr) time.Duration {
+	var ts syscall.Timespec
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
+	if errno != 0 {
+		panic("tenure: clock_gettime: " + errno.Error())
+	}
+	return time.Duration(ts.Nano())
+}

@@ -1,0 +1,150 @@
+package protocol
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+func because(sentinel, problem error) error {
+	if problem == nil {
+		return sentinel
+	}
+	return fmt.Errorf("%w: %w", sentinel, problem)
+}
+
+// mine reports whether the record in view names this incarnation as its holder.
+func (m *Machine) mine() bool {
+	return m.view.held() && m.view.cell.Record.Incarnation == m.cfg.Incarnation
+}
+
+// seek is what a candidate does: follow, and take over when the election is vacant.
+func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
+	if !m.view.known || m.view.suspect {
+		return m.follow(now, at)
+	}
+	wait, ok := m.vacancy()
+	if !ok {
+		return m.follow(now, at)
+	}
+	left := max(wait-now.FollowerSince(m.view.since), m.hold-now.FollowerSince(m.notBefore))
+	if left > 0 {
+		at.in(left)
+		return m.follow(now, at)
+	}
+	if !m.fresh(wait) {
+		return m.read(now)
+	}
+	return m.take(now)
+}
+
+// vacancy is how long after its stamp was first seen the cell may be claimed; false means never.
+func (m *Machine) vacancy() (time.Duration, bool) {
+	c := &m.view.cell
+	switch {
+	case c.Kind == Foreign:
+		return 0, false
+	case c.Kind == Absent:
+		return m.absence(), true
+	case m.mine():
+		return 0, true // this incarnation's own term is over and its work has stopped (L4)
+	case c.Kind == Valid && c.Record.Released:
+		return m.precedence(&c.Record), true
+	}
+	return m.view.wait(m.cfg.Lease), true
+}
+
+// absence: whoever held when the record vanished is given a moment to put a released one there, which saves a lease.
+func (m *Machine) absence() time.Duration {
+	if m.view.fled {
+		return m.headStart()
+	}
+	return 0
+}
+
+// precedence after a release: the named successor at once, else everybody a little apart; the releaser last (H1).
+func (m *Machine) precedence(r *record.Record) time.Duration {
+	switch {
+	case r.Successor == m.cfg.ID:
+		return 0
+	case r.Successor != "" || r.Incarnation == m.cfg.Incarnation:
+		return m.headStart() + spread(m.cfg.Incarnation, r.Term)
+	}
+	return spread(m.cfg.Incarnation, r.Term)
+}
+
+// headStart is the time in which everybody else who lives has seen what this member sees.
+func (m *Machine) headStart() time.Duration {
+	if m.watching {
+		return m.cfg.HeadStart
+	}
+	return max(m.cfg.HeadStart, m.cfg.Poll)
+}
+
+// fresh reports whether the view will do for a claim: its Floor must belong to this version (L10), and where a timer ran
+// out the cell must have been read since, because silence alone may be a broken watch (L13).
+func (m *Machine) fresh(wait time.Duration) bool {
+	if !m.view.sampled {
+		return false
+	}
+	c := &m.view.cell
+	if c.Kind == Absent || m.mine() || c.Kind == Valid && c.Record.Released {
+		return true
+	}
+	return m.view.asked.FollowerSince(m.view.since) >= wait
+}
+
+// take claims the cell, or prepares to: absence is never claimed (L11).
+func (m *Machine) take(now clock.Reading) *Op {
+	c := &m.view.cell
+	m.forget(c.Version)
+	if c.Kind == Absent && !(c.Pristine && m.view.highTerm == 0) {
+		return m.write(now, create, c.Version, record.Record{Term: m.floor()})
+	}
+	term := m.floor() + 1
+	if term > record.MaxTerm {
+		m.tell(Transition{What: Alarm, Cause: ErrExhausted})
+		m.notBefore, m.hold = now, m.cfg.Lease
+		return nil
+	}
+	return m.write(now, claim, c.Version, m.record(now, term, 1))
+}
+
+// floor is the highest term that may ever have been (L10).
+func (m *Machine) floor() uint64 {
+	c := &m.view.cell
+	return max(c.Record.Term, m.view.highTerm, c.Floor)
+}
+
+// record is one that this member holds.
+func (m *Machine) record(now clock.Reading, term, seq uint64) record.Record {
+	return record.Record{
+		LeaderID: m.cfg.ID, LeaderAddr: m.cfg.Addr, LastUpdated: now.Wall, Term: term, Seq: seq,
+		Incarnation: m.cfg.Incarnation, Metadata: m.cfg.Metadata,
+	}
+}
+
+// follow reads when there is cause to: nothing known, an outcome to settle, or silence.
+func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
+	left := m.quiet() - now.FollowerSince(m.view.heard)
+	if !m.view.known || m.view.suspect {
+		left = m.cfg.retryDelay(m.failures) - now.LeaderSince(m.failedAt)
+	}
+	if left <= 0 {
+		return m.read(now)
+	}
+	at.in(left)
+	return nil
+}
+
+// quiet is the silence after which the cell is read. Where changes are pushed it is longer than a holder's interval, so
+// that nothing is read while all is well.
+func (m *Machine) quiet() time.Duration {
+	if !m.watching {
+		return m.polls
+	}
+	beat := max(m.cfg.Renew, m.view.cell.Record.Lease/3)
+	return beat + beat/4
+}

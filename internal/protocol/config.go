@@ -1,0 +1,90 @@
+package protocol
+
+import (
+	"errors"
+	"time"
+)
+
+// Why a term ended or is asked to end.
+var (
+	ErrExpired     = errors.New("lease ran out before a renewal was confirmed")
+	ErrDeposed     = errors.New("another candidate holds the election")
+	ErrVanished    = errors.New("record was deleted or expired in the store")
+	ErrRegressed   = errors.New("store holds an older term than it did")
+	ErrForeign     = errors.New("key holds bytes that are no election record")
+	ErrMalformed   = errors.New("key holds a malformed election record")
+	ErrOverdue     = errors.New("work did not stop within FinishWithin")
+	ErrAbandoned   = errors.New("work ended by panic or Goexit")
+	ErrReleased    = errors.New("lease was released")
+	ErrHandOver    = errors.New("hand-over was asked for")
+	ErrUnconfirmed = errors.New("release was not confirmed; the lease runs out by itself")
+	ErrTimeout     = errors.New("store did not answer in time")
+	ErrExhausted   = errors.New("no term is left below 2^53")
+)
+
+// Config is what the machine needs to know. It is validated by those who build it.
+type Config struct {
+	ID          string
+	Addr        string
+	Metadata    map[string]string
+	Incarnation string
+
+	// Lease is written into records; Renew is the time from one send to the next; Budget is Lease less the margin.
+	Lease  time.Duration
+	Renew  time.Duration
+	Budget time.Duration
+	// FinishWithin bounds the time from being asked to leave until renewing stops.
+	FinishWithin time.Duration
+	// Grace is waited, with the lease held and renewed, before the election is announced.
+	Grace time.Duration
+	// Splay is the bound of a random delay before the first claim of a campaign.
+	Splay time.Duration
+	// Poll is the time between reads where nothing is pushed; HeadStart is what a named successor is given.
+	Poll      time.Duration
+	HeadStart time.Duration
+	// Rand returns 64 random bits: for nonces, jitter and splay.
+	Rand func() uint64
+}
+
+// Margin is the part of a lease that its holder does not use (rule L3): what two clocks may drift apart during the lease
+// if each runs true within r, plus the lateness of timers d, plus what the user reserves for work to stop.
+func Margin(lease time.Duration, r float64, d, stopWithin time.Duration) time.Duration {
+	drift := time.Duration(float64(lease) * 2 * r / (1 + r))
+	return drift + d + stopWithin
+}
+
+// TimerLateness is the default of d: how late a timer may fire on a busy machine.
+func TimerLateness(lease time.Duration) time.Duration {
+	return max(25*time.Millisecond, min(lease/50, 100*time.Millisecond))
+}
+
+// AttemptTimeout bounds one operation so that, in the time from a renewal to the deadline, two fit.
+func (c *Config) AttemptTimeout() time.Duration {
+	return (c.Budget - c.Renew) / 2
+}
+
+// ReleaseWithin bounds the work of a release or a withdrawal; after it the lease is left to run out.
+func (c *Config) ReleaseWithin() time.Duration {
+	return min(c.Lease/3, 2*time.Second)
+}
+
+// retryDelay is the wait before the next try after n failed ones in a row.
+func (c *Config) retryDelay(n int) time.Duration {
+	switch n {
+	case 0:
+		return 0
+	case 1:
+		return min(100*time.Millisecond, c.Renew/4)
+	case 2:
+		return min(time.Second, c.Renew/2)
+	}
+	return c.Renew
+}
+
+// jitter spreads d over 90 to 110 %, so that many members do not ask in step.
+func (c *Config) jitter(d time.Duration) time.Duration {
+	if d < 10 {
+		return d
+	}
+	return d - d/10 + time.Duration(c.Rand()%uint64(d/5))
+}

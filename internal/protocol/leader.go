@@ -1,0 +1,88 @@
+package protocol
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// keep is what a leader does: renew, and find out when a renewal went astray.
+func (m *Machine) keep(now clock.Reading, at *alarm) *Op {
+	m.heed(now)
+	if m.view.suspect {
+		return m.follow(now, at)
+	}
+	due := m.cfg.Renew - now.LeaderSince(m.lease.held.sent)
+	if due > 0 && len(m.pending) == 0 {
+		at.in(due)
+		return nil
+	}
+	m.lease.seq++
+	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
+}
+
+// heed looks for a request to hand over this very term (H2).
+func (m *Machine) heed(now clock.Reading) {
+	q := m.view.cell.Record.Request
+	if q == nil || q.Term != m.lease.term || !m.lease.announced || m.lease.asked != nil {
+		return
+	}
+	m.successor = q.To
+	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, q.By))
+}
+
+// judge is what a leader makes of a cell that holds none of its unsettled writes. While the record still names this
+// incarnation and term, a request changed its version, and renewing goes on from there; the deadline has not moved.
+func (m *Machine) judge(c *Cell) {
+	switch {
+	case c.Kind == Absent:
+		m.lease.vouched = c.Version
+		m.end(ErrVanished)
+	case c.Kind == Foreign:
+		m.end(ErrForeign)
+	case c.Kind == Broken:
+		m.end(ErrMalformed)
+	case m.mine() && c.Record.Term == m.lease.term:
+	case c.Record.Term < m.lease.term:
+		m.end(ErrRegressed)
+	default:
+		m.end(ErrDeposed)
+	}
+}
+
+// leaderTimers announces the term after the grace, ends it when its work overstays, and looks at the deadline.
+func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
+	if !m.lease.announced {
+		m.announce(now, at)
+	}
+	if m.lease.asked != nil {
+		left := m.cfg.FinishWithin - now.LeaderSince(m.lease.askedAt)
+		if left <= 0 {
+			m.tell(Transition{What: Overdue, Term: m.lease.term, Cause: ErrOverdue})
+			m.end(ErrOverdue)
+			return
+		}
+		at.in(left)
+	}
+	at.in(approach(m.remaining(now)))
+}
+
+func (m *Machine) announce(now clock.Reading, at *alarm) {
+	left := m.cfg.Grace - now.LeaderSince(m.lease.wonAt)
+	if left > 0 {
+		at.in(left)
+		return
+	}
+	m.lease.announced = true
+	m.tell(Transition{What: Elected, Term: m.lease.term})
+}
+
+// approach looks at a far deadline before it is due: timers run on a clock that may be slewed to run slow, and the next
+// look corrects what this one was late by.
+func approach(left time.Duration) time.Duration {
+	if left > 100*time.Millisecond {
+		return left - left/8
+	}
+	return left
+}

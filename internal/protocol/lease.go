@@ -1,0 +1,78 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// purpose says why a record was written.
+type purpose uint8
+
+const (
+	claim purpose = iota + 1
+	renew
+	release
+	create // of a vacant record
+)
+
+// attempt is an own write.
+type attempt struct {
+	purpose purpose
+	nonce   string
+	term    uint64
+	prev    driver.Version
+	sent    clock.Reading
+	// budget is the lease in the write's own bytes less the margin.
+	budget time.Duration
+}
+
+// remaining is how long the holder may trust this write if it is the one in the cell.
+func (a *attempt) remaining(now clock.Reading) time.Duration {
+	return a.budget - now.LeaderSince(a.sent)
+}
+
+// lease is what this member holds: one term, from winning it until Finish.
+type lease struct {
+	term uint64
+	seq  uint64
+	held attempt // the newest own write known to have been in the cell
+	// announced: the grace is over and the owner was told. asked: why it shall leave, and since when.
+	announced bool
+	wonAt     clock.Reading
+	asked     error
+	askedAt   clock.Reading
+	// vouched is the version of an absence that was read while the term was valid: nobody else can hold a lease at
+	// that state, so a released record may replace it (and no other absence).
+	vouched driver.Version
+}
+
+// remaining is the least over every own write that may be the current record (L1): of a write whose outcome is not known
+// only the shorter promise may be relied on.
+func (m *Machine) remaining(now clock.Reading) time.Duration {
+	left := m.lease.held.remaining(now)
+	for i := range m.pending {
+		left = min(left, m.pending[i].remaining(now))
+	}
+	return left
+}
+
+// expire ends a term whose time is over. Every input runs it first, so an answer that comes late finds the term ended and
+// cannot revive it (L4).
+func (m *Machine) expire(now clock.Reading) {
+	if m.phase == Leading && m.remaining(now) <= 0 {
+		m.end(ErrExpired)
+	}
+}
+
+// end closes the term; the work may still run. Before the announcement there is no work, and the member seeks on.
+func (m *Machine) end(cause error) {
+	m.cause = cause
+	if !m.lease.announced {
+		m.phase, m.pending = Candidate, m.pending[:0]
+		return
+	}
+	m.phase = Ended
+	m.tell(Transition{What: Lost, Term: m.lease.term, Cause: cause})
+}

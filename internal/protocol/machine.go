@@ -1,0 +1,302 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// Phase is where this member stands in the election.
+type Phase uint8
+
+// The phases; see the package comment.
+const (
+	Idle Phase = iota
+	Candidate
+	Leading
+	Ended
+	Releasing
+)
+
+// Outcome is how an operation ended.
+type Outcome uint8
+
+// The outcomes. Unknown, for a write: it may be applied, now or later.
+const (
+	Applied Outcome = iota + 1
+	Conflict
+	Denied
+	Unknown
+)
+
+// Op is one store operation to carry out: a read, or a write where Write is true. An answer is reported with its ID.
+type Op struct {
+	ID      uint64
+	Write   bool
+	Prev    driver.Version
+	Record  record.Record
+	Timeout time.Duration
+
+	sent   clock.Reading
+	pushes uint64
+	nonce  string
+}
+
+// Machine is one member of one election. It is not safe for concurrent use; the caller serializes.
+type Machine struct {
+	cfg   Config
+	phase Phase
+	cause error // why the term ended
+
+	view    view
+	lease   lease
+	pending []attempt // own writes that may be, or may yet become, the current record
+	op      *Op
+	lastOp  uint64
+
+	observing bool
+	watching  bool
+	polls     time.Duration // the present interval between reads, jittered
+	notBefore clock.Reading // no claim before hold has passed since
+	hold      time.Duration
+
+	failures   int // operations that failed in a row
+	failedAt   clock.Reading
+	conflicted bool // the last write was refused, and none applied since
+	goodRead   bool
+
+	again     bool // after the release: campaign again
+	successor string
+	closing   clock.Reading // when the release began
+
+	leader      Leader
+	transitions []Transition
+}
+
+// New returns an idle machine.
+func New(cfg Config) *Machine {
+	return &Machine{cfg: cfg, polls: cfg.Poll}
+}
+
+// Campaign begins to seek leadership, after the splay and not before the given delay. It has an effect only when Idle.
+func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
+	if m.phase != Idle {
+		return
+	}
+	if m.cfg.Splay > 0 {
+		delay += time.Duration(m.cfg.Rand() % uint64(m.cfg.Splay))
+	}
+	m.candidate(now, delay)
+}
+
+func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
+	m.phase = Candidate
+	m.pending = m.pending[:0]
+	m.notBefore, m.hold = now, delay
+	m.tell(Transition{What: Candidacy})
+}
+
+// Withdraw gives up seeking. If a claim may have been applied or may yet be, it is overwritten first (L16).
+func (m *Machine) Withdraw(now clock.Reading) {
+	m.expire(now)
+	won := m.phase == Leading && !m.lease.announced
+	if m.phase != Candidate && !won {
+		return
+	}
+	m.again, m.successor, m.closing = false, "", now
+	m.phase = Releasing
+	if !won && !m.claimed() {
+		m.op = nil
+		m.settled(now)
+	}
+}
+
+// claimed reports whether an own claim may be in the cell or come to be.
+func (m *Machine) claimed() bool {
+	for i := range m.pending {
+		if m.pending[i].purpose == claim {
+			return true
+		}
+	}
+	return false
+}
+
+// Ask tells the leader to leave: its owner is told, and renewing goes on until Finish, for FinishWithin at most.
+func (m *Machine) Ask(now clock.Reading, why error) {
+	m.expire(now)
+	if m.phase != Leading || m.lease.asked != nil {
+		return
+	}
+	m.lease.asked, m.lease.askedAt = why, now
+	m.tell(Transition{What: Leaving, Term: m.lease.term, Cause: why})
+}
+
+// Finish says that the work of the term has stopped. Only now may anything be released (L9). If again, this member
+// campaigns once more, after the given delay.
+func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay time.Duration) {
+	m.expire(now)
+	if m.phase != Leading && m.phase != Ended {
+		return
+	}
+	lost := m.phase == Ended && m.cause != ErrOverdue
+	if m.phase == Leading {
+		m.cause = ErrReleased
+	}
+	if successor != "" {
+		m.successor = successor
+	}
+	m.again, m.closing = again, now
+	m.notBefore, m.hold = now, delay
+	m.phase = Releasing
+	if lost && again && m.lease.vouched == "" {
+		m.settled(now) // what names this member it may claim anew at once, which is better than to release it
+	}
+}
+
+// Abandon ends the term of work that ended by a panic: nothing is renewed and nothing is released, since other
+// goroutines of that work may still run.
+func (m *Machine) Abandon(now clock.Reading) {
+	m.expire(now)
+	if m.phase == Leading {
+		m.end(ErrAbandoned)
+	}
+}
+
+// Observe turns on or off the interest in the election without campaigning.
+func (m *Machine) Observe(on bool) { m.observing = on }
+
+// Watching says whether the store pushes changes at present.
+func (m *Machine) Watching(on bool) { m.watching = on }
+
+// Tick lets time pass.
+func (m *Machine) Tick(now clock.Reading) {
+	m.expire(now)
+	if m.op != nil && now.LeaderSince(m.op.sent) >= m.op.Timeout {
+		m.op = nil
+		m.trouble(now, Unknown, ErrTimeout)
+	}
+}
+
+// Todo is what the caller shall do.
+type Todo struct {
+	// Op is a new operation to start; nil if there is none. An operation that is not the machine's Current one any
+	// more can be cancelled: its answer is not heard.
+	Op *Op
+	// Wake is when to call Tick at the latest, if Timed.
+	Wake  time.Duration
+	Timed bool
+	// Transitions are what changed since the last call, in order.
+	Transitions []Transition
+}
+
+// Next decides what to do now. It is called after every input.
+func (m *Machine) Next(now clock.Reading) Todo {
+	m.expire(now)
+	var op *Op
+	at := alarm{}
+	if m.op != nil {
+		at.in(m.op.Timeout - now.LeaderSince(m.op.sent))
+		m.timers(now, &at)
+	} else {
+		op = m.decide(now, &at)
+		m.op = op
+	}
+	m.noteLeader(now, &at)
+	if op != nil {
+		at.in(op.Timeout)
+	}
+	todo := Todo{Op: op, Wake: at.d, Timed: at.set, Transitions: m.transitions}
+	m.transitions = nil
+	return todo
+}
+
+// alarm keeps the earliest of several times.
+type alarm struct {
+	d   time.Duration
+	set bool
+}
+
+func (a *alarm) in(d time.Duration) {
+	if d = max(d, 0); !a.set || d < a.d {
+		a.d, a.set = d, true
+	}
+}
+
+// decide returns the next operation, or nil and the time of the next look. The phases may follow one another at once.
+func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
+	m.timers(now, at)
+	for {
+		before := m.phase
+		op := m.step(now, at)
+		if op != nil || m.phase == before {
+			return op
+		}
+	}
+}
+
+func (m *Machine) step(now clock.Reading, at *alarm) *Op {
+	switch m.phase {
+	case Candidate:
+		return m.seek(now, at)
+	case Leading:
+		return m.keep(now, at)
+	case Releasing:
+		return m.close(now, at)
+	case Ended:
+		return m.follow(now, at)
+	}
+	if m.observing {
+		return m.follow(now, at)
+	}
+	return nil
+}
+
+// timers runs what time alone brings about, also while an operation is in flight.
+func (m *Machine) timers(now clock.Reading, at *alarm) {
+	switch m.phase {
+	case Leading:
+		m.leaderTimers(now, at)
+	case Releasing:
+		m.closeTimers(now, at)
+	}
+}
+
+// start makes an operation.
+func (m *Machine) start(now clock.Reading, op Op) *Op {
+	m.lastOp++
+	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes
+	op.Timeout = m.cfg.AttemptTimeout()
+	return &op
+}
+
+func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }
+
+// write sends a record of ours and remembers it until its fate is known.
+func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r record.Record) *Op {
+	r.Nonce = m.nonce()
+	r.Lease = m.leaseFor(p)
+	m.pending = append(m.pending, attempt{
+		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, sent: now, budget: m.cfg.Budget,
+	})
+	return m.start(now, Op{Write: true, Prev: prev, Record: r, nonce: r.Nonce})
+}
+
+// leaseFor: a vacant record is waited out for the sake of a leader whose record is gone, so it lasts as long as the
+// longest lease known here.
+func (m *Machine) leaseFor(p purpose) time.Duration {
+	if p == create {
+		return max(m.cfg.Lease, m.view.longLease)
+	}
+	return m.cfg.Lease
+}
+
+func (m *Machine) nonce() string {
+	const digits = "0123456789abcdef"
+	var b [16]byte
+	for i, x := 0, m.cfg.Rand(); i < len(b); i, x = i+1, x>>4 {
+		b[i] = digits[x&15]
+	}
+	return string(b[:])
+}

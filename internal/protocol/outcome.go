@@ -1,0 +1,207 @@
+package protocol
+
+import (
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// ReadDone reports the answer to a read: the cell if Applied, or why there is none.
+func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, err error) {
+	m.expire(now)
+	op := m.settle(id)
+	if op == nil {
+		return
+	}
+	if out != Applied {
+		m.trouble(now, out, err)
+		return
+	}
+	m.goodRead = true
+	m.polls = m.cfg.jitter(m.cfg.Poll)
+	if m.overtaken(op, &c) {
+		m.view.suspect = true
+		return
+	}
+	m.observe(now, c)
+	m.view.asked = op.sent
+	m.reconcile(now, &c)
+}
+
+// overtaken: a push that came while the read was under way shows a later state than its answer.
+func (m *Machine) overtaken(op *Op, c *Cell) bool {
+	return op.pushes != m.view.pushes && c.Version != m.view.cell.Version && !c.after(&m.view.cell)
+}
+
+// WriteDone reports the answer to a write: its version if Applied.
+func (m *Machine) WriteDone(now clock.Reading, id uint64, v driver.Version, out Outcome, err error) {
+	m.expire(now)
+	op := m.settle(id)
+	if op == nil {
+		return
+	}
+	switch out {
+	case Applied:
+		m.applied(now, op, v)
+	case Conflict:
+		m.conflict(now)
+	default:
+		m.trouble(now, out, err)
+	}
+}
+
+func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
+	a, ok := m.match(op.nonce)
+	if !ok {
+		return // a push or a read showed it before
+	}
+	c := Cell{Kind: Valid, Version: v, Record: op.Record}
+	if op.pushes == m.view.pushes || c.after(&m.view.cell) {
+		m.view.learn(now, c)
+		m.view.sampled = false
+	}
+	m.confirm(now, a)
+}
+
+// conflict: the version moved, by another or by an earlier delivery of the own request (L7). Only a read tells. The first
+// conflict is read at once; a second in a row waits like a failure, so that two can never chase each other in a circle.
+func (m *Machine) conflict(now clock.Reading) {
+	m.view.suspect = true
+	if m.conflicted {
+		m.failures, m.failedAt = m.failures+1, now
+	}
+	m.conflicted = true
+}
+
+// trouble is every other answer; what a write did is unknown until the cell was read again.
+func (m *Machine) trouble(now clock.Reading, out Outcome, err error) {
+	m.fail(now)
+	if out == Denied && !m.goodRead {
+		m.phase, m.cause, m.observing = Idle, err, false
+		m.tell(Transition{What: Refused, Cause: err})
+		return
+	}
+	m.tell(Transition{What: Trouble, Cause: err})
+}
+
+func (m *Machine) fail(now clock.Reading) {
+	m.failures, m.failedAt = m.failures+1, now
+	m.view.suspect = true
+}
+
+// settle takes the answer to the operation in flight; an answer to any other is not heard.
+func (m *Machine) settle(id uint64) *Op {
+	if !m.Current(id) {
+		return nil
+	}
+	op := m.op
+	m.op = nil
+	return op
+}
+
+// observe takes a cell into view and raises the alarms that it gives cause for.
+func (m *Machine) observe(now clock.Reading, c Cell) {
+	known, high := m.view.known, m.view.highTerm
+	if !m.view.learn(now, c) {
+		return
+	}
+	switch {
+	case c.Kind == Foreign:
+		m.tell(Transition{What: Alarm, Cause: because(ErrForeign, c.Problem)})
+	case c.Kind == Broken:
+		m.tell(Transition{What: Alarm, Cause: because(ErrMalformed, c.Problem)})
+	case c.Kind == Valid && known && c.Record.Term < high:
+		m.tell(Transition{What: Alarm, Cause: ErrRegressed})
+	}
+}
+
+// reconcile settles what the cell says about own writes.
+func (m *Machine) reconcile(now clock.Reading, c *Cell) {
+	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
+		m.confirm(now, a)
+		return
+	}
+	m.view.suspect = false
+	switch m.phase {
+	case Leading:
+		m.judge(c)
+	case Candidate:
+		m.forget(c.Version)
+	default:
+		m.calm()
+	}
+}
+
+// forget drops own claims that expected another version than the present one: they can never be applied, or were and
+// are replaced already.
+func (m *Machine) forget(present driver.Version) {
+	if len(m.pending) > 0 && m.pending[0].prev != present {
+		m.pending = m.pending[:0]
+	}
+	m.calm()
+}
+
+// calm ends the series of failures, unless a write is still to be settled: reads that work do not make a store well that
+// refuses writes.
+func (m *Machine) calm() {
+	if len(m.pending) == 0 {
+		m.failures, m.conflicted = 0, false
+	}
+}
+
+// match finds an own write by its nonce.
+func (m *Machine) match(nonce string) (attempt, bool) {
+	for i := range m.pending {
+		if m.pending[i].nonce == nonce {
+			return m.pending[i], true
+		}
+	}
+	return attempt{}, false
+}
+
+// confirm: this own write is, or was, in the cell; so every other that is pending is superseded by it or dead.
+func (m *Machine) confirm(now clock.Reading, a attempt) {
+	m.pending = m.pending[:0]
+	m.failures, m.conflicted, m.view.suspect = 0, false, false
+	switch {
+	case a.purpose == claim && m.phase == Candidate && a.remaining(now) > 0:
+		m.win(now, a)
+	case a.purpose == renew && m.phase == Leading:
+		m.lease.held = a
+	case a.purpose == release && m.phase == Releasing:
+		m.conclude(now, true)
+	}
+}
+
+func (m *Machine) win(now clock.Reading, a attempt) {
+	m.phase, m.cause = Leading, nil
+	m.lease = lease{term: a.term, seq: 1, held: a, wonAt: now}
+}
+
+// Seen reports a pushed entry. It is a hint (L13): it may bring a newer state or cause a read, and ends nobody's lease.
+func (m *Machine) Seen(now clock.Reading, c Cell) {
+	m.expire(now)
+	if !m.view.known || c.Version == m.view.cell.Version {
+		return
+	}
+	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
+		m.accept(now, c)
+		m.confirm(now, a)
+		return
+	}
+	switch {
+	case c.Kind != Valid || m.view.cell.Kind != Valid:
+		m.view.suspect = true
+	case !c.after(&m.view.cell):
+		// An old entry that comes late.
+	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
+		m.view.suspect = true
+	default:
+		m.accept(now, c)
+		m.reconcile(now, &c)
+	}
+}
+
+func (m *Machine) accept(now clock.Reading, c Cell) {
+	m.view.pushes++
+	m.observe(now, c)
+}

@@ -1,0 +1,95 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// close puts a released record where one names this member, or may come to do so by a claim whose answer was lost.
+// It runs only after the work has stopped.
+func (m *Machine) close(now clock.Reading, at *alarm) *Op {
+	if !m.view.known || m.view.suspect {
+		return m.follow(now, at)
+	}
+	if term, ok := m.releasable(); ok {
+		return m.letGo(now, term)
+	}
+	m.conclude(now, false)
+	return nil
+}
+
+// releasable: a record that names this member; or the very absence that ended its term while it was valid; or the version
+// that an own claim or release of unknown fate expects and could still replace.
+func (m *Machine) releasable() (term uint64, ok bool) {
+	c := &m.view.cell
+	if m.mine() {
+		return c.Record.Term, true
+	}
+	if c.Kind == Absent && m.lease.vouched != "" && c.Version == m.lease.vouched {
+		return m.lease.term, true
+	}
+	for i := range m.pending {
+		if a := &m.pending[i]; a.prev == c.Version && a.purpose != create {
+			return a.term, true
+		}
+	}
+	return 0, false
+}
+
+// letGo sends a release. From here on no earlier write of this member counts, whatever becomes of it (L1).
+func (m *Machine) letGo(now clock.Reading, term uint64) *Op {
+	m.keepReleases(m.view.cell.Version)
+	r := m.record(now, term, max(m.lease.seq, m.view.cell.Record.Seq)+1)
+	r.LastUpdated, r.Released, r.Successor = time.Time{}, true, m.successor
+	return m.write(now, release, m.view.cell.Version, r)
+}
+
+func (m *Machine) keepReleases(present driver.Version) {
+	kept := m.pending[:0]
+	for _, a := range m.pending {
+		if a.purpose == release && a.prev == present {
+			kept = append(kept, a)
+		}
+	}
+	m.pending = kept
+}
+
+// closeTimers bounds the release: after it the lease runs out by itself.
+func (m *Machine) closeTimers(now clock.Reading, at *alarm) {
+	left := m.cfg.ReleaseWithin() - now.LeaderSince(m.closing)
+	if left > 0 {
+		at.in(left)
+		return
+	}
+	m.op = nil
+	m.conclude(now, false)
+}
+
+// conclude ends the release, confirmed in the store or not, and with it the last hold on the term.
+func (m *Machine) conclude(now clock.Reading, confirmed bool) {
+	if m.lease.announced && (confirmed || m.cause == ErrReleased) {
+		m.tell(Transition{What: Released, Term: m.lease.term, Cause: unless(confirmed)})
+	}
+	m.settled(now)
+}
+
+// settled leaves the term behind. Writes of unknown fate are forgotten on purpose: should one turn up, it is a record
+// of this incarnation that no term belongs to, and the next claim replaces it.
+func (m *Machine) settled(now clock.Reading) {
+	m.pending, m.successor, m.lease.vouched, m.lease.announced = m.pending[:0], "", "", false
+	m.phase = Idle
+	if m.again {
+		m.candidate(now, max(0, m.hold-now.LeaderSince(m.notBefore)))
+		return
+	}
+	m.tell(Transition{What: Withdrawn, Term: m.lease.term})
+}
+
+func unless(confirmed bool) error {
+	if confirmed {
+		return nil
+	}
+	return ErrUnconfirmed
+}

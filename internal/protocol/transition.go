@@ -1,0 +1,110 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// What names a change that the owner of a machine is told of.
+type What uint8
+
+// The changes.
+const (
+	Candidacy What = iota + 1 // this member seeks leadership
+	Elected                   // it leads, Term
+	Leaving                   // it was asked to leave, Cause
+	Lost                      // its term ended, Cause
+	Released                  // its release is in the store
+	Withdrawn                 // it is idle again
+	NewLeader                 // Leader is another, or nobody
+	Overdue                   // its work did not stop in time; comes with Lost
+	Trouble                   // an operation failed or was refused, Cause
+	Refused                   // the same, for want of rights before the first good read: it is idle again
+	Alarm                     // the cell holds what it should not, Cause
+)
+
+// Transition is one change.
+type Transition struct {
+	What   What
+	Term   uint64
+	Cause  error
+	Leader Leader
+}
+
+// Leader is who holds the election, as far as this member knows. Without an ID nobody does.
+type Leader struct {
+	ID          string
+	Addr        string
+	Term        uint64
+	Incarnation string
+	Metadata    map[string]string
+}
+
+func (m *Machine) tell(t Transition) { m.transitions = append(m.transitions, t) }
+
+// noteLeader tells of a change of leader, which the mere passing of time may be.
+func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
+	var l Leader
+	if left := m.leaderLeft(now); left > 0 {
+		r := &m.view.cell.Record
+		l = Leader{ID: r.LeaderID, Addr: r.LeaderAddr, Term: r.Term, Incarnation: r.Incarnation, Metadata: r.Metadata}
+		if m.phase != Leading {
+			at.in(left)
+		}
+	}
+	if l.Term != m.leader.Term || l.Incarnation != m.leader.Incarnation {
+		m.leader = l
+		m.tell(Transition{What: NewLeader, Term: l.Term, Leader: l})
+	}
+}
+
+// leaderLeft is how long the record in view still stands for a leader. An own record does so only while the term is open.
+func (m *Machine) leaderLeft(now clock.Reading) time.Duration {
+	switch {
+	case !m.view.known || !m.view.held():
+		return 0
+	case m.mine():
+		if m.phase == Leading {
+			return m.remaining(now)
+		}
+		return 0
+	}
+	return m.view.wait(m.cfg.Lease) - now.FollowerSince(m.view.since)
+}
+
+// Phase returns where this member stands.
+func (m *Machine) Phase() Phase { return m.phase }
+
+// Current reports whether the operation is still waited for.
+func (m *Machine) Current(id uint64) bool { return m.op != nil && m.op.ID == id }
+
+// Leader returns who holds the election, as of the last call of Next.
+func (m *Machine) Leader() Leader { return m.leader }
+
+// Failures is the number of operations that failed in a row.
+func (m *Machine) Failures() int { return m.failures }
+
+// Heard is when the cell was last seen; false if never.
+func (m *Machine) Heard() (clock.Reading, bool) { return m.view.heard, m.view.known }
+
+// Term is the latest term of this member, open or not; 0 before the first.
+func (m *Machine) Term() uint64 { return m.lease.term }
+
+// Holds reports whether a term is open and within its deadline, and changes nothing: for those who check from outside.
+func (m *Machine) Holds(now clock.Reading) bool {
+	return m.phase == Leading && m.remaining(now) > 0
+}
+
+// Remaining is how long the announced term may be relied on from now, or 0 and why it is over. After it was once 0 it
+// stays so for this term (L6).
+func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, error) {
+	m.expire(now)
+	if m.Holds(now) && m.lease.term == term {
+		return m.remaining(now), nil
+	}
+	if m.lease.term != term || m.cause == nil {
+		return 0, ErrReleased
+	}
+	return 0, m.cause
+}

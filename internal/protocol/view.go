@@ -1,0 +1,116 @@
+package protocol
+
+import (
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// Kind says what a cell holds.
+type Kind uint8
+
+// The kinds of cell.
+const (
+	Absent Kind = iota
+	Valid
+	Broken
+	Foreign
+)
+
+// Cell is one state of the store's cell, decoded.
+type Cell struct {
+	Kind     Kind
+	Version  driver.Version
+	Floor    uint64
+	Pristine bool
+	// Record is set for Valid cells; for Broken ones its Lease and Term are what could be salvaged.
+	Record record.Record
+	// Problem says what is wrong with a Broken or Foreign cell, for people.
+	Problem error
+}
+
+// stamp names a holder's write. A request changes the version of a cell and not its stamp, so it restarts no timer (L2).
+type stamp struct {
+	incarnation string
+	term        uint64
+	nonce       string
+	version     driver.Version // only where there is no valid record to name
+}
+
+func (c *Cell) stamp() stamp {
+	if c.Kind != Valid {
+		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind))}
+	}
+	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
+}
+
+// after reports whether c is a later state than d by what the holders wrote into them. It orders pushed entries, which
+// may come late; versions are opaque and order nothing.
+func (c *Cell) after(d *Cell) bool {
+	if c.Record.Term != d.Record.Term {
+		return c.Record.Term > d.Record.Term
+	}
+	if c.Record.Seq != d.Record.Seq {
+		return c.Record.Seq > d.Record.Seq
+	}
+	return c.Floor > d.Floor
+}
+
+// view is what this member knows of the cell.
+type view struct {
+	known bool
+	cell  Cell
+	// since is when the stamp was first seen, after the answer that showed it; followers count from here (L2).
+	since clock.Reading
+	// heard is when anything was last heard; asked is when the last read that showed this very version was sent.
+	heard clock.Reading
+	asked clock.Reading
+	// sampled is false for a version that is known from the answer to an own write alone: its Floor is unknown (L10).
+	sampled bool
+	// suspect means that the view cannot be acted upon before the cell was read again (L7).
+	suspect bool
+	// fled means that a live holder's record gave way to nothing.
+	fled bool
+	// highTerm and longLease are the highest term and the longest lease ever seen under this key.
+	highTerm  uint64
+	longLease time.Duration
+	// pushes counts accepted pushes, so that a read that was overtaken by one is told.
+	pushes uint64
+}
+
+// learn takes a cell as the present state. It reports whether the stamp is new.
+func (v *view) learn(now clock.Reading, c Cell) bool {
+	fresh := !v.known || c.stamp() != v.cell.stamp()
+	if fresh {
+		v.since = now
+		v.fled = v.known && v.held() && c.Kind == Absent
+	}
+	if c.Version != v.cell.Version {
+		v.asked = clock.Reading{}
+	}
+	v.known, v.cell, v.heard, v.sampled = true, c, now, true
+	v.highTerm = max(v.highTerm, c.Record.Term)
+	v.longLease = max(v.longLease, c.Record.Lease)
+	return fresh
+}
+
+// held reports whether the cell names a holder whose lease may still be running, as far as it says itself.
+func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
+
+// wait is how long a stamp must have been in view before anybody may act as if its lease had run out: never less than
+// the record's lease, and never less than one's own, which may be the one that a shorter record replaced.
+func (v *view) wait(own time.Duration) time.Duration {
+	return max(own, v.cell.Record.Lease)
+}
+
+// spread is a few milliseconds, different for each member and term, so that a crowd does not claim at one instant (H1).
+func spread(incarnation string, term uint64) time.Duration {
+	h := fnv.New32a()
+	h.Write([]byte(incarnation))
+	h.Write(strconv.AppendUint(nil, term, 10))
+	return time.Duration(h.Sum32()%4000) * time.Microsecond
+}

@@ -1,0 +1,78 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrForeign says that the bytes are no record: they belong to somebody else and must not be overwritten.
+var ErrForeign = errors.New("not an election record")
+
+// BrokenError says that the bytes are a record that breaks a limit of the format. It carries what could be salvaged.
+type BrokenError struct {
+	// Lease is what a follower waits before it claims over the record: its own lease, or MaxLease if unreadable.
+	Lease time.Duration
+	// Term is the record's, or 0 if unreadable.
+	Term uint64
+	// Reason names the limit.
+	Reason error
+}
+
+// Error names the limit.
+func (e *BrokenError) Error() string { return "malformed election record: " + e.Reason.Error() }
+
+// Unwrap returns the reason.
+func (e *BrokenError) Unwrap() error { return e.Reason }
+
+// Decode reads a record. It returns an error that wraps ErrForeign or is a *BrokenError, and never panics. Unknown
+// fields are ignored.
+func Decode(b []byte) (Record, error) {
+	if len(b) > MaxBytes {
+		return Record{}, fmt.Errorf("%w: %w", ErrForeign, tooLong("value", len(b), MaxBytes))
+	}
+	var w wire
+	err := json.Unmarshal(b, &w)
+	if err == nil {
+		r := w.record()
+		if err = check(&r); err == nil {
+			return r, nil
+		}
+	}
+	return Record{}, classify(b, err)
+}
+
+func (w *wire) record() Record {
+	r := Record{
+		LeaderID: w.LeaderID, LeaderAddr: w.LeaderAddr, LastUpdated: w.LastUpdated, Term: w.Term,
+		Incarnation: w.Incarnation, Seq: w.Seq, Nonce: w.Nonce,
+		Released: w.Released, Successor: w.Successor, Request: w.Request, Metadata: w.Metadata,
+	}
+	// A number of milliseconds that overflows a Duration must not wrap round into a valid one.
+	if w.LeaseMillis > 0 && w.LeaseMillis <= MaxLease.Milliseconds() {
+		r.Lease = time.Duration(w.LeaseMillis) * time.Millisecond
+	}
+	return r
+}
+
+// classify tells a damaged record of ours from somebody else's bytes: only ours has these two fields.
+func classify(b []byte, reason error) error {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(b, &fields) != nil {
+		return fmt.Errorf("%w: %w", ErrForeign, reason)
+	}
+	if fields["leaseMillis"] == nil && fields["incarnation"] == nil {
+		return fmt.Errorf("%w: %w", ErrForeign, reason)
+	}
+	broken := &BrokenError{Lease: MaxLease, Reason: reason}
+	var millis int64
+	if json.Unmarshal(fields["leaseMillis"], &millis) == nil && millis > 0 && millis < MaxLease.Milliseconds() {
+		broken.Lease = time.Duration(millis) * time.Millisecond
+	}
+	var term uint64
+	if json.Unmarshal(fields["term"], &term) == nil && term <= MaxTerm {
+		broken.Term = term
+	}
+	return broken
+}

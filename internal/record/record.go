@@ -1,0 +1,96 @@
+// Package record is the wire format: the small JSON document that the cell of an election holds.
+//
+// The format is a promise. Old bytes decode for ever; golden files in testdata hold that.
+package record
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Limits of the format. A value that breaks one is refused when written and Broken when read.
+const (
+	// MaxLease is a constant of the protocol: what a follower waits for a record whose lease it cannot read.
+	MaxLease = time.Hour
+	// MaxTerm is the largest term: beyond 2^53 not every JSON reader keeps integers exact.
+	MaxTerm = 1<<53 - 1
+	// MaxName is the limit in bytes of an id, a successor and an address.
+	MaxName = 256
+	// MaxToken is the limit in bytes of an incarnation and a nonce.
+	MaxToken = 64
+	// MaxMetadata is the limit in bytes of all keys and values of the metadata together.
+	MaxMetadata = 1024
+	// MaxBytes is the limit of the whole document.
+	MaxBytes = 4096
+)
+
+// Record is one state of an election. Without a LeaderID it is vacant: nobody holds it, and nobody may claim it before
+// its lease has passed, unless it is Released.
+type Record struct {
+	LeaderID   string
+	LeaderAddr string
+	// LastUpdated is the writer's wall clock, for people; zero in a released record. Nothing is decided by it.
+	LastUpdated time.Time
+	// Term is the fencing token.
+	Term uint64
+	// Lease is in whole milliseconds, at most MaxLease.
+	Lease time.Duration
+	// Incarnation is the random name of one Election value in one process; the holder is this, not LeaderID.
+	Incarnation string
+	// Seq counts the holder's writes of one term.
+	Seq uint64
+	// Nonce is fresh in every holder's write.
+	Nonce     string
+	Released  bool
+	Successor string
+	Request   *Request
+	Metadata  map[string]string
+}
+
+// Request asks the holder of a term to hand over.
+type Request struct {
+	// Term is the one that is asked to end; a request for another term means nothing.
+	Term uint64 `json:"term"`
+	// To names the wished successor; empty: anybody.
+	To string `json:"to,omitempty"`
+	// By says who asks, for people.
+	By string `json:"by,omitempty"`
+}
+
+// Held reports whether somebody holds the election by this record.
+func (r *Record) Held() bool { return r.LeaderID != "" && !r.Released }
+
+// wire is Record as JSON has it. The order of the fields is the order in the bytes.
+type wire struct {
+	LeaderID    string            `json:"leaderID"`
+	LeaderAddr  string            `json:"leaderAddr"`
+	LastUpdated time.Time         `json:"lastUpdated"`
+	Term        uint64            `json:"term"`
+	LeaseMillis int64             `json:"leaseMillis"`
+	Incarnation string            `json:"incarnation"`
+	Seq         uint64            `json:"seq"`
+	Nonce       string            `json:"nonce"`
+	Released    bool              `json:"released,omitempty"`
+	Successor   string            `json:"successor,omitempty"`
+	Request     *Request          `json:"request,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// Encode returns the bytes of a record, or an error that names the limit it breaks.
+func Encode(r Record) ([]byte, error) {
+	if err := check(&r); err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(wire{
+		LeaderID: r.LeaderID, LeaderAddr: r.LeaderAddr, LastUpdated: r.LastUpdated.UTC(), Term: r.Term,
+		LeaseMillis: r.Lease.Milliseconds(), Incarnation: r.Incarnation, Seq: r.Seq, Nonce: r.Nonce,
+		Released: r.Released, Successor: r.Successor, Request: r.Request, Metadata: r.Metadata,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxBytes {
+		return nil, tooLong("record", len(b), MaxBytes)
+	}
+	return b, nil
+}

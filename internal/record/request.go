@@ -1,0 +1,39 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// ErrRequested says that the record already carries a request; it must go to its holder before another is made.
+var ErrRequested = errors.New("a hand-over is already asked for")
+
+// AddRequest returns the bytes of a record with a request in them and every other byte as it was, so that fields that
+// this version does not know survive, and so that followers see the same holder's write and restart no timer.
+// It returns ErrRequested, what Decode returns, or an error if the result would break a limit.
+func AddRequest(value []byte, q Request) ([]byte, error) {
+	r, err := Decode(value)
+	if err != nil {
+		return nil, err
+	}
+	if r.Request != nil {
+		return nil, ErrRequested
+	}
+	if err := request(&q); err != nil {
+		return nil, err
+	}
+	field, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	end := bytes.LastIndexByte(value, '}')
+	out := append([]byte{}, value[:end]...)
+	out = append(out, `,"request":`...)
+	out = append(out, field...)
+	out = append(out, value[end:]...)
+	if len(out) > MaxBytes {
+		return nil, tooLong("record", len(out), MaxBytes)
+	}
+	return out, nil
+}

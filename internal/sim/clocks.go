@@ -1,0 +1,48 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// machineClocks are the clocks of one simulated machine. Their rates change now and then; a suspended machine's
+// monotonic clocks stand still, a frozen one's all do.
+type machineClocks struct {
+	last            time.Duration // true time of the last change of rates
+	reading         clock.Reading // at last
+	mono, raw, boot float64       // local seconds per true second
+}
+
+// epoch is what the wall clocks start from. Nothing depends on it.
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (c *machineClocks) at(t time.Duration) clock.Reading {
+	d := float64(t - c.last)
+	return clock.Reading{
+		Mono: c.reading.Mono + time.Duration(d*c.mono),
+		Raw:  c.reading.Raw + time.Duration(d*c.raw),
+		Boot: c.reading.Boot + time.Duration(d*c.boot),
+		Wall: epoch,
+	}
+}
+
+// set changes the rates from now on.
+func (c *machineClocks) set(t time.Duration, mono, raw, boot float64) {
+	c.reading = c.at(t)
+	c.last, c.mono, c.raw, c.boot = t, mono, raw, boot
+}
+
+// retune draws new rates: the hardware within the promised bound, often at its very edge, and what the time daemon makes of
+// CLOCK_MONOTONIC far beyond it.
+func (w *world) retune(c *machineClocks) {
+	raw := 1 + w.cfg.Drift*drift*(2*w.rng.Float64()-1)
+	if w.chance(0.5) {
+		raw = 1 + w.cfg.Drift*drift*float64(1-2*w.rng.IntN(2))
+	}
+	mono := raw
+	if w.plan.slew && w.chance(0.5) {
+		mono = raw * (1 + 0.083*(2*w.rng.Float64()-1))
+	}
+	c.set(w.now, mono, raw, raw)
+}

@@ -1,0 +1,170 @@
+package main
+
+import "time"
+
+// schedule arranges what befalls the members, at random times until the calm at the end.
+func (w *world) schedule() {
+	p := &w.plan
+	w.every(true, 2*time.Minute, func() { w.retune(w.anyone().proc.clocks) })
+	w.every(p.crash, 5*p.lease, func() { w.crash(w.anyone()) })
+	w.every(p.crash, 10*p.lease, func() { w.crashLeader() })
+	w.every(p.pause, 4*p.lease, func() { w.pause(w.victim()) })
+	w.every(p.suspend, 8*p.lease, func() { w.suspend(w.victim(), false) })
+	w.every(p.freeze, 20*p.lease, func() { w.suspend(w.victim(), true) })
+	w.every(p.cut, 5*p.lease, func() { w.cut(w.victim()) })
+	w.every(p.cut, 30*p.lease, func() { w.outageUntil = w.now + w.span(2*p.lease) })
+	w.every(p.erase, 6*p.lease, w.erase)
+	w.every(p.foreign, 30*p.lease, w.deface)
+	w.every(p.broken, 30*p.lease, w.breakRecord)
+	w.every(p.rollback, 20*p.lease, w.rollback)
+	w.every(p.spam, p.lease/2, func() { w.store.request(w.someName()) })
+	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
+}
+
+// every repeats a fault at random intervals with the given mean.
+func (w *world) every(on bool, mean time.Duration, do func()) {
+	if !on {
+		return
+	}
+	var again func()
+	again = func() {
+		if w.calm {
+			return
+		}
+		do()
+		w.queue.add(w.now+w.span(2*mean), again)
+	}
+	w.queue.add(w.now+w.span(2*mean), again)
+}
+
+func (w *world) anyone() *node { return w.nodes[w.rng.IntN(len(w.nodes))] }
+
+func (w *world) someName() string {
+	if w.chance(0.3) {
+		return ""
+	}
+	return w.anyone().name
+}
+
+// victim prefers the leader: what happens to it is what matters.
+func (w *world) victim() *node {
+	if n := w.leading(); n != nil && w.chance(0.7) {
+		return n
+	}
+	return w.anyone()
+}
+
+func (w *world) leading() *node {
+	for _, n := range w.nodes {
+		if n.alive && n.m.Holds(n.now()) {
+			return n
+		}
+	}
+	return nil
+}
+
+func (w *world) crashLeader() {
+	if n := w.leading(); n != nil {
+		w.crash(n)
+	}
+}
+
+func (w *world) crash(n *node) {
+	if !n.alive {
+		return
+	}
+	n.kill()
+	w.queue.add(w.now+w.span(w.plan.lease), func() {
+		if !n.alive {
+			n.boot()
+		}
+	})
+}
+
+func (w *world) pause(n *node) {
+	n.proc.stillUntil = max(n.proc.stillUntil, w.now+w.span(3*w.plan.lease))
+	w.tracef(n, "is stopped until %v", n.proc.stillUntil)
+}
+
+// suspend stops the machine: monotonic clocks stand still, and when it is frozen from outside the other one too.
+func (w *world) suspend(n *node, frozen bool) {
+	p, c := n.proc, n.proc.clocks
+	if p.stillUntil > w.now {
+		return
+	}
+	boot := c.raw
+	if frozen {
+		boot, p.frozen = 0, true
+		w.frozen = true
+	}
+	p.stillUntil = w.now + w.span(3*w.plan.lease)
+	w.tracef(n, "is suspended until %v, frozen %v", p.stillUntil, frozen)
+	mono, raw := c.mono, c.raw
+	c.set(w.now, 0.0000001, 0.0000001, boot)
+	w.queue.add(p.stillUntil, func() { c.set(w.now, mono, raw, raw) })
+}
+
+func (w *world) cut(n *node) {
+	n.proc.cutUntil = w.now + w.span(3*w.plan.lease)
+	w.tracef(n, "is cut off until %v", n.proc.cutUntil)
+}
+
+// erase removes the record in one of the ways in which that happens, and sometimes a member starts anew just then.
+func (w *world) erase() {
+	switch w.rng.IntN(3) {
+	case 0:
+		w.tracef(nil, "the record is purged")
+		w.store.purge()
+	default:
+		w.tracef(nil, "the record is deleted")
+		w.store.put(absent)
+	}
+	if w.chance(0.5) {
+		w.crash(w.anyone())
+	}
+	if w.chance(0.3) {
+		w.queue.add(w.now+w.span(w.plan.lease*3/2), w.store.purge)
+	}
+}
+
+func (w *world) deface() {
+	w.tracef(nil, "somebody writes foreign bytes")
+	w.store.put(foreign)
+	w.queue.add(w.now+w.span(3*w.plan.lease), w.repair)
+}
+
+// repair is the operator's reset.
+func (w *world) repair() {
+	if w.store.cell.Kind == foreign.Kind {
+		w.tracef(nil, "the operator resets the election")
+		w.store.vacate(w.plan.lease)
+	}
+}
+
+func (w *world) breakRecord() {
+	w.tracef(nil, "somebody writes a malformed record")
+	c := malformed
+	c.Record.Lease = w.span(w.plan.lease) + time.Millisecond
+	w.store.put(c)
+}
+
+func (w *world) rollback() {
+	if len(w.store.history) == 0 {
+		return
+	}
+	w.tracef(nil, "an older state is put back")
+	w.check.amnesty = w.now + 4*w.plan.lease
+	w.store.put(w.store.history[w.rng.IntN(len(w.store.history))])
+}
+
+func (w *world) withdraw(n *node) {
+	if !n.alive || n.proc.stillUntil > w.now {
+		return
+	}
+	n.m.Withdraw(n.now())
+	n.pump()
+	n.later(w.span(w.plan.lease), func() {
+		n.m.Campaign(n.now(), 0)
+		n.pump()
+	})
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// drift is the bound r that the elections are promised; -drift multiplies what the clocks really do.
+const drift = 0.01
+
+// plan is what one seed has in store. Every seed draws a handful of fault kinds, because many faults at once hide each other.
+type plan struct {
+	nodes        int
+	lease        time.Duration
+	renew        time.Duration
+	poll         time.Duration
+	stopWithin   time.Duration
+	finishWithin time.Duration
+	grace        time.Duration
+	watch        bool
+	pristine     bool
+	clockFloor   bool
+	startSeq     uint64
+
+	latency time.Duration // of a message, typically
+
+	// The kinds of fault.
+	lose      bool // requests, answers and pushes are lost
+	slow      bool // messages are delayed, some beyond a lease
+	replay    bool // requests are delivered twice
+	stale     bool // reads show older states
+	slew      bool // the time daemon changes the rate of CLOCK_MONOTONIC
+	pause     bool // processes are stopped and continued
+	suspend   bool // machines are suspended and resumed
+	freeze    bool // machines are frozen with all their clocks
+	crash     bool // processes are killed and started anew
+	cut       bool // a member cannot reach the store for a while, or nobody can
+	erase     bool // the record is deleted, purged, or expires
+	foreign   bool // somebody writes other bytes under the key
+	broken    bool // somebody writes a malformed record
+	rollback  bool // an older state is put back
+	spam      bool // hand-overs are asked for all the time
+	mixed     bool // members have different leases, and change them when restarted
+	twins     bool // two elections in one process
+	overstay  bool // work that ignores being asked
+	yield     bool // leaders resign of their own will
+	withdraws bool // candidates give up and come back
+}
+
+func (w *world) draw() plan {
+	p := plan{
+		nodes: 2 + w.rng.IntN(3),
+		lease: w.pick(5*time.Second, 10*time.Second, 15*time.Second, 15*time.Second, 20*time.Second, 30*time.Second),
+		watch: w.chance(0.5), pristine: w.chance(0.5), clockFloor: w.chance(0.3),
+		latency:  w.pick(200*time.Microsecond, 2*time.Millisecond, 20*time.Millisecond),
+		startSeq: uint64(w.rng.IntN(3)),
+	}
+	if w.chance(0.05) {
+		p.lease = time.Second
+	}
+	p.renew = p.lease / 3
+	p.poll = p.renew
+	p.stopWithin = w.pick(0, 0, p.lease/20)
+	p.finishWithin = w.pick(p.lease/2, 2*p.lease)
+	p.grace = w.pick(0, 0, 0, p.lease/10)
+	kinds := []*bool{&p.lose, &p.slow, &p.replay, &p.stale, &p.slew, &p.pause, &p.suspend, &p.crash, &p.cut, &p.cut, &p.crash,
+		&p.erase, &p.foreign, &p.broken, &p.spam, &p.mixed, &p.twins, &p.overstay, &p.yield, &p.withdraws, &p.erase}
+	for _, k := range kinds {
+		*k = *k || w.chance(0.25)
+	}
+	p.freeze = w.chance(0.05)
+	p.rollback = w.chance(0.05)
+	// A record that is deleted takes the knowledge of its lease along: with members of different leases nobody can know
+	// how long to wait. docs/guarantees.md says so.
+	if p.mixed {
+		p.erase, p.foreign, p.broken = false, false, false
+	}
+	if !p.pristine {
+		p.startSeq += 5
+	}
+	return p
+}
+
+func (w *world) pick(ds ...time.Duration) time.Duration { return ds[w.rng.IntN(len(ds))] }
+
+func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
+
+// config is what a member is started with.
+func (w *world) config(n *node) protocol.Config {
+	p := &w.plan
+	lease := p.lease
+	if p.mixed {
+		lease = w.pick(p.lease, p.lease/2, p.lease*3/2).Truncate(time.Millisecond)
+	}
+	d := protocol.TimerLateness(lease)
+	return protocol.Config{
+		ID: n.name, Incarnation: n.incarnation(), Lease: lease, Renew: lease / 3,
+		Budget:       lease - protocol.Margin(lease, drift, d, p.stopWithin),
+		FinishWithin: p.finishWithin, Grace: p.grace, Poll: p.poll, HeadStart: 250 * time.Millisecond,
+		Rand: w.rng.Uint64,
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// store is the register, with everything about it that a real one may do.
+type store struct {
+	w       *world
+	seq     uint64
+	cell    protocol.Cell
+	history []protocol.Cell
+	written bool
+}
+
+const never driver.Version = "never"
+
+func newStore(w *world) *store {
+	s := &store{w: w, seq: w.plan.startSeq}
+	if w.plan.pristine {
+		s.cell = protocol.Cell{Version: never, Pristine: true}
+	}
+	return s
+}
+
+// floor is what the store vouches for: its sequence, or its clock.
+func (s *store) floor() uint64 {
+	if s.w.plan.clockFloor {
+		return uint64(epoch.Add(s.w.now).UnixMilli())
+	}
+	return s.seq
+}
+
+func (s *store) read() protocol.Cell {
+	c := s.cell
+	if w := s.w; w.plan.stale && !w.calm && len(s.history) > 0 && w.chance(0.1) {
+		return s.history[w.rng.IntN(len(s.history))]
+	}
+	c.Floor = s.floor()
+	return c
+}
+
+func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
+	if prev != s.cell.Version {
+		return "", protocol.Conflict
+	}
+	s.w.check.write(&s.cell, &r)
+	s.put(protocol.Cell{Kind: protocol.Valid, Record: r})
+	return s.cell.Version, protocol.Applied
+}
+
+// put makes a new state, whatever was there, and pushes it.
+func (s *store) put(c protocol.Cell) {
+	s.remember()
+	s.seq++
+	s.written = true
+	c.Version = driver.Version(strconv.FormatUint(s.seq, 10))
+	c.Floor = s.floor()
+	s.cell = c
+	s.w.push(c)
+}
+
+// purge leaves nothing, not even a marker.
+func (s *store) purge() {
+	s.remember()
+	s.seq++
+	s.cell = protocol.Cell{}
+}
+
+func (s *store) remember() {
+	const keep = 4
+	old := s.cell
+	old.Floor = s.floor()
+	if len(s.history) == keep {
+		copy(s.history, s.history[1:])
+		s.history = s.history[:keep-1]
+	}
+	s.history = append(s.history, old)
+}
+
+// request asks the present holder to hand over, as an outsider does: by compare-and-swap, copying everything else.
+func (s *store) request(to string) {
+	c := s.cell
+	if c.Kind != protocol.Valid || !c.Record.Held() || c.Record.Request != nil {
+		return
+	}
+	c.Record.Request = &record.Request{Term: c.Record.Term, To: to, By: "operator"}
+	s.put(c)
+}
+
+// vacate is the operator's way out of foreign bytes.
+func (s *store) vacate(lease time.Duration) {
+	term := max(s.floor(), s.w.check.highest)
+	s.put(protocol.Cell{Kind: protocol.Valid, Record: record.Record{Term: term, Lease: lease, Nonce: "reset" + strconv.FormatUint(s.seq, 10)}})
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// world is one run.
+type world struct {
+	cfg         settings
+	rng         *rand.Rand
+	plan        plan
+	now         time.Duration
+	queue       queue
+	store       *store
+	nodes       []*node
+	check       *check
+	stats       stats
+	outageUntil time.Duration
+	frozen      bool
+	calm        bool // no more faults
+	calmAt      time.Duration
+	settled     bool // and time enough for a leader
+	settledAt   time.Duration
+	verbose     bool
+	out         io.Writer
+}
+
+// settings are what is not drawn by the seed.
+type settings struct {
+	Hour  time.Duration // the length of a run
+	Drift float64       // what clocks do, in multiples of what is promised
+}
+
+// stats are what a run did, so that nothing passes by idling.
+type stats struct {
+	ops, elections, terms            int
+	led                              time.Duration
+	calmReads, calmWrites, calmTerms int
+}
+
+var (
+	absent    = protocol.Cell{}
+	foreign   = protocol.Cell{Kind: protocol.Foreign, Problem: errors.New("somebody else's")}
+	malformed = protocol.Cell{Kind: protocol.Broken, Problem: errors.New("too long")}
+	names     = map[protocol.What]string{
+		protocol.Candidacy: "candidate", protocol.Elected: "elected", protocol.Leaving: "leaving", protocol.Lost: "lost",
+		protocol.Released: "released", protocol.Withdrawn: "withdrawn", protocol.NewLeader: "leader",
+		protocol.Overdue: "overdue", protocol.Trouble: "trouble", protocol.Refused: "refused", protocol.Alarm: "alarm",
+	}
+)
+
+// run plays one seed to its end, or to its first fault.
+func run(seed uint64, cfg settings, trace io.Writer) (stats, error) {
+	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(seed, 0x7e9)), out: trace, verbose: trace != nil}
+	w.plan = w.draw()
+	w.check = &check{w: w, owner: map[uint64]string{}}
+	w.store = newStore(w)
+	w.tracef(nil, "plan %+v", w.plan)
+	w.populate()
+	w.schedule()
+	w.queue.add(cfg.Hour*7/8, w.quieten)
+	for w.now < cfg.Hour && w.check.fault == nil {
+		e := w.queue.pop()
+		w.now = e.at
+		e.do()
+	}
+	if w.check.fault == nil {
+		w.check.calm()
+	}
+	if w.check.fault == nil && w.stats.led < cfg.Hour/8 {
+		w.check.failf("somebody led for %v only", w.stats.led)
+	}
+	return w.stats, w.check.fault
+}
+
+// populate makes the members. Each starts at its own time; twins share a process.
+func (w *world) populate() {
+	for i := range w.plan.nodes {
+		n := &node{w: w, index: i, name: fmt.Sprintf("n%d", i), proc: &process{clocks: &machineClocks{}}}
+		if w.plan.twins && i == 1 {
+			n.proc, n.name = w.nodes[0].proc, w.nodes[0].name
+		}
+		w.retune(n.proc.clocks)
+		w.nodes = append(w.nodes, n)
+		w.queue.add(w.span(w.plan.lease/2), n.boot)
+	}
+	w.sample()
+}
+
+// sample measures how much of the time somebody leads.
+func (w *world) sample() {
+	const step = 5 * time.Second
+	if w.leading() != nil {
+		w.stats.led += step
+	}
+	w.queue.add(w.now+step, w.sample)
+}
+
+// quieten ends the faults: everybody is there, and everything arrives.
+func (w *world) quieten() {
+	w.calm, w.calmAt = true, w.now
+	w.outageUntil = 0
+	w.repair()
+	for _, n := range w.nodes {
+		n.proc.cutUntil = 0
+		if !n.alive {
+			n.boot()
+		}
+	}
+	// One member may be stopped for three leases more, hold the record for one, ignore a request, and be waited out.
+	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.poll
+	w.queue.add(w.now+min(bound, w.cfg.Hour/12), func() {
+		w.settled, w.settledAt = true, w.now
+		w.stats.calmTerms = -w.stats.elections
+		w.queue.add(w.cfg.Hour-1, func() { w.stats.calmTerms += w.stats.elections })
+		if w.leading() == nil {
+			w.check.failf("nobody leads %v after the last fault", w.now-w.calmAt)
+		}
+	})
+}
+
+// span is a random time up to d, often very short.
+func (w *world) span(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	if w.chance(0.2) {
+		d = d/50 + 1
+	}
+	return time.Duration(w.rng.Int64N(int64(d)))
+}
+
+func (w *world) tracef(n *node, format string, args ...any) {
+	if !w.verbose {
+		return
+	}
+	who := "world"
+	if n != nil {
+		who = n.incarnation()
+	}
+	fmt.Fprintf(w.out, "%14.6f %-8s %s\n", w.now.Seconds(), who, fmt.Sprintf(format, args...))
+}
+
+func describe(op protocol.Op) string {
+	if !op.Write {
+		return "read"
+	}
+	return kindOf(&op.Record) + fmt.Sprintf(" term %d on version %s", op.Record.Term, op.Prev)
+}
+
+func kindOf(r *record.Record) string {
+	switch {
+	case r.Released:
+		return "release"
+	case r.LeaderID == "":
+		return "vacant record"
+	case r.Seq == 1:
+		return "claim"
+	}
+	return "renewal"
+}
