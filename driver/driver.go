@@ -11,11 +11,14 @@
 //     client library are off for writes: a retried compare-and-swap that was applied comes back as a conflict.
 //  2. The call ends soon after its context does, whatever the network does.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a write is not.
-//  4. A version never recurs for another write. Absence is the one exception: it may come back when a key is purged.
+//  4. A version never recurs for a write of other bytes. Absence is the one exception: it may come back when a key is
+//     purged. (Elections never write the same bytes twice, so a hash of the content will do.)
 //  5. Outcomes are told apart honestly. An error that is neither [ErrConflict] nor [ErrDenied] means that the write may
 //     have been applied already, may be applied later, or never. When in doubt an adapter says so by any other error.
-//  6. Values up to [MaxValue] bytes are kept byte for byte.
-//  7. All methods may be called from many goroutines at once.
+//  6. Values up to [MaxValue] bytes are kept byte for byte. An adapter hands out copies, also to watchers, and keeps none of
+//     the bytes that it was given.
+//  7. A context that has ended before the call applies nothing and is no conflict.
+//  8. All methods may be called from many goroutines at once.
 //
 // Reads need not be fresh: a stale one costs time, never safety.
 package driver
@@ -40,20 +43,22 @@ var (
 )
 
 // Version names one state of a cell. It is opaque: versions can be compared for equality and handed back, nothing else.
-// The empty Version means absent and never written, as far as the store can tell.
+// The empty Version means absent, and never written as far as the store can tell.
 type Version string
 
 // Entry is the state of a cell.
 type Entry struct {
-	// Value is what the cell holds. Nil or empty with a Version that is not empty: a delete marker, which has a
-	// version of its own to compare and swap from.
+	// Value is what the cell holds; nil or empty where it is absent.
 	Value []byte
-	// Version is what CompareAndSwap expects as prev in order to replace this state.
+	// Version is what CompareAndSwap expects as prev in order to replace this state. An absence that the store can
+	// name has a version too: a delete marker, or the state before the first write. One that it cannot name has the
+	// empty Version, from which a write succeeds while the cell is absent.
 	Version Version
 	// Floor is the store's word that, up to this state, no term under this key was ever above it, for as long as the
 	// history of the store is its own: a stream sequence, a log offset, the store's clock in milliseconds. Terms are
 	// chosen at most one above it, so an adapter may return any counter of the store that every write raises, as it
-	// stood at this state or later. Zero: the store vouches for nothing.
+	// stood at this state or later; a clock must tick between any two writes of a key. Zero: the store vouches for
+	// nothing.
 	Floor uint64
 	// Pristine says that the cell is absent, and that a CompareAndSwap from this Version succeeds only if nothing was
 	// ever written under the key (or in the whole store): the store itself checks that at the moment of the write.

@@ -80,7 +80,7 @@ func (m *Machine) headStart() time.Duration {
 	if m.watching {
 		return m.cfg.HeadStart
 	}
-	return max(m.cfg.HeadStart, m.cfg.Poll)
+	return max(m.cfg.HeadStart, m.cfg.Poll+m.cfg.Poll/4) // the longest jittered interval, and some
 }
 
 // fresh reports whether the view will do for a claim: its Floor must belong to this version (L10), and where a timer ran
@@ -93,7 +93,7 @@ func (m *Machine) fresh(wait time.Duration) bool {
 	if c.Kind == Absent || m.mine() || c.Kind == Valid && c.Record.Released {
 		return true
 	}
-	return m.view.asked.FollowerSince(m.view.since) >= wait
+	return m.view.wasRead && m.view.asked.FollowerSince(m.view.since) >= wait
 }
 
 // take claims the cell, or prepares to: absence is never claimed (L11).
@@ -128,15 +128,23 @@ func (m *Machine) record(now clock.Reading, term, seq uint64) record.Record {
 
 // follow reads when there is cause to: nothing known, an outcome to settle, or silence.
 func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
-	left := m.quiet() - now.FollowerSince(m.view.heard)
-	if !m.view.known || m.view.suspect {
-		left = m.cfg.retryDelay(m.failures) - now.LeaderSince(m.failedAt)
-	}
+	left := m.patience(now)
 	if left <= 0 {
 		return m.read(now)
 	}
 	at.in(left)
 	return nil
+}
+
+// patience is the time until the next read is due.
+func (m *Machine) patience(now clock.Reading) time.Duration {
+	switch {
+	case m.view.known && !m.view.suspect:
+		return m.quiet() - now.FollowerSince(m.view.heard)
+	case m.failures > 0:
+		return m.cfg.retryDelay(m.failures) - now.LeaderSince(m.failedAt)
+	}
+	return 0
 }
 
 // quiet is the silence after which the cell is read. Where changes are pushed it is longer than a holder's interval, so

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/clock"
@@ -28,8 +27,7 @@ func (m *Machine) heed(now clock.Reading) {
 	if q == nil || q.Term != m.lease.term || !m.lease.announced || m.lease.asked != nil {
 		return
 	}
-	m.successor = q.To
-	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, q.By))
+	m.HandOver(now, q.To, q.By)
 }
 
 // judge is what a leader makes of a cell that holds none of its unsettled writes. While the record still names this

@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -101,6 +103,9 @@ func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 // Withdraw gives up seeking. If a claim may have been applied or may yet be, it is overwritten first (L16).
 func (m *Machine) Withdraw(now clock.Reading) {
 	m.expire(now)
+	if m.phase == Releasing {
+		m.again = false
+	}
 	won := m.phase == Leading && !m.lease.announced
 	if m.phase != Candidate && !won {
 		return
@@ -133,6 +138,14 @@ func (m *Machine) Ask(now clock.Reading, why error) {
 	m.tell(Transition{What: Leaving, Term: m.lease.term, Cause: why})
 }
 
+// HandOver is Ask with a wish who shall be next; an empty one is nobody in particular.
+func (m *Machine) HandOver(now clock.Reading, to, by string) {
+	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, by))
+	if m.phase == Leading && errors.Is(m.lease.asked, ErrHandOver) {
+		m.successor = to
+	}
+}
+
 // Finish says that the work of the term has stopped. Only now may anything be released (L9). If again, this member
 // campaigns once more, after the given delay.
 func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay time.Duration) {
@@ -163,6 +176,9 @@ func (m *Machine) Abandon(now clock.Reading) {
 		m.end(ErrAbandoned)
 	}
 }
+
+// Active reports whether the machine has anything to do but wait for a wish.
+func (m *Machine) Active() bool { return m.phase != Idle || m.observing || m.op != nil }
 
 // Observe turns on or off the interest in the election without campaigning.
 func (m *Machine) Observe(on bool) { m.observing = on }

@@ -23,7 +23,7 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		return
 	}
 	m.observe(now, c)
-	m.view.asked = op.sent
+	m.view.asked, m.view.wasRead = op.sent, true
 	m.reconcile(now, &c)
 }
 

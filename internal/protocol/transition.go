@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/clock"
@@ -88,6 +89,14 @@ func (m *Machine) Failures() int { return m.failures }
 // Heard is when the cell was last seen; false if never.
 func (m *Machine) Heard() (clock.Reading, bool) { return m.view.heard, m.view.known }
 
+// Asked is why the open term was asked to end, or nil.
+func (m *Machine) Asked() error {
+	if m.phase != Leading {
+		return nil
+	}
+	return m.lease.asked
+}
+
 // Term is the latest term of this member, open or not; 0 before the first.
 func (m *Machine) Term() uint64 { return m.lease.term }
 
@@ -108,3 +117,6 @@ func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, erro
 	}
 	return 0, m.cause
 }
+
+// Overdue reports whether the last term ended because its work did not stop when asked.
+func (m *Machine) Overdue() bool { return m.phase == Ended && errors.Is(m.cause, ErrOverdue) }

@@ -66,9 +66,11 @@ type view struct {
 	cell  Cell
 	// since is when the stamp was first seen, after the answer that showed it; followers count from here (L2).
 	since clock.Reading
-	// heard is when anything was last heard; asked is when the last read that showed this very version was sent.
+	// heard is when anything was last heard.
 	heard clock.Reading
-	asked clock.Reading
+	// asked is when the last read that showed this very version was sent, if wasRead.
+	asked   clock.Reading
+	wasRead bool
 	// sampled is false for a version that is known from the answer to an own write alone: its Floor is unknown (L10).
 	sampled bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
@@ -90,7 +92,7 @@ func (v *view) learn(now clock.Reading, c Cell) bool {
 		v.fled = v.known && v.held() && c.Kind == Absent
 	}
 	if c.Version != v.cell.Version {
-		v.asked = clock.Reading{}
+		v.wasRead = false
 	}
 	v.known, v.cell, v.heard, v.sampled = true, c, now, true
 	v.highTerm = max(v.highTerm, c.Record.Term)

@@ -12,6 +12,7 @@ type machineClocks struct {
 	last            time.Duration // true time of the last change of rates
 	reading         clock.Reading // at last
 	mono, raw, boot float64       // local seconds per true second
+	asleep          bool          // suspended: the hardware's rates come back when it wakes
 }
 
 // epoch is what the wall clocks start from. Nothing depends on it.
@@ -33,6 +34,12 @@ func (c *machineClocks) set(t time.Duration, mono, raw, boot float64) {
 	c.last, c.mono, c.raw, c.boot = t, mono, raw, boot
 }
 
+// step moves the clock that also counts suspended time: it is the wall clock where there is none better.
+func (c *machineClocks) step(t, d time.Duration) {
+	c.set(t, c.mono, c.raw, c.boot)
+	c.reading.Boot += d
+}
+
 // retune draws new rates: the hardware within the promised bound, often at its very edge, and what the time daemon makes of
 // CLOCK_MONOTONIC far beyond it.
 func (w *world) retune(c *machineClocks) {
@@ -45,4 +52,10 @@ func (w *world) retune(c *machineClocks) {
 		mono = raw * (1 + 0.083*(2*w.rng.Float64()-1))
 	}
 	c.set(w.now, mono, raw, raw)
+}
+
+// origin is what the clocks of a machine show when it starts: anything, also less than nothing.
+func (w *world) origin() clock.Reading {
+	any := func() time.Duration { return time.Duration(w.rng.Int64N(int64(2e6*time.Hour))) - 1e6*time.Hour }
+	return clock.Reading{Mono: any(), Raw: any(), Boot: any()}
 }

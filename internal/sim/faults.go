@@ -5,7 +5,8 @@ import "time"
 // schedule arranges what befalls the members, at random times until the calm at the end.
 func (w *world) schedule() {
 	p := &w.plan
-	w.every(true, 2*time.Minute, func() { w.retune(w.anyone().proc.clocks) })
+	w.every(true, 2*time.Minute, func() { w.drift(w.anyone()) })
+	w.every(p.step, 3*p.lease, func() { w.step(w.victim()) })
 	w.every(p.crash, 5*p.lease, func() { w.crash(w.anyone()) })
 	w.every(p.crash, 10*p.lease, func() { w.crashLeader() })
 	w.every(p.pause, 4*p.lease, func() { w.pause(w.victim()) })
@@ -74,16 +75,48 @@ func (w *world) crash(n *node) {
 		return
 	}
 	n.kill()
-	w.queue.add(w.now+w.span(w.plan.lease), func() {
-		if !n.alive {
-			n.boot()
+	w.queue.add(w.now+w.span(w.plan.lease), n.boot)
+}
+
+func (w *world) drift(n *node) {
+	if !n.proc.clocks.asleep {
+		w.retune(n.proc.clocks)
+		w.rearm(n.proc)
+	}
+}
+
+// rearm: timers ring by the monotonic clock, whose rate has changed.
+func (w *world) rearm(p *process) {
+	for _, n := range w.nodes {
+		if n.proc == p && n.alive {
+			n.arm()
 		}
-	})
+	}
+}
+
+// step is a wall clock that is set, where it stands in for the one that counts suspended time. Set back just before the
+// machine sleeps it would hide the sleep, and nothing could be done about that; so where machines sleep it is set forward.
+func (w *world) step(n *node) {
+	d := w.span(2 * w.plan.lease)
+	if !w.plan.suspend && w.chance(0.5) {
+		d = -d
+	}
+	w.tracef(n, "has its wall clock set by %v", d)
+	n.proc.clocks.step(w.now, d)
 }
 
 func (w *world) pause(n *node) {
 	n.proc.stillUntil = max(n.proc.stillUntil, w.now+w.span(3*w.plan.lease))
 	w.tracef(n, "is stopped until %v", n.proc.stillUntil)
+	w.queue.add(n.proc.stillUntil, func() { w.resume(n.proc, false) })
+}
+
+func (w *world) resume(p *process, suspended bool) {
+	for _, n := range w.nodes {
+		if n.proc == p {
+			n.resume(suspended)
+		}
+	}
 }
 
 // suspend stops the machine: monotonic clocks stand still, and when it is frozen from outside the other one too.
@@ -93,15 +126,30 @@ func (w *world) suspend(n *node, frozen bool) {
 		return
 	}
 	boot := c.raw
-	if frozen {
-		boot, p.frozen = 0, true
-		w.frozen = true
-	}
 	p.stillUntil = w.now + w.span(3*w.plan.lease)
+	if frozen {
+		boot = 0
+		p.excusedUntil = p.stillUntil + w.longest()
+	}
 	w.tracef(n, "is suspended until %v, frozen %v", p.stillUntil, frozen)
 	mono, raw := c.mono, c.raw
 	c.set(w.now, 0.0000001, 0.0000001, boot)
-	w.queue.add(p.stillUntil, func() { c.set(w.now, mono, raw, raw) })
+	c.asleep = true
+	w.queue.add(p.stillUntil, func() {
+		c.set(w.now, mono, raw, raw)
+		c.asleep = false
+		w.resume(p, true)
+		w.rearm(p)
+	})
+}
+
+// longest is the true time in which every lease that somebody believes in now is over.
+func (w *world) longest() time.Duration {
+	lease := w.plan.lease
+	if w.plan.mixed {
+		lease = lease * 3 / 2
+	}
+	return time.Duration(float64(lease) / (1 - w.cfg.Drift*drift))
 }
 
 func (w *world) cut(n *node) {
@@ -153,7 +201,7 @@ func (w *world) rollback() {
 		return
 	}
 	w.tracef(nil, "an older state is put back")
-	w.check.amnesty = w.now + 4*w.plan.lease
+	w.check.amnesty = w.now + w.longest()
 	w.store.put(w.store.history[w.rng.IntN(len(w.store.history))])
 }
 

@@ -56,6 +56,9 @@ func (n *node) answer(op protocol.Op, c protocol.Cell, v driver.Version, out pro
 	if lost {
 		return
 	}
+	if n.w.plan.fail && !n.w.calm && n.w.chance(0.05) {
+		out = protocol.Unknown
+	}
 	n.later(back, func() {
 		if op.Write {
 			n.m.WriteDone(n.now(), op.ID, v, out, nil)

@@ -13,7 +13,8 @@ type process struct {
 	clocks     *machineClocks
 	stillUntil time.Duration // nothing happens in it before
 	cutUntil   time.Duration // it does not reach the store before
-	frozen     bool          // it was once frozen with all its clocks: no lease can see that
+	// excusedUntil: it was frozen with all its clocks, which no lease can see; until then what it believes may be as old.
+	excusedUntil time.Duration
 }
 
 // node is one member: a machine, the thin runner around it, and the work that it guards.
@@ -26,13 +27,20 @@ type node struct {
 	lives int // how often it was started; what belongs to an earlier life is not heard
 	alive bool
 	ticks int // the number of the armed timer; earlier ones are stale
+	timed bool
+	wake  time.Duration // when it rings, on the monotonic clock, as timers do
 
 	// The work. working spans from the election to the moment when the work has stopped.
 	working bool
 	term    uint64
 	doubted uint64
-	// stalled: the process was stopped across its deadline, so the work learned of it late; only the token helps.
+	// stalled: the process was stopped across its deadline, or timers stood still while the deadline came nearer, so the
+	// work learns of it late unless it asks; only the token helps.
 	stalled bool
+	// leftover is the term of work that panicked: parts of it may run for ever.
+	leftover uint64
+	// busyUntil is when the act that is under way will be done; work does not stop in the middle of one.
+	busyUntil time.Duration
 }
 
 func (n *node) incarnation() string { return fmt.Sprintf("%s#%d.%d", n.name, n.index, n.lives) }
@@ -41,8 +49,15 @@ func (n *node) now() clock.Reading { return n.proc.clocks.at(n.w.now) }
 
 // boot starts the process anew: all that it knew is gone.
 func (n *node) boot() {
+	if still := n.proc.stillUntil; still > n.w.now {
+		n.w.queue.add(still, n.boot)
+		return
+	}
+	if n.alive {
+		return
+	}
 	n.lives++
-	n.alive, n.working = true, false
+	n.alive, n.working, n.leftover, n.timed = true, false, 0, false
 	n.m = protocol.New(n.w.config(n))
 	n.m.Watching(n.w.plan.watch)
 	n.w.tracef(n, "starts as %s", n.incarnation())
@@ -81,23 +96,35 @@ func (n *node) pump() {
 	if todo.Op != nil {
 		n.send(*todo.Op)
 	}
-	n.ticks++
-	if todo.Timed {
-		n.arm(todo.Wake)
+	if n.m.Holds(n.now()) {
+		n.stalled = false // the timer that is armed now is right again
 	}
+	n.timed, n.wake = todo.Timed, n.now().Mono+todo.Wake
+	n.arm()
 }
 
-// arm sets a timer of the monotonic clock, which fires up to some milliseconds late.
-func (n *node) arm(wake time.Duration) {
+// arm sets the timer, which rings late by up to half of what the margin has for that.
+func (n *node) arm() {
+	n.ticks++
+	if !n.timed {
+		return
+	}
 	number := n.ticks
-	late := time.Duration(n.w.rng.Int64N(int64(12 * time.Millisecond)))
-	d := time.Duration(float64(wake)/n.proc.clocks.mono) + late + time.Microsecond
-	n.later(d, func() {
+	late := n.w.rng.Int64N(int64(protocol.TimerLateness(n.w.plan.lease) / 2))
+	left := float64(n.wake-n.now().Mono) / n.proc.clocks.mono
+	n.later(time.Duration(max(left, 0))+time.Duration(late)+time.Microsecond, func() {
 		if n.ticks == number {
 			n.m.Tick(n.now())
 			n.pump()
 		}
 	})
+}
+
+// resume is the moment in which the process goes on after it was stopped, or after its machine was suspended.
+func (n *node) resume(suspended bool) {
+	if n.alive && n.working && (suspended || !n.m.Holds(n.now())) {
+		n.stalled = true
+	}
 }
 
 func (n *node) transition(t protocol.Transition) {
@@ -111,20 +138,40 @@ func (n *node) transition(t protocol.Transition) {
 		n.working, n.term, n.stalled = true, t.Term, false
 		w.stats.terms++
 		n.act(n.lives, t.Term)
-		if w.plan.yield && !w.calm {
-			n.later(w.span(3*w.plan.lease), func() { n.finish(t.Term) })
-		}
+		n.career(t.Term)
 	case protocol.Lost:
-		n.stalled = n.stalled || w.now-n.proc.stillUntil < 20*time.Millisecond
 		n.later(w.span(w.plan.stopWithin), func() { n.finish(t.Term) })
 	case protocol.Leaving:
 		n.later(n.patience(), func() { n.finish(t.Term) })
 	}
 }
 
+// career is how a term may end by the will, or the fault, of the work itself.
+func (n *node) career(term uint64) {
+	w := n.w
+	switch {
+	case w.calm:
+	case w.plan.yield:
+		n.later(w.span(3*w.plan.lease), func() { n.finish(term) })
+	case w.plan.panics && w.chance(0.3):
+		n.later(w.span(3*w.plan.lease), func() { n.panic(term) })
+	}
+}
+
+// panic ends the work as a panic does: parts of it may go on, so nothing may ever be released.
+func (n *node) panic(term uint64) {
+	if !n.working || n.term != term {
+		return
+	}
+	n.w.tracef(n, "panics")
+	n.working, n.leftover = false, term
+	n.m.Abandon(n.now())
+	n.pump()
+}
+
 // patience is how long the work takes to finish when asked to; some never listens until it must.
 func (n *node) patience() time.Duration {
-	if n.w.plan.overstay && n.w.chance(0.3) {
+	if n.w.plan.overstay && !n.w.calm && n.w.chance(0.3) {
 		return 2 * n.w.plan.finishWithin
 	}
 	return n.w.span(n.w.plan.finishWithin / 2)
@@ -133,6 +180,10 @@ func (n *node) patience() time.Duration {
 // finish: the work has stopped, and Run campaigns again.
 func (n *node) finish(term uint64) {
 	if !n.working || n.term != term {
+		return
+	}
+	if left := n.busyUntil - n.w.now; left > 0 {
+		n.later(left, func() { n.finish(term) })
 		return
 	}
 	n.working = false
@@ -162,16 +213,10 @@ func (n *node) act(life int, term uint64) {
 // commit is the act itself. It comes within the reserve that the user asked for, unless the process is stopped between
 // the question and the act; then only the token helps.
 func (n *node) commit(life int, term uint64, left time.Duration) {
-	asked := n.w.now
-	reserve := n.w.span(n.w.plan.stopWithin + protocol.TimerLateness(n.w.plan.lease)/2)
-	at := asked + reserve
+	reserve := n.w.span(n.w.plan.stopWithin + protocol.TimerLateness(n.w.plan.lease))
+	at := n.w.now + reserve
+	n.busyUntil = max(n.busyUntil, at)
 	n.w.queue.add(at, func() {
-		n.run(life, func() {
-			if !n.working || n.term != term {
-				return // the work waited for this act, or gave it up, before it said that it had stopped
-			}
-			prompt := n.w.now == at && !n.proc.frozen
-			n.w.check.act(n, term, prompt, left)
-		})
+		n.run(life, func() { n.w.check.act(n, term, n.w.now == at, left) })
 	})
 }

@@ -30,8 +30,10 @@ type plan struct {
 	slow      bool // messages are delayed, some beyond a lease
 	replay    bool // requests are delivered twice
 	stale     bool // reads show older states
+	fail      bool // answers are errors that come at once, whatever becomes of the request
 	slew      bool // the time daemon changes the rate of CLOCK_MONOTONIC
 	pause     bool // processes are stopped and continued
+	step      bool // wall clocks are set, where they count suspended time
 	suspend   bool // machines are suspended and resumed
 	freeze    bool // machines are frozen with all their clocks
 	crash     bool // processes are killed and started anew
@@ -45,6 +47,7 @@ type plan struct {
 	twins     bool // two elections in one process
 	overstay  bool // work that ignores being asked
 	yield     bool // leaders resign of their own will
+	panics    bool // work ends by a panic
 	withdraws bool // candidates give up and come back
 }
 
@@ -65,7 +68,7 @@ func (w *world) draw() plan {
 	p.finishWithin = w.pick(p.lease/2, 2*p.lease)
 	p.grace = w.pick(0, 0, 0, p.lease/10)
 	kinds := []*bool{&p.lose, &p.slow, &p.replay, &p.stale, &p.slew, &p.pause, &p.suspend, &p.crash, &p.cut, &p.cut, &p.crash,
-		&p.erase, &p.foreign, &p.broken, &p.spam, &p.mixed, &p.twins, &p.overstay, &p.yield, &p.withdraws, &p.erase}
+		&p.erase, &p.foreign, &p.broken, &p.spam, &p.mixed, &p.twins, &p.overstay, &p.yield, &p.withdraws, &p.erase, &p.fail, &p.step, &p.panics}
 	for _, k := range kinds {
 		*k = *k || w.chance(0.25)
 	}

@@ -87,6 +87,7 @@ func (w *world) populate() {
 		if w.plan.twins && i == 1 {
 			n.proc, n.name = w.nodes[0].proc, w.nodes[0].name
 		}
+		n.proc.clocks.reading = w.origin()
 		w.retune(n.proc.clocks)
 		w.nodes = append(w.nodes, n)
 		w.queue.add(w.span(w.plan.lease/2), n.boot)

@@ -1,0 +1,67 @@
+package tenure_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
+	_, err := tenure.New(memory.New(), "", tenure.Config{
+		ID: strings.Repeat("x", 300), Lease: 10 * time.Millisecond, Renew: time.Hour, Drift: 0.7, Splay: -1,
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, field := range []string{"ID", "name of the election", "Lease", "Renew", "Drift", "Splay"} {
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("%s is not named in: %v", field, err)
+		}
+	}
+}
+
+func TestConfigLimits(t *testing.T) {
+	cases := []struct {
+		name string
+		cfg  tenure.Config
+		bad  string // the field that the error names; empty: accepted
+		why  string
+	}{
+		{"zero", tenure.Config{}, "", "every default fits the others"},
+		{"id with a space", tenure.Config{ID: "member 1"}, "", "an id is a label, not a key"},
+		{"old renewal at 75 %", tenure.Config{Lease: 30 * time.Second, Renew: 22500 * time.Millisecond}, "", "nats-kv elections renew so"},
+		{"old least gap", tenure.Config{Lease: 30 * time.Second, Renew: 25 * time.Second}, "", "5 s below the TTL was their limit"},
+		{"old longest", tenure.Config{Lease: time.Hour, Renew: 45 * time.Minute}, "", "their longest TTL"},
+		{"lease below the store's", tenure.Config{Lease: 49 * time.Millisecond}, "Lease", "memory's least is 50 ms"},
+		{"lease above the constant", tenure.Config{Lease: time.Hour + 1}, "Lease", "followers of others could not wait it out"},
+		{"fractions of milliseconds", tenure.Config{Lease: time.Second + 1}, "Lease", "the record has whole milliseconds"},
+		{"renewal at the deadline", tenure.Config{Lease: time.Second, Renew: 960 * time.Millisecond}, "Renew", "no time to try"},
+		{"stop eats the lease", tenure.Config{Lease: time.Second, StopWithin: 700 * time.Millisecond}, "StopWithin", "the remedy is named"},
+		{"grace beyond the lease", tenure.Config{Grace: time.Minute}, "Grace", "it would never be told"},
+		{"negative finish", tenure.Config{FinishWithin: -1}, "FinishWithin", ""},
+		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "metadata", "records are small"},
+		{"invalid address", tenure.Config{Address: "\xff"}, "Address", "JSON has no such strings"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := tenure.New(memory.New(), "job", c.cfg)
+			if c.bad == "" && err != nil {
+				t.Errorf("refused, though %s: %v", c.why, err)
+			}
+			if c.bad != "" && (err == nil || !strings.Contains(err.Error(), c.bad)) {
+				t.Errorf("want an error that names %s (%s), got %v", c.bad, c.why, err)
+			}
+		})
+	}
+}
+
+func TestMarginKeepsBackWhatRuleL3Says(t *testing.T) {
+	c := tenure.Config{Lease: 10 * time.Second, Drift: 0.01, TimerLateness: 50 * time.Millisecond, StopWithin: time.Second}
+	least := 10 * time.Second * 2 / 101
+	if got := c.Margin(); got < least+1050*time.Millisecond || got > least+1051*time.Millisecond {
+		t.Errorf("margin %v", got)
+	}
+}

@@ -1,0 +1,66 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func abilityCases() []testCase {
+	return []testCase{
+		{"denied client learns that it is denied", "waiting does not help it; a person must act, and must be told", denied},
+		{"bounds are of use", "an election asks them before it starts and believes them", bounds},
+		{"findings say what and how", "an operator who is warned needs the setting, the danger and the remedy", findings},
+	}
+}
+
+func denied(t *trial) {
+	if t.Denied == nil {
+		t.Skipf("the harness has no client without rights")
+	}
+	key := t.key("denied")
+	v := t.create(key, []byte("first"))
+	ctx, cancel := t.context()
+	defer cancel()
+	if _, err := t.Denied.Read(ctx, key); !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("a read without rights: %v; want one that wraps ErrDenied", err)
+	}
+	if _, err := t.Denied.CompareAndSwap(ctx, key, v, []byte("second")); !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("a swap without rights: %v; want one that wraps ErrDenied", err)
+	}
+	t.holds(key, v, []byte("first"))
+}
+
+func bounds(t *trial) {
+	b, ok := t.Store.(driver.Bounded)
+	if !ok {
+		t.Skipf("the store is no driver.Bounded")
+	}
+	if d := b.MinLease(); d <= 0 || d > time.Hour {
+		t.Errorf("the shortest lease is %v; want more than 0 and at most 1 h", d)
+	}
+	key := t.key("bounds")
+	if err := b.CheckKey(key); err != nil {
+		t.Errorf("key %q is refused: %v", key, err)
+	}
+}
+
+func findings(t *trial) {
+	i, ok := t.Store.(driver.Inspector)
+	if !ok {
+		t.Skipf("the store is no driver.Inspector")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), t.Patience)
+	defer cancel()
+	found, err := i.Inspect(ctx, 15*time.Second)
+	if err != nil {
+		t.Fatalf("inspect: %v", err)
+	}
+	for _, f := range found {
+		if f.Severity < driver.Advice || f.Severity > driver.Unsafe || f.Setting == "" || f.Problem == "" || f.Remedy == "" {
+			t.Errorf("a finding lacks something: %q", f)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package drivertest
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// patience is how long the callers in an outage wait.
+const patience = 20 * time.Millisecond
+
+func cutCases() []testCase {
+	return []testCase{
+		{"calls end with their context when the network is gone",
+			"a leader steps down on time only if nothing holds it up", cutCalls},
+		{"calls leave nothing behind when the network is gone",
+			"work that outlives its call piles up for as long as the outage lasts", cutLeavesNothing},
+	}
+}
+
+// blackhole cuts the network. Heal also waits until the store answers again.
+func (t *trial) blackhole(key string) (heal func()) {
+	t.Helper()
+	if t.Cut == nil {
+		t.Skipf("the harness cannot cut the network")
+	}
+	mend := t.Cut()
+	return func() {
+		mend()
+		if !t.eventually(func() bool { return t.reachable(key) }) {
+			t.Errorf("the store does not answer within %v after the network is back", t.Patience)
+		}
+	}
+}
+
+func (t *trial) reachable(key string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	_, err := t.Store.Read(ctx, key)
+	return err == nil
+}
+
+// call is a Read or a CompareAndSwap.
+type call struct {
+	name string
+	do   func(ctx context.Context) error
+}
+
+func (t *trial) calls(key string, v driver.Version) []call {
+	return []call{
+		{"read", func(ctx context.Context) error {
+			_, err := t.Store.Read(ctx, key)
+			return err
+		}},
+		{"swap", func(ctx context.Context) error {
+			_, err := t.Store.CompareAndSwap(ctx, key, v, []byte("lost"))
+			return err
+		}},
+	}
+}
+
+func cutCalls(t *trial) {
+	key := t.key("cut")
+	v := t.create(key, []byte("first"))
+	defer t.blackhole(key)()
+	for _, c := range t.calls(key, v) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		t.ends(ctx, c)
+		cancel()
+		ctx, cancel = context.WithCancel(context.Background())
+		time.AfterFunc(patience, cancel)
+		t.ends(ctx, c)
+	}
+}
+
+// ends requires that a call whose answer cannot come ends with its context, with an error that leaves all open.
+func (t *trial) ends(ctx context.Context, c call) {
+	t.Helper()
+	var err error
+	done := within(patience+soon, func() { err = c.do(ctx) })
+	switch {
+	case !done:
+		t.Fatalf("a %s goes on %v after its context ended", c.name, soon)
+	case err == nil:
+		t.Errorf("a %s succeeded without a network", c.name)
+	default:
+		t.open(err)
+	}
+}
+
+func cutLeavesNothing(t *trial) {
+	const calls = 64
+	key := t.key("cut")
+	v := t.create(key, []byte("first"))
+	before := runtime.NumGoroutine()
+	heal := t.blackhole(key)
+	together(calls, func(i int) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		c := t.calls(key, v)[i%2]
+		within(soon, func() { _ = c.do(ctx) })
+	})
+	heal()
+	if !t.eventually(func() bool { return runtime.NumGoroutine() < before+calls/2 }) {
+		t.Errorf("%d goroutines before and %d after %d calls that were cut off", before, runtime.NumGoroutine(), calls)
+	}
+}

@@ -1,0 +1,83 @@
+// Package drivertest is the conformance kit: what package driver promises to elections, as tests that every adapter runs.
+//
+//	func TestConformance(t *testing.T) {
+//		drivertest.Run(t, func(t testing.TB) drivertest.Harness {
+//			return drivertest.Harness{Store: open(t)}
+//		})
+//	}
+//
+// Each case prints on failure why it matters. A case that a store or a harness cannot support is skipped with the reason.
+// Reads may be stale by contract, so the kit reads until it sees what was acknowledged, for at most Harness.Patience.
+// It writes to keys drawn afresh, a hundred or so with the default Rounds, watches Harness.Watches
+// more, and leaves its cells behind.
+package drivertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Harness is a store under test with what a case may do to it. Only Store is needed; what is missing skips cases.
+type Harness struct {
+	Store driver.Store
+	// Peer is a second client of the same cells, as another process has one.
+	Peer driver.Store
+	// Denied is a client of the same cells that has no rights to them.
+	Denied driver.Store
+
+	// Delete removes a cell as an operator would, with a delete marker if the store has such.
+	Delete func(ctx context.Context, key string) error
+	// Purge removes a cell and any marker.
+	Purge func(ctx context.Context, key string) error
+	// Cut makes the network swallow all that goes between Store and its servers, silently, until heal is called.
+	Cut func() (heal func())
+
+	// Patience is how long a call, a push or a fresh read may take while nothing is wrong. Zero: 10 s.
+	Patience time.Duration
+	// Rounds is how often the cases that repeat themselves do so; the races write 16 times as much. Zero: 25.
+	Rounds int
+	// Watches is how many watches must be cheap. Zero: 1,000.
+	Watches int
+	// FloorTick is the step of a Floor that is a clock: such a one need not have risen before. Zero: a counter.
+	FloorTick time.Duration
+	// ContentVersions says that a version follows from the bytes, as many an ETag does, so that equal bytes have equal
+	// versions. Elections never write the same bytes twice; the case that does is skipped.
+	ContentVersions bool
+}
+
+const (
+	defaultPatience = 10 * time.Second
+	defaultRounds   = 25
+	defaultWatches  = 1000
+)
+
+func (h Harness) withDefaults() Harness {
+	if h.Patience == 0 {
+		h.Patience = defaultPatience
+	}
+	if h.Rounds == 0 {
+		h.Rounds = defaultRounds
+	}
+	if h.Watches == 0 {
+		h.Watches = defaultWatches
+	}
+	return h
+}
+
+// Run runs every case as a subtest, one after another, each with a harness of its own from open. It may be one store for
+// all. Open registers with t.Cleanup what is to be closed.
+func Run(t *testing.T, open func(t testing.TB) Harness) {
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("why: %s", c.why)
+				}
+			}()
+			c.run(newTrial(t, open(t)))
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package drivertest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// recorder collects what a case reports, so that a store can fail the kit and the test of the kit pass.
+type recorder struct {
+	mu       sync.Mutex
+	failures []string
+	skipped  string
+}
+
+func (r *recorder) Helper()             {}
+func (r *recorder) Logf(string, ...any) {}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Skipf(format string, args ...any) {
+	r.mu.Lock()
+	r.skipped = fmt.Sprintf(format, args...)
+	r.mu.Unlock()
+	runtime.Goexit()
+}
+
+// try runs one case in a goroutine that it may end.
+func try(c testCase, h Harness) *recorder {
+	r := &recorder{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.run(newTrial(r, h))
+	}()
+	<-done
+	return r
+}
+
+func caseNamed(t *testing.T, name string) testCase {
+	for _, c := range cases() {
+		if c.name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no case %q", name)
+	return testCase{}
+}
+
+func TestCasesExplainThemselves(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range cases() {
+		if names[c.name] || c.name == "" || c.why == "" || c.run == nil {
+			t.Errorf("case %q is named twice or lacks something", c.name)
+		}
+		names[c.name] = true
+	}
+}
+
+// Every case must run and pass on a store with nothing wrong: one that is always skipped would prove nothing.
+func TestSoundStorePasses(t *testing.T) {
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := try(c, sound().harness())
+				if len(r.failures) > 0 || r.skipped != "" {
+					t.Errorf("failures %q, skipped %q", r.failures, r.skipped)
+				}
+			})
+		})
+	}
+}
+
+func TestStoreWithoutAbilitiesIsSkipped(t *testing.T) {
+	type plain struct{ driver.Store }
+	skipped := 0
+	for _, c := range cases() {
+		r := try(c, Harness{Store: plain{memory.NewPolled()}, Rounds: 1})
+		if len(r.failures) > 0 && c.name != "keys are apart" { // without bounds it would have to hold any key
+			t.Errorf("%s: %q", c.name, r.failures)
+		}
+		if r.skipped != "" {
+			skipped++
+		}
+	}
+	if want := len(watchCases()) + len(watchStopCases()); skipped <= want {
+		t.Errorf("%d cases skipped; want all %d of watches and more", skipped, want)
+	}
+}
+
+// In a bubble the patience of the kit costs no time. Stores that hang on do so for an hour of it.
+func TestBrokenStoresFail(t *testing.T) {
+	for _, b := range broken() {
+		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
+			for _, name := range b.fails {
+				c := caseNamed(t, name)
+				synctest.Test(t, func(t *testing.T) {
+					s := sound()
+					b.damage(s)
+					if r := try(c, s.harness()); len(r.failures) == 0 {
+						t.Errorf("%q passes (skipped: %q)", name, r.skipped)
+					}
+					time.Sleep(2 * time.Hour)
+				})
+			}
+		})
+	}
+}
+
+// A case that no broken store fails might as well not be there.
+func TestEveryCaseCatchesSomething(t *testing.T) {
+	caught := map[string]bool{}
+	for _, b := range broken() {
+		for _, name := range b.fails {
+			caught[name] = true
+		}
+	}
+	for _, c := range cases() {
+		if !caught[c.name] {
+			t.Errorf("no broken store is known that fails %q", c.name)
+		}
+	}
+}
+
+func TestVersionsOfContentMustBeDeclared(t *testing.T) {
+	c := caseNamed(t, "the same bytes again are another version")
+	if r := try(c, Harness{Store: memory.New(), ContentVersions: true}); r.skipped == "" {
+		t.Error("the case ran")
+	}
+}
+
+func BenchmarkMemory(b *testing.B) {
+	Benchmark(b, func(testing.TB) Harness { return sound().harness() })
+}

@@ -1,0 +1,67 @@
+package drivertest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func valueCases() []testCase {
+	return []testCase{
+		{"values are kept byte for byte",
+			"a record that comes back changed is a stranger's, and nobody leads any more", valuesExact},
+		{"values are copied in and out",
+			"whoever reuses a buffer would rewrite the record behind everybody's back", valuesCopied},
+	}
+}
+
+func valuesExact(t *trial) {
+	key := t.key("values")
+	v := t.read(key).Version
+	for _, value := range values() {
+		v = t.apply(key, v, value)
+		t.holds(key, v, value)
+	}
+}
+
+func values() [][]byte {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	return [][]byte{
+		[]byte("x"),
+		{0},
+		[]byte(" "),
+		[]byte("\n"),
+		[]byte("null"),
+		[]byte("{}"),
+		[]byte(" leading and trailing \r\n"),
+		[]byte(`{"b":1,"a":"Zürich ☕ 𝄞 \u00e9","b":2,"html":"<&>"}` + "\n"),
+		[]byte("not UTF-8: \xff\xfe\xc3"),
+		all,
+		bytes.Repeat(all, driver.MaxValue/len(all))[1:],
+		bytes.Repeat(all, driver.MaxValue/len(all)),
+		bytes.Repeat([]byte{0xff}, driver.MaxValue),
+		bytes.Repeat([]byte{0}, driver.MaxValue),
+	}
+}
+
+func valuesCopied(t *trial) {
+	key, want := t.key("values"), []byte("mine")
+	buffer := bytes.Clone(want)
+	v := t.create(key, buffer)
+	copy(buffer, "XXXX")
+	e := t.holds(key, v, want)
+	copy(e.Value, "YYYY")
+	t.holds(key, v, want)
+}
+
+// brief is a value in a message.
+func brief(value []byte) string {
+	if len(value) > 40 {
+		return fmt.Sprintf("%q... (%d bytes)", value[:40], len(value))
+	}
+	return fmt.Sprintf("%q", value)
+}

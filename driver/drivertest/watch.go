@@ -1,0 +1,232 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func watchCases() []testCase {
+	return []testCase{
+		{"watch pushes a change as a read shows it",
+			"a push starts and ends waiting like a read, so it must not say anything else", watchPushes},
+		{"pushed version can be swapped from", "a follower that is pushed a release claims on it without reading", watchSwap},
+		{"watch pushes a removal", "a leader whose record is removed must hear of it before it renews", watchRemoval},
+		{"watch outlives the context of its set-up",
+			"that context is cancelled as soon as the watch stands", watchOutlivesSetUp},
+		{"watch is of one key", "news of another election would start and end waiting in this one", watchIsolated},
+		{"pushed values are copies", "two elections that watch one key must not share a buffer", watchCopies},
+		{"watches cost no goroutine each", "one process follows thousands of elections", watchesCheap},
+	}
+}
+
+// watcher returns the store as a Watcher, or skips.
+func (t *trial) watcher() driver.Watcher {
+	t.Helper()
+	w, ok := t.Store.(driver.Watcher)
+	if !ok {
+		t.Skipf("the store is no driver.Watcher")
+	}
+	return w
+}
+
+// heard is what one watch was pushed.
+type heard struct {
+	stop func()
+
+	mu      sync.Mutex
+	entries []driver.Entry
+	more    chan struct{} // closed and replaced with each entry
+}
+
+func (h *heard) see(e driver.Entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.entries = append(h.entries, e)
+	close(h.more)
+	h.more = make(chan struct{})
+}
+
+func (h *heard) all() ([]driver.Entry, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.entries), h.more
+}
+
+// watch sets one up, under a context that ends at once thereafter.
+func (t *trial) watch(key string) *heard {
+	t.Helper()
+	h := &heard{more: make(chan struct{})}
+	h.stop = t.watchWith(key, h.see)
+	return h
+}
+
+func (t *trial) watchWith(key string, see func(driver.Entry)) (stop func()) {
+	t.Helper()
+	ctx, cancel := t.context()
+	defer cancel()
+	stop, err := t.watcher().Watch(ctx, key, see)
+	if err != nil {
+		t.Fatalf("watch of %q: %v", key, err)
+	}
+	return stop
+}
+
+// pushed waits for an entry.
+func (t *trial) pushed(h *heard, what string, is func(driver.Entry) bool) driver.Entry {
+	t.Helper()
+	ctx, cancel := t.context()
+	defer cancel()
+	for {
+		entries, more := h.all()
+		if i := slices.IndexFunc(entries, is); i >= 0 {
+			return entries[i]
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			t.Fatalf("%s is not pushed within %v; pushed were %s", what, t.Patience, versions(entries))
+		}
+	}
+}
+
+// pushedVersion waits for the entry of a write.
+func (t *trial) pushedVersion(h *heard, v driver.Version) driver.Entry {
+	t.Helper()
+	return t.pushed(h, fmt.Sprintf("version %q", v), func(e driver.Entry) bool { return e.Version == v })
+}
+
+func versions(entries []driver.Entry) string {
+	all := []driver.Version{}
+	for _, e := range entries {
+		all = append(all, e.Version)
+	}
+	return fmt.Sprintf("%q", all)
+}
+
+func watchPushes(t *trial) {
+	key := t.key("watch")
+	v := t.create(key, []byte("start"))
+	h := t.watch(key)
+	defer h.stop()
+	top := uint64(0)
+	for range 8 {
+		top = max(top, t.read(key).Floor) + 1
+		value := fmt.Appendf(nil, "term %d", top)
+		v = t.apply(key, v, value)
+		e := t.pushedVersion(h, v)
+		if string(e.Value) != string(value) {
+			t.Errorf("version %q of %q was pushed as %s; it is %s", v, key, brief(e.Value), brief(value))
+		}
+		if e.Pristine {
+			t.Errorf("version %q of %q was pushed as pristine", v, key)
+		}
+		if t.FloorTick == 0 {
+			t.above(e, top)
+		}
+	}
+}
+
+func watchSwap(t *trial) {
+	key := t.key("watch")
+	h := t.watch(key)
+	defer h.stop()
+	t.create(key, []byte("released"))
+	e := t.pushed(h, "the first write", func(e driver.Entry) bool { return string(e.Value) == "released" })
+	v := t.apply(key, e.Version, []byte("claimed"))
+	t.holds(key, v, []byte("claimed"))
+}
+
+// watchRemoval goes by Delete alone: a purge may be out of the sight of watches.
+func watchRemoval(t *trial) {
+	t.watcher()
+	if t.Delete == nil {
+		t.Skipf("the harness cannot delete")
+	}
+	key := t.key("watch")
+	h := t.watch(key)
+	defer h.stop()
+	t.pushedVersion(h, t.create(key, []byte("first")))
+	before := len(first(h.all()))
+	t.delete(key)
+	t.pushed(h, "the removal", func(e driver.Entry) bool {
+		return e.Absent() && len(first(h.all())) > before
+	})
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+func watchOutlivesSetUp(t *trial) {
+	w, key := t.watcher(), t.key("watch")
+	h := &heard{more: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	stop, err := w.Watch(ctx, key, h.see)
+	cancel()
+	if err != nil {
+		t.Fatalf("watch of %q: %v", key, err)
+	}
+	defer stop()
+	time.Sleep(10 * time.Millisecond) // a watch that hangs on the context has time to end; a sound one needs none
+	t.pushedVersion(h, t.create(key, []byte("first")))
+}
+
+func watchIsolated(t *trial) {
+	t.watcher()
+	key := t.key("watch")
+	h := t.watch(key)
+	defer h.stop()
+	for _, other := range kin(key) {
+		if t.accepts(other) {
+			t.create(other, []byte(other))
+		}
+	}
+	t.pushedVersion(h, t.create(key, []byte(key)))
+	for _, e := range first(h.all()) {
+		if !e.Absent() && string(e.Value) != key {
+			t.Errorf("the watch of %q was pushed %s", key, brief(e.Value))
+		}
+	}
+}
+
+func watchCopies(t *trial) {
+	key := t.key("watch")
+	a, b := t.watch(key), t.watch(key)
+	defer a.stop()
+	defer b.stop()
+	v := t.create(key, []byte("first"))
+	copy(t.pushedVersion(a, v).Value, "XXXXX")
+	if e := t.pushedVersion(b, v); string(e.Value) != "first" {
+		t.Errorf("what one watch of %q wrote into its entry is in another's: %s", key, brief(e.Value))
+	}
+	t.holds(key, v, []byte("first"))
+}
+
+// fixedGoroutines is what a store may start for all its watches together.
+const fixedGoroutines = 64
+
+func watchesCheap(t *trial) {
+	t.watcher()
+	defer t.watch(t.key("watch")).stop() // whatever all share is there now
+	before := runtime.NumGoroutine()
+	all := map[string]*heard{}
+	for range t.Watches {
+		key := t.key("watch")
+		all[key] = t.watch(key)
+		defer all[key].stop()
+	}
+	if after := runtime.NumGoroutine(); after > before+fixedGoroutines {
+		t.Errorf("%d goroutines before and %d with %d watches more", before, after, t.Watches)
+	}
+	sample := 0
+	for key, h := range all {
+		t.pushedVersion(h, t.create(key, []byte("value")))
+		if sample++; sample == 8 {
+			break
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func watchStopCases() []testCase {
+	return []testCase{
+		{"nothing is pushed after stop", "an election that is over has nobody left to take it", stopEnds},
+		{"stop may be called twice", "the caller that gives up and the one that cleans up are two", stopTwice},
+		{"stop may be called from see", "what a watch waits for is often the first thing that it sees", stopFromSee},
+		{"stop ends one watch alone", "the other elections of the process go on", stopOne},
+		{"watches may start and stop while others write", "elections come and go all the time", stopConcurrently},
+	}
+}
+
+// stopEnds goes by versions, not by time: a call of see that had begun when stop was called may still be under way, but
+// cannot carry what was written later. That a second watch saw it says that the first would have too.
+func stopEnds(t *trial) {
+	key := t.key("stop")
+	stopped, other := t.watch(key), t.watch(key)
+	defer other.stop()
+	v := t.create(key, []byte("before"))
+	t.pushedVersion(stopped, v)
+	stopped.stop()
+	var late []driver.Version
+	for i := range 4 {
+		v = t.apply(key, v, fmt.Appendf(nil, "after %d", i))
+		t.pushedVersion(other, v)
+		late = append(late, v)
+	}
+	for _, e := range first(stopped.all()) {
+		if slices.Contains(late, e.Version) {
+			t.Errorf("version %q, written after stop, was pushed", e.Version)
+		}
+	}
+}
+
+func stopTwice(t *trial) {
+	h := t.watch(t.key("stop"))
+	h.stop()
+	if !within(soon, h.stop) {
+		t.Errorf("the second stop takes more than %v", soon)
+	}
+}
+
+// stopFromSee writes on the side, since a store may push from within the write.
+func stopFromSee(t *trial) {
+	key := t.key("stop")
+	var stop atomic.Pointer[func()]
+	returned := make(chan struct{}, 1)
+	f := t.watchWith(key, func(driver.Entry) {
+		if s := stop.Swap(nil); s != nil {
+			(*s)()
+			returned <- struct{}{}
+		}
+	})
+	stop.Store(&f)
+	absent := t.read(key).Version
+	if !within(t.Patience, func() {
+		_, _ = t.swap(key, absent, []byte("first"))
+		<-returned
+	}) {
+		t.Fatalf("stop from within see does not return within %v", t.Patience)
+	}
+	f()
+}
+
+func stopOne(t *trial) {
+	key := t.key("stop")
+	a, b, c := t.watch(key), t.watch(key), t.watch(key)
+	defer a.stop()
+	defer c.stop()
+	b.stop()
+	v := t.create(key, []byte("first"))
+	t.pushedVersion(a, v)
+	t.pushedVersion(c, v)
+}
+
+func stopConcurrently(t *trial) {
+	t.watcher()
+	key := t.key("stop")
+	last := t.watch(key)
+	defer last.stop()
+	v := t.create(key, []byte("start"))
+	together(4, func(i int) {
+		for n := range t.Rounds {
+			if i == 0 {
+				v = t.overwrite(key, v, n)
+				continue
+			}
+			t.watchBriefly(key)
+		}
+	})
+	t.pushedVersion(last, v)
+}
+
+// overwrite is not for the test's own goroutine alone, so that it reports without ending it.
+func (t *trial) overwrite(key string, prev driver.Version, n int) driver.Version {
+	v, err := t.swap(key, prev, fmt.Appendf(nil, "value %d", n))
+	if err != nil {
+		t.Errorf("write %d to %q: %v", n, key, err)
+		return prev
+	}
+	return v
+}
+
+func (t *trial) watchBriefly(key string) {
+	ctx, cancel := t.context()
+	defer cancel()
+	stop, err := t.Store.(driver.Watcher).Watch(ctx, key, func(driver.Entry) {})
+	if err != nil {
+		t.Errorf("watch of %q: %v", key, err)
+		return
+	}
+	stop()
+}

@@ -1,0 +1,74 @@
+package faults
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// assemble gives the wrapper the abilities of the store inside, no more and no fewer: callers find them by type
+// assertion, so each combination is a type of its own.
+func assemble(c *core, inner driver.Store) Store {
+	w, watches := inner.(driver.Watcher)
+	b, bounds := inner.(driver.Bounded)
+	i, inspects := inner.(driver.Inspector)
+	watch, inspect := watcher{c, w}, inspector{c, i}
+	switch {
+	case watches && bounds && inspects:
+		return struct {
+			*core
+			driver.Watcher
+			driver.Bounded
+			driver.Inspector
+		}{c, watch, b, inspect}
+	case watches && bounds:
+		return struct {
+			*core
+			driver.Watcher
+			driver.Bounded
+		}{c, watch, b}
+	case watches && inspects:
+		return struct {
+			*core
+			driver.Watcher
+			driver.Inspector
+		}{c, watch, inspect}
+	case bounds && inspects:
+		return struct {
+			*core
+			driver.Bounded
+			driver.Inspector
+		}{c, b, inspect}
+	case watches:
+		return struct {
+			*core
+			driver.Watcher
+		}{c, watch}
+	case bounds:
+		return struct {
+			*core
+			driver.Bounded
+		}{c, b}
+	case inspects:
+		return struct {
+			*core
+			driver.Inspector
+		}{c, inspect}
+	}
+	return c
+}
+
+// inspector asks the inner store. Only a partition is in its way.
+type inspector struct {
+	c     *core
+	inner driver.Inspector
+}
+
+func (i inspector) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+	if i.c.cut.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return i.inner.Inspect(ctx, lease)
+}

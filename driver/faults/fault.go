@@ -1,0 +1,112 @@
+package faults
+
+import "fmt"
+
+// Op is a kind of operation that faults can strike.
+type Op int
+
+const (
+	// Read is a call of Read.
+	Read Op = iota
+	// Write is a call of CompareAndSwap.
+	Write
+	// Watch is the set-up of a watch.
+	Watch
+	// Push is one entry on its way to one watch.
+	Push
+
+	opCount = int(Push) + 1
+)
+
+// String names the operation in lower case.
+func (op Op) String() string {
+	names := [...]string{Read: "read", Write: "write", Watch: "watch", Push: "push"}
+	if op < 0 || int(op) >= len(names) {
+		return fmt.Sprintf("op(%d)", int(op))
+	}
+	return names[op]
+}
+
+// Fault is what can happen to an operation.
+type Fault int
+
+const (
+	// None lets the operation pass.
+	None Fault = iota
+	// Fail refuses a call at once with an error that leaves the outcome open. Nothing was applied.
+	Fail
+	// Deny refuses a call with driver.ErrDenied.
+	Deny
+	// LoseRequest keeps a call from the store. It hangs for the plan's Timeout, or until its context ends.
+	LoseRequest
+	// LoseAnswer carries a call out and returns an error that leaves the outcome open.
+	LoseAnswer
+	// DelayBefore holds a call back before it is carried out. If its context ends meanwhile it is lost.
+	DelayBefore
+	// DelayAfter carries a call out and holds its answer back. If its context ends meanwhile the answer is lost.
+	DelayAfter
+	// HangBefore keeps a call from the store, and hangs until its context ends.
+	HangBefore
+	// HangAfter carries a call out, and hangs until its context ends.
+	HangAfter
+	// LandLate hangs until the context of a write ends, and sends it to the store some time after the call returned.
+	LandLate
+	// Replay sends a write twice, as a proxy may, and returns the second answer: of a write that was applied,
+	// a conflict.
+	Replay
+	// Stale answers a read with an entry of that key which this wrapper saw earlier, read or pushed, and not last.
+	// Where there is none the read passes.
+	Stale
+	// Drop loses a push.
+	Drop
+	// Delay holds a push back; others may overtake it.
+	Delay
+	// Double hands a push out twice.
+	Double
+	// Reorder holds a push back until the next one to the same watch is through. If none comes it is lost.
+	Reorder
+
+	faultCount = int(Reorder) + 1
+)
+
+const (
+	anyCall = 1<<Read | 1<<Write | 1<<Watch
+	inStore = 1<<Read | 1<<Write
+)
+
+// kinds says, for each fault, its name and the operations that it can strike, as a set of bits.
+var kinds = [faultCount]struct {
+	name string
+	ops  int
+}{
+	None:        {"none", anyCall | 1<<Push},
+	Fail:        {"fail", anyCall},
+	Deny:        {"deny", anyCall},
+	LoseRequest: {"lose request", anyCall},
+	LoseAnswer:  {"lose answer", inStore},
+	DelayBefore: {"delay before", anyCall},
+	DelayAfter:  {"delay after", inStore},
+	HangBefore:  {"hang before", anyCall},
+	HangAfter:   {"hang after", inStore},
+	LandLate:    {"land late", 1 << Write},
+	Replay:      {"replay", 1 << Write},
+	Stale:       {"stale", 1 << Read},
+	Drop:        {"drop", 1 << Push},
+	Delay:       {"delay", 1 << Push},
+	Double:      {"double", 1 << Push},
+	Reorder:     {"reorder", 1 << Push},
+}
+
+func (f Fault) known() bool { return f >= 0 && int(f) < faultCount }
+
+func (f Fault) strikes(op Op) bool {
+	return f.known() && op >= 0 && int(op) < opCount && kinds[f].ops&(1<<op) != 0
+}
+
+// String names the fault in lower case.
+func (f Fault) String() string {
+	if !f.known() {
+		return fmt.Sprintf("fault(%d)", int(f))
+	}
+	return kinds[f].name
+}

@@ -1,0 +1,150 @@
+// Package faults wraps a store so that it fails on purpose, in the ways in which networks and servers fail.
+//
+//	f := faults.New(memory.New(), seed, faults.Plan{
+//		Chances:  faults.Chances{faults.LoseAnswer: 0.05, faults.LandLate: 0.01},
+//		MaxDelay: 200 * time.Millisecond,
+//	})
+//
+// The result is a store with the same abilities as the one inside: it pushes, bounds or inspects if that one does.
+// Faults come by chance, from the [Plan]; by script, from [Store.Next]; and all at once, from [Store.Partition].
+// At most one strikes an operation. For more, wrap twice: one store per candidate over a common one, say.
+//
+// Chance is decided by the seed, the kind of the operation and its number among its kind, by nothing else. If the
+// operations come in the same order, so do the faults. A failing test prints the store: seed, plan, and what it did.
+//
+// Time is that of packages time and context, so that a wrapped store can be used within testing/synctest.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// ErrInjected is wrapped by every error that this package makes. The outcome of a write that returns it is unknown,
+// unless it wraps driver.ErrDenied too.
+var ErrInjected = errors.New("injected fault")
+
+// Store is a driver.Store that fails on purpose, with the switches to make it. It is made by New. Beyond this it
+// implements driver.Watcher, driver.Bounded and driver.Inspector exactly if the store inside does. All its methods may be
+// called from many goroutines.
+type Store interface {
+	driver.Store
+
+	// Next lays faults on the operations of one kind that come next, one each, in order, after those laid before.
+	// None lets an operation pass. While there are any the plan's chances rest for that kind. It panics on a fault
+	// that cannot strike that kind of operation.
+	Next(op Op, faults ...Fault)
+	// SetPlan replaces the plan, for operations that begin later. The zero Plan ends all faults by chance.
+	SetPlan(plan Plan)
+	// Partition cuts the store off: calls hang until their context ends, answers under way are lost, and nothing is
+	// pushed. Late writes still land: they are past the cut.
+	Partition()
+	// Heal ends a partition. Calls that hang already go on hanging: their packets are lost.
+	Heal()
+	// Wait returns once all late writes have landed and all delayed pushes are through. Call it when no operation is
+	// under way any more. Each takes at most the plan's MaxDelay and, for a write, 10 s for the store inside.
+	Wait()
+	// Log returns the faults that struck, oldest first; of very many the latest 1,000.
+	Log() []Event
+	// String is the seed, the plan and the log, one line each.
+	String() string
+}
+
+// New wraps a store. The same seed and plan over the same operations give the same faults. With synctest, call it inside
+// the bubble, so that the log counts the bubble's time, and pick the seed outside, where it is not always the same.
+func New(inner driver.Store, seed uint64, plan Plan) Store {
+	c := &core{inner: inner, seed: seed, plan: plan, past: past{}}
+	c.log.start = time.Now()
+	return assemble(c, inner)
+}
+
+// core is what all wrapped stores have in common.
+type core struct {
+	inner driver.Store
+	seed  uint64
+	cut   atomic.Bool
+	late  pending
+
+	mu      sync.Mutex // guards what follows; never held across a call
+	plan    Plan
+	counts  [opCount]uint64
+	scripts [opCount][]Fault
+	past    past
+	log     log
+}
+
+func (c *core) Next(op Op, faults ...Fault) {
+	for _, f := range faults {
+		if !f.strikes(op) {
+			panic(fmt.Sprintf("faults: %v cannot strike a %v", f, op))
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scripts[op] = append(c.scripts[op], faults...)
+}
+
+func (c *core) SetPlan(plan Plan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.plan = plan
+}
+
+func (c *core) Partition() { c.switchCut(true, "partition") }
+
+func (c *core) Heal() { c.switchCut(false, "heal") }
+
+func (c *core) switchCut(cut bool, note string) {
+	if c.cut.Swap(cut) != cut {
+		c.note(operation{}, note)
+	}
+}
+
+func (c *core) Wait() { c.late.wait() }
+
+// Read is the inner store's, under faults.
+func (c *core) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Entry{}, err
+	}
+	o := c.begin(Read, key)
+	if o.fault == Stale {
+		return o.older, nil
+	}
+	var e driver.Entry
+	err := c.carry(ctx, o, func() (err error) {
+		e, err = c.inner.Read(ctx, key)
+		return err
+	})
+	if err != nil {
+		return driver.Entry{}, err
+	}
+	c.remember(key, e)
+	return e, nil
+}
+
+// CompareAndSwap is the inner store's, under faults.
+func (c *core) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	o := c.begin(Write, key)
+	if o.fault == LandLate {
+		return "", c.landLate(ctx, o, prev, value)
+	}
+	var v driver.Version
+	err := c.carry(ctx, o, func() (err error) {
+		v, err = c.inner.CompareAndSwap(ctx, key, prev, value)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return v, nil
+}

@@ -1,0 +1,163 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// operation is one call or push and what was decided about it.
+type operation struct {
+	op      Op
+	n       uint64 // among its kind, from 1
+	key     string
+	fault   Fault
+	delay   time.Duration
+	timeout time.Duration
+	older   driver.Entry // what a stale read answers
+}
+
+// begin numbers an operation and decides its fault. In a partition scripts are kept for later, and nothing is logged
+// but the partition itself: its victims would fill the log.
+func (c *core) begin(op Op, key string) operation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[op]++
+	o := operation{op: op, n: c.counts[op], key: key, timeout: c.plan.Timeout}
+	r := rand.New(rand.NewPCG(c.seed, uint64(op)<<56|o.n))
+	o.fault, o.delay = c.plan.draw(op, r), c.plan.delay(r)
+	if c.cut.Load() {
+		o.fault = severed(op)
+		return o
+	}
+	o.fault = c.scripted(op, o.fault)
+	if o.fault == Stale && !c.past.older(&o, r) {
+		o.fault = None
+	}
+	if o.fault != None {
+		c.log.add(o, "")
+	}
+	return o
+}
+
+// severed is what a partition does to every operation of a kind.
+func severed(op Op) Fault {
+	if op == Push {
+		return Drop
+	}
+	return HangBefore
+}
+
+// scripted takes the next fault of the script, if there is one, instead of the drawn one. It is called under the lock.
+func (c *core) scripted(op Op, drawn Fault) Fault {
+	script := c.scripts[op]
+	if len(script) == 0 {
+		return drawn
+	}
+	c.scripts[op] = script[1:]
+	return script[0]
+}
+
+// carry takes a call to the store and back.
+func (c *core) carry(ctx context.Context, o operation, send func() error) error {
+	if err := o.there(ctx); err != nil {
+		return err
+	}
+	if c.cut.Load() {
+		o.fault = HangBefore
+		return o.hang(ctx)
+	}
+	err := send()
+	if o.fault == Replay {
+		err = send()
+	}
+	if lost := o.back(ctx); lost != nil {
+		return lost
+	}
+	if c.cut.Load() {
+		o.fault = HangAfter
+		return o.hang(ctx)
+	}
+	return err
+}
+
+// there is the way of a request to the store. An error means that it did not arrive.
+func (o operation) there(ctx context.Context) error {
+	switch o.fault {
+	case Fail:
+		return o.err(io.ErrUnexpectedEOF)
+	case Deny:
+		return o.err(driver.ErrDenied)
+	case LoseRequest:
+		return o.lose(ctx)
+	case HangBefore:
+		return o.hang(ctx)
+	case DelayBefore:
+		return o.wait(ctx)
+	}
+	return nil
+}
+
+// back is the way of an answer to the caller. An error means that it did not arrive.
+func (o operation) back(ctx context.Context) error {
+	switch o.fault {
+	case LoseAnswer:
+		return o.err(io.ErrUnexpectedEOF)
+	case HangAfter:
+		return o.hang(ctx)
+	case DelayAfter:
+		return o.wait(ctx)
+	}
+	return nil
+}
+
+func (o operation) wait(ctx context.Context) error {
+	if !sleep(ctx, o.delay) {
+		return o.err(ctx.Err())
+	}
+	return nil
+}
+
+func (o operation) hang(ctx context.Context) error {
+	<-ctx.Done()
+	return o.err(ctx.Err())
+}
+
+// lose keeps the caller for the plan's timeout, if it has one.
+func (o operation) lose(ctx context.Context) error {
+	if o.timeout > 0 && sleep(ctx, o.timeout) {
+		return o.err(os.ErrDeadlineExceeded)
+	}
+	return o.hang(ctx)
+}
+
+func (o operation) err(cause error) error {
+	return fmt.Errorf("faults: %v: %w: %w", o, ErrInjected, cause)
+}
+
+// String is the operation and its fault, with the delay if it has a part in it.
+func (o operation) String() string {
+	s := fmt.Sprintf("%v %d of %q: %v", o.op, o.n, o.key, o.fault)
+	switch o.fault {
+	case DelayBefore, DelayAfter, LandLate, Delay:
+		s += " by " + o.delay.String()
+	}
+	return s
+}
+
+// sleep reports whether the time passed before the context ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return ctx.Err() == nil
+	}
+}

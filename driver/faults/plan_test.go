@@ -1,0 +1,210 @@
+package faults_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+var rough = faults.Plan{
+	Chances: faults.Chances{
+		faults.Fail: 0.05, faults.LoseRequest: 0.05, faults.LoseAnswer: 0.05, faults.DelayBefore: 0.1, faults.DelayAfter: 0.1,
+		faults.LandLate: 0.05, faults.Replay: 0.05, faults.Stale: 0.1, faults.Drop: 0.1, faults.Double: 0.1, faults.Delay: 0.1, faults.Reorder: 0.1,
+	},
+	MaxDelay: 50 * time.Millisecond,
+	Timeout:  20 * time.Millisecond,
+}
+
+// play runs the same operations under a seed and returns the log.
+func play(t *testing.T, seed uint64) (log string) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faults.New(memory.New(), seed, rough)
+		defer watch(t, f, func(driver.Entry) {})()
+		for i := range 200 {
+			e, err := f.Read(t.Context(), key)
+			if err == nil {
+				_, _ = swap(f, e.Version, fmt.Sprint(i))
+			}
+			f.Wait() // lest two late writes race
+		}
+		log = f.String()
+	})
+	return log
+}
+
+func TestSeedDecides(t *testing.T) {
+	first, again, other := play(t, 7), play(t, 7), play(t, 8)
+	if first != again {
+		t.Errorf("the same seed gave\n%s\nand\n%s", first, again)
+	}
+	if _, a, _ := strings.Cut(first, "\n"); strings.HasSuffix(other, a) {
+		t.Error("another seed gave the same faults")
+	}
+	for _, want := range []string{"faults: seed 7, plan: fail 0.05, ", "lose answer", "land late by", "replay", "stale", "reorder", "landed"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("%q is not in\n%s", want, first)
+		}
+	}
+}
+
+// Faults at one chance in n that struck all the time or never would test nothing.
+func TestChancesAreKept(t *testing.T) {
+	const reads = 4000
+	for _, chance := range []float64{0, 0.01, 0.1, 0.5, 1} {
+		t.Run(fmt.Sprint(chance), func(t *testing.T) {
+			f := faults.New(memory.New(), 3, faults.Plan{Chances: faults.Chances{faults.Fail: chance}})
+			failed := 0.0
+			for range reads {
+				if _, err := f.Read(t.Context(), key); err != nil {
+					failed++
+				}
+			}
+			if got := failed / reads; got < chance*0.8 || got > chance*1.2 {
+				t.Errorf("%g of the reads failed", got)
+			}
+		})
+	}
+}
+
+func TestDelaysStayInBounds(t *testing.T) {
+	tests := []struct {
+		name      string
+		plan      faults.Plan
+		low, high time.Duration
+	}{
+		{"default", faults.Plan{}, 0, 100 * time.Millisecond},
+		{"highest", faults.Plan{MaxDelay: time.Second}, 0, time.Second},
+		{"both", faults.Plan{MinDelay: time.Second, MaxDelay: 2 * time.Second}, time.Second, 2 * time.Second},
+		{"lowest alone", faults.Plan{MinDelay: time.Second}, time.Second, time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tt.plan.Chances = faults.Chances{faults.DelayBefore: 1}
+				f := faults.New(memory.New(), 1, tt.plan)
+				for range 100 {
+					start := time.Now()
+					read(t, f)
+					if took := time.Since(start); took < tt.low || took > tt.high {
+						t.Fatalf("a delay of %v", took)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestScriptGoesBeforeChance(t *testing.T) {
+	f := faults.New(memory.New(), 1, faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
+	f.Next(faults.Write, faults.None, faults.None)
+	for i := range 3 {
+		_, err := f.CompareAndSwap(t.Context(), fmt.Sprint(i), "", []byte("x"))
+		if (err != nil) != (i == 2) {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	f.SetPlan(faults.Plan{})
+	read(t, f)
+}
+
+func TestNextRefusesWhatCannotStrike(t *testing.T) {
+	tests := []struct {
+		op    faults.Op
+		fault faults.Fault
+	}{
+		{faults.Read, faults.Replay}, {faults.Read, faults.LandLate}, {faults.Write, faults.Stale}, {faults.Write, faults.Drop},
+		{faults.Watch, faults.LoseAnswer}, {faults.Push, faults.Fail}, {faults.Write, faults.Fault(99)}, {faults.Op(-1), faults.None},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.op, " ", tt.fault), func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("the script would never run")
+				}
+			}()
+			faults.New(memory.New(), 1, faults.Plan{}).Next(tt.op, tt.fault)
+		})
+	}
+}
+
+func TestLogIsBounded(t *testing.T) {
+	f := faults.New(memory.New(), 1, faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
+	for range 1010 {
+		_, _ = f.Read(t.Context(), key)
+	}
+	log := f.Log()
+	if len(log) != 1000 || log[0].N != 11 || log[0].Op != faults.Read || log[0].Fault != faults.Fail || log[0].Key != key {
+		t.Errorf("%d events, the first is %+v", len(log), log[0])
+	}
+	if !strings.Contains(f.String(), "(10 earlier events)") {
+		t.Error("the log does not say that it is cut")
+	}
+}
+
+func TestAbilitiesAreThoseOfTheStoreInside(t *testing.T) {
+	m := memory.New()
+	type (
+		s = driver.Store
+		w = driver.Watcher
+		b = driver.Bounded
+		i = driver.Inspector
+	)
+	tests := map[string]driver.Store{
+		"": struct{ s }{m},
+		"watch": struct {
+			s
+			w
+		}{m, m},
+		"bounds": struct {
+			s
+			b
+		}{m, m},
+		"inspects": struct {
+			s
+			i
+		}{m, m},
+		"watch bounds": struct {
+			s
+			w
+			b
+		}{m, m, m},
+		"watch inspects": struct {
+			s
+			w
+			i
+		}{m, m, m},
+		"bounds inspects": struct {
+			s
+			b
+			i
+		}{m, m, m},
+		"watch bounds inspects": struct {
+			s
+			w
+			b
+			i
+		}{m, m, m, m},
+	}
+	for want, inner := range tests {
+		var got []string
+		f := faults.New(inner, 1, faults.Plan{})
+		if _, ok := f.(driver.Watcher); ok {
+			got = append(got, "watch")
+		}
+		if bounded, ok := f.(driver.Bounded); ok && bounded.MinLease() == m.MinLease() {
+			got = append(got, "bounds")
+		}
+		if _, ok := f.(driver.Inspector); ok {
+			got = append(got, "inspects")
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("a store with %q became one with %q", want, got)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// watcher is the inner Watcher, under faults.
+type watcher struct {
+	c     *core
+	inner driver.Watcher
+}
+
+func (w watcher) Watch(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t := &tap{c: w.c, key: key, see: see}
+	stop := func() {}
+	err := w.c.carry(ctx, w.c.begin(Watch, key), func() error {
+		inner, err := w.inner.Watch(ctx, key, t.push)
+		if err == nil {
+			stop = inner
+		}
+		return err
+	})
+	if err != nil {
+		stop() // set up, but the answer was lost in a partition
+		return nil, err
+	}
+	return func() {
+		t.stopped.Store(true)
+		stop()
+	}, nil
+}
+
+// tap is one watch.
+type tap struct {
+	c       *core
+	key     string
+	see     func(driver.Entry)
+	stopped atomic.Bool
+
+	mu   sync.Mutex
+	held *driver.Entry // by Reorder, until the next is through
+}
+
+func (t *tap) push(e driver.Entry) {
+	if t.stopped.Load() {
+		return
+	}
+	t.c.remember(t.key, e)
+	o := t.c.begin(Push, t.key)
+	switch o.fault {
+	case Drop:
+	case Delay:
+		t.c.late.after(o.delay, func() { t.hand(e) })
+	case Reorder:
+		t.handHeld(&e)
+	case Double:
+		t.hand(e)
+		fallthrough
+	default:
+		t.hand(e)
+		t.handHeld(nil)
+	}
+}
+
+// handHeld hands out what was held, if anything, and holds next instead.
+func (t *tap) handHeld(next *driver.Entry) {
+	t.mu.Lock()
+	held := t.held
+	t.held = next
+	t.mu.Unlock()
+	if held != nil {
+		t.hand(*held)
+	}
+}
+
+func (t *tap) hand(e driver.Entry) {
+	if t.stopped.Load() || t.c.cut.Load() {
+		return
+	}
+	e.Value = bytes.Clone(e.Value)
+	t.see(e)
+}

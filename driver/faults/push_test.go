@@ -1,0 +1,149 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// ear keeps the values that it is pushed.
+type ear struct {
+	mu     sync.Mutex
+	values []string
+}
+
+func (h *ear) see(e driver.Entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.values = append(h.values, string(e.Value))
+}
+
+func (h *ear) heard() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.values, " ")
+}
+
+func watch(t *testing.T, f faults.Store, see func(driver.Entry)) (stop func()) {
+	t.Helper()
+	stop, err := f.(driver.Watcher).Watch(t.Context(), key, see)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stop
+}
+
+func TestFaultsOfPushes(t *testing.T) {
+	tests := []struct {
+		name   string
+		script []faults.Fault
+		want   string
+	}{
+		{"none", nil, "1 2 3 4"},
+		{"drop", []faults.Fault{faults.Drop, faults.None, faults.Drop}, "2 4"},
+		{"delay", []faults.Fault{faults.Delay}, "2 3 4 1"},
+		{"double", []faults.Fault{faults.None, faults.Double}, "1 2 2 3 4"},
+		{"reorder", []faults.Fault{faults.Reorder}, "2 1 3 4"},
+		{"reorder two", []faults.Fault{faults.Reorder, faults.Reorder}, "1 3 2 4"},
+		{"reorder past a drop", []faults.Fault{faults.Reorder, faults.Drop}, "3 1 4"},
+		{"reorder the last", []faults.Fault{faults.None, faults.None, faults.None, faults.Reorder}, "1 2 3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := memory.New()
+				f := faults.New(inner, 1, fixed)
+				var h ear
+				defer watch(t, f, h.see)()
+				f.Next(faults.Push, tt.script...)
+				for _, value := range []string{"1", "2", "3", "4"} {
+					inner.Put(key, []byte(value))
+				}
+				f.Wait()
+				if got := h.heard(); got != tt.want {
+					t.Errorf("heard %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestNothingIsPushedAfterStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := memory.New()
+		f := faults.New(inner, 1, fixed)
+		var h ear
+		stop := watch(t, f, h.see)
+		f.Next(faults.Push, faults.Delay, faults.Reorder)
+		inner.Put(key, []byte("delayed"))
+		inner.Put(key, []byte("held"))
+		stop()
+		stop()
+		inner.Put(key, []byte("after"))
+		f.Wait()
+		if got := h.heard(); got != "" {
+			t.Errorf("heard %q", got)
+		}
+	})
+}
+
+func TestPartitionSilencesWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := memory.New()
+		f := faults.New(inner, 1, fixed)
+		var h ear
+		defer watch(t, f, h.see)()
+		f.Next(faults.Push, faults.Delay)
+		inner.Put(key, []byte("under way"))
+		f.Partition()
+		inner.Put(key, []byte("cut off"))
+		f.Wait()
+		f.Heal()
+		inner.Put(key, []byte("healed"))
+		if got := h.heard(); got != "healed" {
+			t.Errorf("heard %q", got)
+		}
+	})
+}
+
+func TestSetUpOfWatchFails(t *testing.T) {
+	tests := []struct {
+		fault faults.Fault
+		err   error
+		after time.Duration
+	}{
+		{faults.Fail, faults.ErrInjected, 0},
+		{faults.Deny, driver.ErrDenied, 0},
+		{faults.HangBefore, context.DeadlineExceeded, limit},
+		{faults.DelayBefore, nil, delay},
+	}
+	for _, tt := range tests {
+		t.Run(tt.fault.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := memory.New()
+				f := faults.New(inner, 1, fixed)
+				f.Next(faults.Watch, tt.fault)
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				var h ear
+				start := time.Now()
+				_, err := f.(driver.Watcher).Watch(ctx, key, h.see)
+				if took := time.Since(start); !errors.Is(err, tt.err) || took != tt.after {
+					t.Errorf("error %v after %v, want %v after %v", err, took, tt.err, tt.after)
+				}
+				inner.Put(key, []byte("x"))
+				if heard := h.heard() != ""; heard != (err == nil) {
+					t.Errorf("heard %v with error %v", heard, err)
+				}
+			})
+		})
+	}
+}

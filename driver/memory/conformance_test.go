@@ -1,0 +1,37 @@
+package memory_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// operated is either kind of store, with an operator's hands.
+type operated interface {
+	driver.Store
+	Delete(key string) driver.Version
+	Purge(key string)
+}
+
+func harness(s operated) drivertest.Harness {
+	return drivertest.Harness{
+		Store:  s,
+		Delete: func(_ context.Context, key string) error { s.Delete(key); return nil },
+		Purge:  func(_ context.Context, key string) error { s.Purge(key); return nil },
+	}
+}
+
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+}
+
+func TestConformancePolled(t *testing.T) {
+	drivertest.Run(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+}
+
+func BenchmarkStore(b *testing.B) {
+	drivertest.Benchmark(b, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+}

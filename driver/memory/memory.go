@@ -1,0 +1,141 @@
+// Package memory is a store in the memory of one process: for tests, examples and trying things out.
+//
+// It behaves like a bucket of a NATS stream. One sequence counts all writes, deletions included. The version of a cell
+// is the sequence of its last write in decimal, and the floor of an entry is the last sequence of the whole store at the
+// read (of a pushed entry: the sequence of the write that it tells of). There are three kinds of absence:
+//
+//   - never written: the version is "never", and the cell is pristine;
+//   - deleted: the version is that of the delete marker;
+//   - purged: the version is empty, and the cell is not pristine.
+//
+// A compare-and-swap from "never" succeeds only on the first kind, one from the empty version on the first and third.
+//
+// [New] makes a store that pushes changes, [NewPolled] one that does not, so that both ways of following an election
+// can be tested. No method waits for anything, so an ended context only makes a call fail that has not begun.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// never is the version of a cell that was never written. It is no number, so no write has it.
+const never driver.Version = "never"
+
+// Polled is a store without watch. It must be made by NewPolled. Its methods may be called from many goroutines.
+// It implements driver.Store, driver.Bounded and driver.Inspector.
+type Polled struct {
+	mu    sync.Mutex
+	seq   uint64
+	cells map[string]cell
+	feeds map[string]*feed // by key; stays empty unless the Polled is part of a Store
+}
+
+// Store is a Polled that also pushes changes. It must be made by New. It implements driver.Watcher as well.
+type Store struct{ Polled }
+
+// New returns an empty store with watch.
+func New() *Store { return &Store{Polled: empty()} }
+
+// NewPolled returns an empty store without watch.
+func NewPolled() *Polled {
+	p := empty()
+	return &p
+}
+
+func empty() Polled {
+	return Polled{cells: map[string]cell{}, feeds: map[string]*feed{}}
+}
+
+// cell is one register. Its value is never changed in place, so that cells can be shared with snapshots.
+// A key without a cell was never written.
+type cell struct {
+	value []byte
+	seq   uint64 // of the last write; 0 when purged
+}
+
+func (c cell) version() driver.Version {
+	if c.seq == 0 {
+		return ""
+	}
+	return driver.Version(strconv.FormatUint(c.seq, 10))
+}
+
+// Read returns the state of the cell. Its value is the caller's to keep. The errors are those of CheckKey and, if the
+// context has ended, the context's.
+func (p *Polled) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if err := p.admit(ctx, key); err != nil {
+		return driver.Entry{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.entry(key), nil
+}
+
+// CompareAndSwap replaces the state of the cell by a copy of value if its version still is prev, and returns the version
+// of what it wrote. An empty value is a delete marker. It returns an error that wraps driver.ErrConflict if the version was another. Every other error means
+// here that nothing was applied: those of CheckKey, the context's if it has ended, and a plain one if value is longer
+// than driver.MaxValue.
+func (p *Polled) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := p.admit(ctx, key); err != nil {
+		return "", err
+	}
+	if len(value) > driver.MaxValue {
+		return "", fmt.Errorf("memory: a value of %d bytes is longer than %d", len(value), driver.MaxValue)
+	}
+	version, ok := p.swap(key, prev, value)
+	if !ok {
+		return "", fmt.Errorf("memory: compare and swap %q: %w", key, driver.ErrConflict)
+	}
+	return version, nil
+}
+
+// swap pushes after it has let go of the lock.
+func (p *Polled) swap(key string, prev driver.Version, value []byte) (driver.Version, bool) {
+	p.mu.Lock()
+	if !p.is(key, prev) {
+		p.mu.Unlock()
+		return "", false
+	}
+	version, f := p.write(key, value)
+	p.mu.Unlock()
+	p.push(f)
+	return version, true
+}
+
+// admit returns why a call cannot begin.
+func (p *Polled) admit(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return p.CheckKey(key)
+}
+
+// entry is called under the lock.
+func (p *Polled) entry(key string) driver.Entry {
+	c, written := p.cells[key]
+	if !written {
+		return driver.Entry{Version: never, Floor: p.seq, Pristine: true}
+	}
+	return driver.Entry{Value: bytes.Clone(c.value), Version: c.version(), Floor: p.seq}
+}
+
+// is reports whether the cell has this version. It is called under the lock.
+func (p *Polled) is(key string, version driver.Version) bool {
+	c, written := p.cells[key]
+	return version == c.version() || version == never && !written
+}
+
+// write gives the cell the next sequence and queues the news; the caller pushes them after unlocking.
+// It is called under the lock.
+func (p *Polled) write(key string, value []byte) (driver.Version, *feed) {
+	p.seq++
+	c := cell{value: bytes.Clone(value), seq: p.seq}
+	p.cells[key] = c
+	return c.version(), p.queue(key, c)
+}

@@ -1,0 +1,58 @@
+package memory
+
+import (
+	"maps"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// This file is what an operator, a backup or a stranger can do to a store behind an election's back.
+
+// Put writes a copy of value whatever the version of the cell, as a foreign program might: neither the key nor the
+// length is checked. It returns the version of what it wrote.
+func (p *Polled) Put(key string, value []byte) driver.Version {
+	p.mu.Lock()
+	version, f := p.write(key, value)
+	p.mu.Unlock()
+	p.push(f)
+	return version
+}
+
+// Delete leaves a delete marker in the cell, whether or not it held anything, and returns the marker's version.
+func (p *Polled) Delete(key string) driver.Version { return p.Put(key, nil) }
+
+// Purge removes the cell with its marker and version. What remains is that the key was written once, and the store's
+// sequence, which a purge does not raise. On a cell that is absent without a marker it does nothing.
+func (p *Polled) Purge(key string) {
+	p.mu.Lock()
+	var f *feed
+	if p.cells[key].seq != 0 {
+		p.cells[key] = cell{}
+		f = p.queue(key, cell{})
+	}
+	p.mu.Unlock()
+	p.push(f)
+}
+
+// Snapshot is the contents of a store at one moment, sequence included. The zero Snapshot is that of an empty store.
+type Snapshot struct {
+	seq   uint64
+	cells map[string]cell
+}
+
+// Snapshot returns the present contents. It changes nothing, and later writes do not change it.
+func (p *Polled) Snapshot() Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Snapshot{seq: p.seq, cells: maps.Clone(p.cells)}
+}
+
+// Restore puts the contents of a snapshot back, as a restored backup does: versions and sequences recur, which breaks
+// what driver.Store promises. Watches stay, but are not told. A snapshot may be restored many times, into any store.
+func (p *Polled) Restore(s Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq = s.seq
+	p.cells = map[string]cell{}
+	maps.Copy(p.cells, s.cells)
+}

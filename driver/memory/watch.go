@@ -1,0 +1,113 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// feed carries the news of one key to its watches. All fields are guarded by the store's lock. There is no goroutine
+// behind it: whoever writes also pushes, unless somebody else is pushing on this feed already and takes the news along.
+// That keeps the news of a key in the order of its writes.
+type feed struct {
+	watches []*watch // replaced, never changed in place: a push goes over it without the lock
+	news    []driver.Entry
+	pushing bool
+}
+
+type watch struct {
+	see     func(driver.Entry)
+	stopped atomic.Bool
+}
+
+// Watch calls see for every later change of the cell, in order, until stop is called. It does not call it for the
+// present state. The caller of a writing method is who calls see, before that method returns or, when several write at
+// once, soon after. The value that see is given is its own to keep. The errors are as for Read.
+func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	if err := s.admit(ctx, key); err != nil {
+		return nil, err
+	}
+	w := &watch{see: see}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.feeds[key]
+	if f == nil {
+		f = &feed{}
+		s.feeds[key] = f
+	}
+	f.watches = append(slices.Clone(f.watches), w)
+	return func() { s.unwatch(key, f, w) }, nil
+}
+
+func (s *Store) unwatch(key string, f *feed, w *watch) {
+	if w.stopped.Swap(true) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.watches = slices.DeleteFunc(slices.Clone(f.watches), func(other *watch) bool { return other == w })
+	if len(f.watches) == 0 {
+		delete(s.feeds, key)
+	}
+}
+
+// queue notes the news of a write and returns the feed to push, nil if nobody watches. It is called under the lock.
+func (p *Polled) queue(key string, c cell) *feed {
+	f := p.feeds[key]
+	if f != nil {
+		f.news = append(f.news, driver.Entry{Value: c.value, Version: c.version(), Floor: p.seq})
+	}
+	return f
+}
+
+// push hands out what is queued. It is called without the lock, so that see may use the store.
+func (p *Polled) push(f *feed) {
+	if !p.begin(f) {
+		return
+	}
+	for {
+		e, watches, more := p.next(f)
+		if !more {
+			return
+		}
+		for _, w := range watches {
+			w.push(e)
+		}
+	}
+}
+
+// begin reports whether it falls to the caller to push this feed.
+func (p *Polled) begin(f *feed) bool {
+	if f == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	mine := !f.pushing
+	f.pushing = true
+	return mine
+}
+
+// next takes the oldest news. When there are none the push is over, in the same breath: news queued later find nobody
+// pushing.
+func (p *Polled) next(f *feed) (e driver.Entry, watches []*watch, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(f.news) == 0 {
+		f.pushing = false
+		return driver.Entry{}, nil, false
+	}
+	e, f.news = f.news[0], f.news[1:]
+	return e, f.watches, true
+}
+
+func (w *watch) push(e driver.Entry) {
+	if w.stopped.Load() {
+		return
+	}
+	e.Value = bytes.Clone(e.Value)
+	w.see(e)
+}

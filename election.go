@@ -1,0 +1,122 @@
+package tenure
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// Election is this process's part in one election: a candidate, an observer, or both. Its methods may be called
+// concurrently. Make one for each election and each candidate; two of them never lead at once, not even in one process and with one ID.
+type Election struct {
+	name   string
+	member *member
+	busy   atomic.Bool // a Run, Start or Campaign is under way
+}
+
+// New returns an election under the given name, which is the key in the store. It starts nothing and does not call the
+// store. It returns one error that names everything that is wrong with the name and the config.
+func New(store driver.Store, name string, cfg Config) (*Election, error) {
+	if store == nil {
+		return nil, errors.New("tenure: the store is nil")
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(store, name); err != nil {
+		return nil, err
+	}
+	return &Election{name: name, member: newMember(store, name, cfg)}, nil
+}
+
+// Name is the election's.
+func (e *Election) Name() string { return e.name }
+
+// ID is this candidate's.
+func (e *Election) ID() string { return e.member.cfg.ID }
+
+// random is 64 bits that no other process draws: incarnations and nonces must differ also after a machine was cloned, so
+// they come from the system's generator.
+func random() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// Campaign seeks leadership and returns the term when this process is elected. The context is for the waiting alone; the
+// term goes on until it is lost, and in any case Resign must say when its work has stopped.
+//
+// It returns ctx's cause if that ends first (after at most a third of the lease or 2 s more, to take back a claim whose
+// answer was lost); an error that wraps driver.ErrDenied if reading was denied before it was ever allowed; ErrRunning; or
+// ErrTermOpen if the last term was not resigned.
+func (e *Election) Campaign(ctx context.Context) (*Term, error) {
+	if !e.busy.CompareAndSwap(false, true) {
+		return nil, ErrRunning
+	}
+	defer e.busy.Store(false)
+	type result struct {
+		term *Term
+		err  error
+	}
+	won := make(chan result, 1)
+	if err := e.member.campaign(ctx, func(t *Term, err error) { won <- result{t, err} }); err != nil {
+		return nil, err
+	}
+	r := <-won
+	e.member.dismissed()
+	return r.term, r.err
+}
+
+// campaign sets the machine to seek, and won to be told of every term and of the end.
+func (m *member) campaign(ctx context.Context, won func(*Term, error)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s := &seeker{ctx: ctx, won: won}
+	open := false
+	m.step(func(now Reading) {
+		if open = m.machine.Phase() != protocol.Idle; open {
+			return
+		}
+		m.seeker, m.refused = s, nil
+		s.stop = context.AfterFunc(ctx, m.leave)
+		m.machine.Campaign(now, 0)
+	})
+	if open {
+		return ErrTermOpen
+	}
+	return nil
+}
+
+// leave is the end of the context that was campaigned with: whoever seeks gives up, whoever leads is asked to finish.
+func (m *member) leave() {
+	m.step(func(now Reading) {
+		m.machine.Withdraw(now)
+		m.machine.Ask(now, ErrShutdown)
+	})
+}
+
+// dismissed forgets the seeker: its term, if any, is on its own.
+func (m *member) dismissed() {
+	m.step(func(Reading) {
+		if m.seeker != nil {
+			m.seeker.stop()
+			m.seeker = nil
+		}
+	})
+}
+
+// finish says that the work of a term has stopped. Nobody campaigns again for a context that has ended meanwhile.
+func (m *member) finish(t *Term, again bool, delay time.Duration) {
+	m.step(func(now Reading) {
+		if m.term == t {
+			again = again && m.seeker != nil && m.seeker.ctx.Err() == nil
+			m.machine.Finish(now, "", again, delay)
+			t.end(&lostError{ErrReleased})
+		}
+	})
+}

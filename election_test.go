@@ -1,0 +1,310 @@
+package tenure_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+func TestCampaignAndResign(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		e := mustNew(t, store, "a", nil)
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * lease)
+		if err := term.Err(); err != nil {
+			t.Errorf("after ten leases Err is %v", err)
+		}
+		if _, err := e.Campaign(t.Context()); !errors.Is(err, tenure.ErrTermOpen) {
+			t.Errorf("a second Campaign returned %v", err)
+		}
+		if tenure.FromContext(term.Context()) != term {
+			t.Error("the term is not in its own context")
+		}
+		for range 2 {
+			if err := term.Resign(t.Context()); err != nil {
+				t.Errorf("Resign returned %v", err)
+			}
+		}
+		again, err := e.Campaign(t.Context())
+		if err != nil || again.Token() <= term.Token() {
+			t.Fatalf("token %d after %d, %v", again.Token(), term.Token(), err)
+		}
+		if err := term.Resign(t.Context()); err != nil || again.Err() != nil {
+			t.Errorf("resigning an old term returned %v; the new one's Err is %v", err, again.Err())
+		}
+		_ = again.Resign(t.Context())
+	})
+}
+
+func TestTermOutlivesTheContextOfItsCampaign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		term, err := mustNew(t, memory.New(), "a", nil).Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		time.Sleep(3 * lease)
+		if term.Err() != nil || term.Soft().Err() != nil {
+			t.Errorf("Err %v, soft context %v", term.Err(), term.Soft().Err())
+		}
+		_ = term.Resign(context.Background())
+	})
+}
+
+func TestLostTermStaysOpenUntilResigned(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		e := mustNew(t, store, "a", nil)
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Delete(key)
+		within(t, 2*lease, term.Context().Done(), "loss")
+		if _, err := e.Campaign(t.Context()); !errors.Is(err, tenure.ErrTermOpen) {
+			t.Errorf("Campaign returned %v", err)
+		}
+		_ = term.Resign(t.Context())
+		again, err := e.Campaign(t.Context())
+		if err != nil || again.Token() <= term.Token() {
+			t.Errorf("token %d after %d, %v", again.Token(), term.Token(), err)
+		}
+		_ = again.Resign(t.Context())
+	})
+}
+
+func TestSecondRunIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, mustNew(t, memory.New(), "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term")
+		if err := a.election.Run(t.Context(), holdOn); !errors.Is(err, tenure.ErrRunning) {
+			t.Errorf("Run returned %v", err)
+		}
+		if _, err := a.election.Campaign(t.Context()); !errors.Is(err, tenure.ErrRunning) {
+			t.Errorf("Campaign returned %v", err)
+		}
+		_ = a.end(t)
+	})
+}
+
+func TestCancelledCampaignTakesBackAClaimWhoseAnswerWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewPolled() // a push would show the claim at once
+		f := faults.New(store, 1, faults.Plan{})
+		f.Next(faults.Write, faults.LoseAnswer)
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			time.Sleep(time.Millisecond) // the claim is in the store, its answer is not here
+			cancel()
+		}()
+		term, err := mustNew(t, f, "a", nil).Campaign(ctx)
+		if term != nil || !errors.Is(err, context.Canceled) {
+			t.Fatalf("Campaign returned %v, %v", term, err)
+		}
+		began := time.Now()
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		within(t, time.Minute, b.won, "term of b")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("b had to wait %v", took)
+		}
+		_ = b.end(t)
+		f.Wait()
+	})
+}
+
+func TestOwnClaimIsRecognisedAfterALostAnswer(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		f := faults.New(store, 1, faults.Plan{})
+		f.Next(faults.Write, faults.LoseAnswer)
+		began := time.Now()
+		term, err := mustNew(t, f, "a", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > lease/2 {
+			t.Errorf("elected after %v", took)
+		}
+		// The lease counts from when the claim was sent, not from when it was found.
+		if left, most := term.Remaining(), lease-time.Since(began); left > most {
+			t.Errorf("%v remain of a lease that has %v left", left, most)
+		}
+		_ = term.Resign(t.Context())
+		f.Wait()
+	})
+}
+
+func TestDoRefusesWhenTooLittleIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faults.New(memory.New(), 1, faults.Plan{})
+		term, err := mustNew(t, f, "a", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		called := 0
+		work := func(ctx context.Context) error {
+			called++
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		if err := term.Do(t.Context(), lease, work); !errors.Is(err, tenure.ErrTooLate) {
+			t.Errorf("Do returned %v", err)
+		}
+		f.Partition()
+		if err := term.Do(t.Context(), lease/2, work); !errors.Is(err, tenure.ErrExpired) {
+			t.Errorf("Do returned %v", err)
+		}
+		if err := term.Do(t.Context(), 0, work); !errors.Is(err, tenure.ErrLost) {
+			t.Errorf("Do returned %v", err)
+		}
+		if called != 1 {
+			t.Errorf("the work was called %d times", called)
+		}
+		f.Heal()
+		_ = term.Resign(t.Context())
+		f.Wait()
+	})
+}
+
+func TestLeadersTellsOfEveryChangeAndOfNobody(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		seen := make(chan string, 100)
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for l, err := range mustNew(t, store, "observer", nil).Leaders(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
+				seen <- l.ID
+			}
+		}()
+		expect := func(want string) {
+			t.Helper()
+			if got := within(t, 3*lease, seen, "leader"); got != want {
+				t.Errorf("leader %q, want %q", got, want)
+			}
+		}
+		expect("")
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		expect("a")
+		time.Sleep(3 * lease)
+		_ = a.end(t)
+		expect("")
+		stop()
+		within(t, time.Minute, ended, "end of Leaders")
+	})
+}
+
+func TestObserverLearnsOfADeadLeader(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		f := faults.New(store, 1, faults.Plan{})
+		a := start(t, mustNew(t, f, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term")
+		o := mustNew(t, store, "observer", nil)
+		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.ID == "a" }); err != nil {
+			t.Fatal(err)
+		}
+		f.Partition()
+		died := time.Now()
+		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Known && !s.Leader.Exists() }); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(died); took > 2*lease {
+			t.Errorf("it took %v", took)
+		}
+		_ = a.end(t)
+		f.Wait()
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := mustNew(t, memory.New(), "a", nil).Wait(ctx, func(tenure.Status) bool { return false })
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait returned %v", err)
+		}
+	})
+}
+
+func TestGraceDelaysTheAnnouncementAndNotTheLease(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		began := time.Now()
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Grace = 10 * time.Second }), holdOn)
+		synctest.Wait()
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		within(t, time.Minute, a.won, "term")
+		if took := time.Since(began); took < 10*time.Second {
+			t.Errorf("told after %v", took)
+		}
+		if len(b.won) > 0 {
+			t.Error("b was elected meanwhile")
+		}
+		_, _ = a.end(t), b.end(t)
+	})
+}
+
+func TestEventsComeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note }), holdOn)
+		within(t, time.Minute, a.won, "term")
+		synctest.Wait()
+		_ = a.end(t)
+		var got []string
+		for _, e := range d.events {
+			got = append(got, string(e.Kind))
+		}
+		want := "candidate elected leader leaving released leader"
+		if s := strings.Join(got, " "); s != want && s != "candidate elected leader leaving leader released" {
+			t.Errorf("events %q, want %q", s, want)
+		}
+	})
+}
+
+func TestSlowOnEventCostsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) {
+			c.OnEvent = func(tenure.Event) { <-stuck }
+		}), holdOn)
+		term := within(t, time.Minute, a.won, "term")
+		time.Sleep(10 * lease)
+		if err := term.Err(); err != nil {
+			t.Errorf("Err is %v", err)
+		}
+		if err := a.end(t); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		close(stuck)
+	})
+}
+
+func TestEventAsJSON(t *testing.T) {
+	e := tenure.Event{
+		Time: time.Date(2030, 1, 2, 3, 4, 5, 6, time.FixedZone("x", 3600)), Kind: tenure.EventLost, Election: "job", ID: "a",
+		Term: 7, Cause: tenure.ErrExpired,
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"time":"2030-01-02T02:04:05.000000006Z","event":"lost","election":"job","id":"a","term":7,` +
+		`"cause":"lease ran out before a renewal was confirmed"}`
+	if string(b) != want {
+		t.Errorf("got  %s\nwant %s", b, want)
+	}
+}

@@ -1,0 +1,167 @@
+package tenure
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// EventKind names what happened.
+type EventKind string
+
+// The kinds of event.
+const (
+	EventCandidate EventKind = "candidate" // this process seeks leadership
+	EventElected   EventKind = "elected"   // it leads
+	EventLeaving   EventKind = "leaving"   // it was asked to leave; Cause says why
+	EventLost      EventKind = "lost"      // its term ended otherwise than by release; Cause says why
+	EventReleased  EventKind = "released"  // its lease was released; with a Cause the store did not confirm it
+	EventLeader    EventKind = "leader"    // Leader is another, or nobody if it has no ID
+	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
+	EventFailed    EventKind = "failed"    // lead returned an error, or panicked, and nobody else hears of it
+	EventTrouble   EventKind = "trouble"   // the store failed or refused; the election goes on
+	EventAlarm     EventKind = "alarm"     // the key holds what it should not: a person should look
+)
+
+// Event is one thing that happened to an election, as OnEvent is told and as `--json` prints it.
+type Event struct {
+	// Time is the wall clock of this process.
+	Time time.Time
+	Kind EventKind
+	// Election and ID are the name of the election and of this candidate.
+	Election string
+	ID       string
+	// Term is this candidate's, and for EventLeader the leader's; 0 where there is none.
+	Term uint64
+	// Leader is who leads, for EventLeader.
+	Leader Leader
+	// Cause is nil where there is none.
+	Cause error
+	// Missed is how many earlier events were dropped because OnEvent was too slow.
+	Missed int
+}
+
+// eventJSON is the promise made to those who read `--json`.
+type eventJSON struct {
+	Time     time.Time `json:"time"`
+	Kind     EventKind `json:"event"`
+	Election string    `json:"election"`
+	ID       string    `json:"id"`
+	Term     uint64    `json:"term"`
+	Leader   string    `json:"leader,omitempty"`
+	Address  string    `json:"address,omitempty"`
+	Cause    string    `json:"cause,omitempty"`
+	Missed   int       `json:"missed,omitempty"`
+}
+
+// MarshalJSON returns one object with at least time (RFC 3339 with nanoseconds), event, election, id and term.
+func (e Event) MarshalJSON() ([]byte, error) {
+	j := eventJSON{
+		Time: e.Time.UTC(), Kind: e.Kind, Election: e.Election, ID: e.ID, Term: e.Term,
+		Leader: e.Leader.ID, Address: e.Leader.Address, Missed: e.Missed,
+	}
+	if e.Cause != nil {
+		j.Cause = e.Cause.Error()
+	}
+	return json.Marshal(j)
+}
+
+// level is how loud an event is in the log.
+func (e Event) level() slog.Level {
+	switch e.Kind {
+	case EventAlarm, EventOverdue, EventFailed:
+		return slog.LevelError
+	case EventTrouble, EventLost:
+		return slog.LevelWarn
+	case EventElected, EventLeaving, EventReleased, EventLeader:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// maxQueued bounds the events that wait for a slow OnEvent.
+const maxQueued = 1024
+
+// notifier hands events to the log and to OnEvent: in order, one at a time, and never on the renewal path. It has a
+// goroutine only while there is something to deliver.
+type notifier struct {
+	log     *slog.Logger
+	onEvent func(Event)
+
+	mu     sync.Mutex
+	queue  []Event
+	missed int
+	idle   chan struct{} // closed when nothing is left to deliver; nil while that is so
+}
+
+func (n *notifier) post(e Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.queue) == maxQueued {
+		n.queue = n.queue[1:]
+		n.missed++
+	}
+	n.queue = append(n.queue, e)
+	if n.idle == nil {
+		n.idle = make(chan struct{})
+		go n.deliver()
+	}
+}
+
+func (n *notifier) deliver() {
+	for e, ok := n.next(); ok; e, ok = n.next() {
+		n.write(e)
+		if n.onEvent != nil {
+			n.onEvent(e)
+		}
+	}
+}
+
+func (n *notifier) next() (Event, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.queue) == 0 {
+		close(n.idle)
+		n.idle = nil
+		return Event{}, false
+	}
+	e := n.queue[0]
+	n.queue = n.queue[1:]
+	e.Missed, n.missed = n.missed, 0
+	return e, true
+}
+
+func (n *notifier) write(e Event) {
+	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
+	if e.Term != 0 {
+		attrs = append(attrs, slog.Uint64("term", e.Term))
+	}
+	if e.Kind == EventLeader {
+		attrs = append(attrs, slog.String("leader", e.Leader.ID))
+	}
+	if e.Cause != nil {
+		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
+	}
+	n.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
+}
+
+// flushWithin bounds how long the end of a Run waits for OnEvent, which may itself wait for that end.
+const flushWithin = time.Second
+
+// flush waits until all events are delivered, or for flushWithin.
+func (n *notifier) flush() {
+	n.mu.Lock()
+	idle := n.idle
+	n.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	timer := time.NewTimer(flushWithin)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+}

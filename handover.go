@@ -1,0 +1,79 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// HandOver asks the leader, wherever it is, to finish its work and hand over: to the candidate of the given ID, or to
+// anybody if it is empty. It returns when the request is in the store, not when leadership has moved; Wait tells that.
+// A request that was there already is as good: at most one is made between two renewals.
+//
+// It returns ErrNoLeader if nobody leads, an error that wraps driver.ErrDenied for want of rights, ctx's error, or the
+// store's if the request could not be made in a few attempts.
+func (e *Election) HandOver(ctx context.Context, to string) error {
+	if err := record.CheckName("successor", to); err != nil {
+		return fmt.Errorf("tenure: %w", err)
+	}
+	if e.member.askSelf(to) {
+		return nil
+	}
+	var err error
+	for range handOverAttempts {
+		var done bool
+		if done, err = e.member.request(ctx, to); done {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return e.member.wrap("hand-over", err)
+}
+
+// handOverAttempts bounds the race with the leader's own renewals, which one attempt in many loses.
+const handOverAttempts = 5
+
+// askSelf spares the store where this very process leads.
+func (m *member) askSelf(to string) (leads bool) {
+	m.step(func(now Reading) {
+		if m.term == nil {
+			return
+		}
+		m.machine.HandOver(now, to, m.cfg.ID)
+		leads = m.machine.Asked() != nil
+	})
+	return leads
+}
+
+// request adds the wish to the holder's record and copies every other byte of it, so that nobody takes it for a renewal.
+// After a lost answer the next attempt finds the request there.
+func (m *member) request(ctx context.Context, to string) (done bool, err error) {
+	entry, err := m.store.Read(ctx, m.key)
+	if err != nil {
+		return errors.Is(err, driver.ErrDenied), m.wrap("hand-over", err)
+	}
+	if entry.Absent() {
+		return true, ErrNoLeader
+	}
+	r, err := record.Decode(entry.Value)
+	if err != nil {
+		return true, m.wrap("hand-over", err)
+	}
+	if !r.Held() {
+		return true, ErrNoLeader
+	}
+	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.cfg.ID})
+	if errors.Is(err, record.ErrRequested) {
+		return true, nil
+	}
+	if err != nil {
+		return true, m.wrap("hand-over", err)
+	}
+	_, err = m.store.CompareAndSwap(ctx, m.key, entry.Version, value)
+	return err == nil || errors.Is(err, driver.ErrDenied), err
+}

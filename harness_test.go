@@ -1,0 +1,122 @@
+package tenure_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// operated is a memory store with an operator's hands, with or without watch.
+type operated interface {
+	driver.Store
+	Put(key string, value []byte) driver.Version
+	Delete(key string) driver.Version
+	Purge(key string)
+}
+
+// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be polled.
+func bubbles(t *testing.T, test func(t *testing.T, store operated)) {
+	t.Helper()
+	for name, open := range map[string]func() operated{
+		"watched": func() operated { return memory.New() },
+		"polled":  func() operated { return memory.NewPolled() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, open()) })
+		})
+	}
+}
+
+const key = "job"
+
+// lease is what the tests use; virtual time costs nothing.
+const lease = 15 * time.Second
+
+// diary records the events of an election.
+type diary struct {
+	mu     sync.Mutex
+	events []tenure.Event
+}
+
+func (d *diary) note(e tenure.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, e)
+}
+
+func (d *diary) find(kind tenure.EventKind) *tenure.Event {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.events {
+		if d.events[i].Kind == kind {
+			return &d.events[i]
+		}
+	}
+	return nil
+}
+
+// mustNew makes a candidate on virtual time.
+func mustNew(t *testing.T, store driver.Store, id string, change func(*tenure.Config)) *tenure.Election {
+	t.Helper()
+	cfg := tenure.Config{ID: id, Lease: lease, Clock: tenure.StandardClock()}
+	if change != nil {
+		change(&cfg)
+	}
+	e, err := tenure.New(store, key, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// running is a Run in the background that a test can look into.
+type running struct {
+	election *tenure.Election
+	stop     context.CancelFunc
+	won      chan *tenure.Term
+	done     chan error
+}
+
+// holdOn is work that does nothing but wait until it is asked to finish.
+func holdOn(ctx context.Context, _ *tenure.Term) error {
+	<-ctx.Done()
+	return nil
+}
+
+func start(t *testing.T, e *tenure.Election, work tenure.Lead) *running {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{election: e, stop: stop, won: make(chan *tenure.Term, 100), done: make(chan error, 1)}
+	go func() {
+		r.done <- e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+			r.won <- term
+			return work(ctx, term)
+		})
+	}()
+	t.Cleanup(func() { stop() })
+	return r
+}
+
+// within receives, or fails after a generous (virtual) time.
+func within[T any](t *testing.T, d time.Duration, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(d):
+		t.Fatalf("no %s within %v", what, d)
+		panic("unreachable")
+	}
+}
+
+func (r *running) end(t *testing.T) error {
+	t.Helper()
+	r.stop()
+	return within(t, time.Minute, r.done, "end of "+r.election.ID())
+}

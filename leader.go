@@ -1,0 +1,55 @@
+package tenure
+
+import (
+	"context"
+	"iter"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// Leader is who leads an election. The zero value is nobody.
+type Leader struct {
+	// ID is a label; two processes may have the same by mistake. Incarnation tells them apart.
+	ID          string
+	Incarnation string
+	Address     string
+	Metadata    map[string]string
+	// Term is the fencing token of the leader's term.
+	Term uint64
+}
+
+// Exists reports whether somebody leads.
+func (l Leader) Exists() bool { return l.ID != "" }
+
+func leaderOf(l protocol.Leader) Leader {
+	return Leader{ID: l.ID, Incarnation: l.Incarnation, Address: l.Addr, Metadata: l.Metadata, Term: l.Term}
+}
+
+// Leaders yields who leads, first as soon as that is known and then at every change, without campaigning; the zero
+// Leader is nobody. It yields an error, and ends, if the store denies reading before it ever allowed it. It ends when ctx
+// does. A slow loop sees the latest leader, not every one.
+func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		defer e.member.observe()()
+		for last, first := (Leader{}), true; ; {
+			s, changed := e.Status()
+			switch {
+			case s.Err != nil:
+				yield(Leader{}, s.Err)
+				return
+			case s.Known && (first || !same(s.Leader, last)):
+				if !yield(s.Leader, nil) {
+					return
+				}
+				last, first = s.Leader, false
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func same(a, b Leader) bool { return a.Incarnation == b.Incarnation && a.Term == b.Term }

@@ -1,0 +1,378 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+func TestFirstOfAFreshStoreLeadsAtOnce(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		began := time.Now()
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		term := within(t, time.Minute, a.won, "term")
+		if took := time.Since(began); took > time.Millisecond {
+			t.Errorf("elected after %v", took)
+		}
+		if term.Token() == 0 || term.Err() != nil || term.Remaining() <= 0 {
+			t.Errorf("token %d, err %v, remaining %v", term.Token(), term.Err(), term.Remaining())
+		}
+		if err := a.end(t); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		if err := term.Err(); !errors.Is(err, tenure.ErrLost) || !errors.Is(err, tenure.ErrReleased) {
+			t.Errorf("after the end Err is %v", err)
+		}
+	})
+}
+
+func TestSuccessorStartsAtOnceWhenTheLeaderStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		first := within(t, time.Minute, a.won, "first term")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(3 * lease)
+		stopped := time.Now()
+		a.stop()
+		second := within(t, time.Minute, b.won, "second term")
+		if took := time.Since(stopped); took > 10*time.Millisecond {
+			t.Errorf("hand-over took %v", took)
+		}
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d after %d", second.Token(), first.Token())
+		}
+		_ = b.end(t)
+	})
+}
+
+func TestDeadLeaderIsReplacedWhenItsLeaseHasRunOutAndNotBefore(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		cut := faults.New(store, 1, faults.Plan{})
+		a := start(t, mustNew(t, cut, "a", nil), holdOn)
+		first := within(t, time.Minute, a.won, "first term")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(2 * lease)
+		cut.Partition()
+		died := time.Now()
+		lost := within(t, lease, first.Context().Done(), "end of the hard context")
+		_ = lost
+		if err := context.Cause(first.Context()); !errors.Is(err, tenure.ErrExpired) {
+			t.Errorf("the hard context ended with %v", err)
+		}
+		ended := time.Now()
+		second := within(t, 3*lease, b.won, "second term")
+		if time.Since(ended) <= 0 || first.Err() == nil {
+			t.Errorf("the second term began %v after the first one's end; Err is %v", time.Since(ended), first.Err())
+		}
+		if took := time.Since(died); took > 2*lease+time.Second {
+			t.Errorf("fail-over took %v", took)
+		}
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d after %d", second.Token(), first.Token())
+		}
+		cut.Heal()
+		_, _ = a.end(t), b.end(t)
+		cut.Wait()
+	})
+}
+
+func TestLeadReturningOfItsOwnAccordEndsRun(t *testing.T) {
+	failure := errors.New("broken work")
+	for _, want := range []error{nil, failure} {
+		bubbles(t, func(t *testing.T, store operated) {
+			e := mustNew(t, store, "a", nil)
+			err := e.Run(t.Context(), func(context.Context, *tenure.Term) error { return want })
+			if !errors.Is(err, want) || (want == nil) != (err == nil) {
+				t.Errorf("Run returned %v, want %v", err, want)
+			}
+			s, _ := e.Status()
+			if s.State != tenure.StateIdle {
+				t.Errorf("state %s", s.State)
+			}
+		})
+	}
+}
+
+func TestDecliningReleasesBacksOffAndCampaignsAgain(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var at []time.Time
+		e := mustNew(t, store, "a", func(c *tenure.Config) {
+			c.Backoff = func(n int) time.Duration { return time.Duration(n) * time.Hour }
+		})
+		err := e.Run(t.Context(), func(context.Context, *tenure.Term) error {
+			if at = append(at, time.Now()); len(at) < 4 {
+				return tenure.ErrDecline
+			}
+			return nil
+		})
+		if err != nil || len(at) != 4 {
+			t.Fatalf("Run returned %v after %d terms", err, len(at))
+		}
+		for n := 1; n < 4; n++ {
+			if gap := at[n].Sub(at[n-1]); gap < time.Duration(n)*time.Hour {
+				t.Errorf("back-off %d was %v", n, gap)
+			}
+		}
+	})
+}
+
+func TestHandOverGoesToTheNamedSuccessor(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "first term")
+		others := map[string]*running{}
+		for _, id := range []string{"b", "c", "d", "e"} {
+			others[id] = start(t, mustNew(t, store, id, nil), holdOn)
+		}
+		time.Sleep(2 * lease)
+		if err := others["b"].election.HandOver(t.Context(), "d"); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 2*lease, others["d"].won, "term of d")
+		s, err := a.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.ID == "d" })
+		if err != nil || s.State != tenure.StateCandidate {
+			t.Errorf("a is %s, %v", s.State, err)
+		}
+		for _, r := range others {
+			r.stop()
+		}
+		_ = a.end(t)
+	})
+}
+
+func TestHandOverByTheLeaderItselfNamesItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		cause := make(chan error, 2)
+		a := start(t, mustNew(t, store, "a", nil), func(ctx context.Context, _ *tenure.Term) error {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return nil
+		})
+		within(t, time.Minute, a.won, "term")
+		if err := a.election.HandOver(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := within(t, time.Minute, cause, "cause"); !errors.Is(err, tenure.ErrHandOver) {
+			t.Errorf("cause %v", err)
+		}
+		within(t, time.Minute, a.won, "another term: nobody else is there")
+		_ = a.end(t)
+		if err := <-cause; !errors.Is(err, tenure.ErrShutdown) {
+			t.Errorf("cause %v", err)
+		}
+	})
+}
+
+func TestHandOverWithoutALeader(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		if err := mustNew(t, store, "a", nil).HandOver(t.Context(), ""); !errors.Is(err, tenure.ErrNoLeader) {
+			t.Errorf("HandOver returned %v", err)
+		}
+	})
+}
+
+func TestLeaseIsRenewedWhileTheWorkFinishes(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		finish := make(chan struct{})
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.FinishWithin = 10 * lease }),
+			func(ctx context.Context, term *tenure.Term) error {
+				<-ctx.Done()
+				<-finish
+				return term.Err()
+			})
+		within(t, time.Minute, a.won, "term")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		a.stop()
+		select {
+		case <-b.won:
+			t.Fatal("b leads while a's work still runs")
+		case <-time.After(5 * lease):
+		}
+		close(finish)
+		within(t, lease, b.won, "term of b")
+		if err := within(t, time.Minute, a.done, "end of a"); err != nil {
+			t.Errorf("Run returned %v: the lease was not held to the end", err)
+		}
+		_ = b.end(t)
+	})
+}
+
+func TestOverdueWorkLosesTheLeaseAndIsReported(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var d diary
+		finish := make(chan struct{})
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.FinishWithin, c.OnEvent = time.Second, d.note }),
+			func(context.Context, *tenure.Term) error { <-finish; return nil })
+		term := within(t, time.Minute, a.won, "term")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		a.stop()
+		within(t, time.Minute, term.Context().Done(), "end of the hard context")
+		if s, _ := a.election.Status(); s.State != tenure.StateOverdue || !errors.Is(s.Health(), tenure.ErrOverdue) {
+			t.Errorf("state %s, health %v", s.State, s.Health())
+		}
+		within(t, 3*lease, b.won, "term of b")
+		close(finish)
+		if err := within(t, time.Minute, a.done, "end of a"); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		if d.find(tenure.EventOverdue) == nil {
+			t.Error("no overdue event")
+		}
+		if s, _ := b.election.Status(); s.State != tenure.StateLeader {
+			t.Errorf("b is %s after a's work came to its end", s.State)
+		}
+		_ = b.end(t)
+	})
+}
+
+func TestPanicEndsTheTermAndReleasesNothing(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		e := mustNew(t, store, "a", nil)
+		var term *tenure.Term
+		func() {
+			defer func() {
+				if recover() != "oh" {
+					t.Error("the panic did not go on")
+				}
+			}()
+			_ = e.Run(t.Context(), func(_ context.Context, t *tenure.Term) error { term = t; panic("oh") })
+		}()
+		if err := term.Err(); !errors.Is(err, tenure.ErrAbandoned) {
+			t.Errorf("Err is %v", err)
+		}
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		select {
+		case <-b.won:
+			t.Fatal("b leads though nothing was released")
+		case <-time.After(lease - time.Second):
+		}
+		within(t, 2*lease, b.won, "term of b")
+		if err := e.Run(t.Context(), holdOn); !errors.Is(err, tenure.ErrTermOpen) {
+			t.Errorf("Run returned %v while the work may still run", err)
+		}
+		_ = b.end(t)
+	})
+}
+
+func TestGoexitEndsTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mustNew(t, memory.New(), "a", nil)
+		terms := make(chan *tenure.Term, 1)
+		go func() {
+			_ = e.Run(t.Context(), func(_ context.Context, term *tenure.Term) error {
+				terms <- term
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		term := <-terms
+		within(t, time.Minute, term.Context().Done(), "end of the term")
+		if err := term.Err(); !errors.Is(err, tenure.ErrAbandoned) {
+			t.Errorf("Err is %v", err)
+		}
+		synctest.Wait()
+		_ = term.Resign(t.Context())
+	})
+}
+
+func TestLostTermIsFollowedByANewOne(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), func(ctx context.Context, _ *tenure.Term) error {
+			<-ctx.Done()
+			return errors.New("whatever it says")
+		})
+		first := within(t, time.Minute, a.won, "term")
+		store.Delete(key)
+		within(t, lease, first.Context().Done(), "loss")
+		if err := first.Err(); !errors.Is(err, tenure.ErrVanished) {
+			t.Errorf("lost because %v", err)
+		}
+		second := within(t, 3*lease, a.won, "second term")
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d after %d", second.Token(), first.Token())
+		}
+		if err := first.Err(); !errors.Is(err, tenure.ErrVanished) {
+			t.Errorf("the first term's Err changed to %v", err)
+		}
+		_ = a.end(t)
+	})
+}
+
+func TestForeignBytesAreReportedAndNeverOverwritten(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var d diary
+		store.Put(key, []byte("mine"))
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note }), holdOn)
+		time.Sleep(10 * lease)
+		if e := d.find(tenure.EventAlarm); e == nil || !errors.Is(e.Cause, tenure.ErrForeign) {
+			t.Errorf("alarm %v", e)
+		}
+		if err := a.end(t); err != nil || len(a.won) > 0 {
+			t.Errorf("Run returned %v, %d terms", err, len(a.won))
+		}
+		entry, _ := store.Read(t.Context(), key)
+		if string(entry.Value) != "mine" {
+			t.Errorf("the key holds %q", entry.Value)
+		}
+	})
+}
+
+func TestDeniedReadingEndsTheCampaign(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		f := faults.New(store, 1, faults.Plan{Chances: faults.Chances{faults.Deny: 1}})
+		e := mustNew(t, f, "a", nil)
+		if err := e.Run(t.Context(), holdOn); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("Run returned %v", err)
+		}
+		for _, err := range e.Leaders(t.Context()) {
+			if !errors.Is(err, driver.ErrDenied) {
+				t.Errorf("Leaders yielded %v", err)
+			}
+		}
+		if _, err := e.Wait(t.Context(), func(tenure.Status) bool { return false }); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("Wait returned %v", err)
+		}
+		f.Wait()
+	})
+}
+
+func TestStartNeedsNoGoroutineWhileFollowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		ctx, stop := context.WithCancel(context.Background())
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term")
+		const many = 200
+		var ends []<-chan error
+		before := runtime.NumGoroutine()
+		for range many {
+			done, err := mustNew(t, store, "b", nil).Start(ctx, holdOn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, done)
+		}
+		time.Sleep(2 * lease)
+		synctest.Wait()
+		if more := runtime.NumGoroutine() - before; more > many/10 {
+			t.Errorf("%d elections cost %d goroutines", many, more)
+		}
+		stop()
+		for _, done := range ends {
+			if err := within(t, time.Minute, done, "end"); err != nil {
+				t.Errorf("Start ended with %v", err)
+			}
+		}
+		_ = a.end(t)
+	})
+}

@@ -1,0 +1,158 @@
+package tenure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// State is where a candidate stands.
+type State string
+
+// The states.
+const (
+	StateIdle      State = "idle"      // not campaigning
+	StateCandidate State = "candidate" // seeking leadership
+	StateLeader    State = "leader"    // elected, the lease is valid
+	StateLeaving   State = "leaving"   // the same, and asked to leave
+	StateEnded     State = "ended"     // the term is over, the work is not known to have stopped
+	StateOverdue   State = "overdue"   // the same, because the work did not stop when asked
+	StateReleasing State = "releasing" // the work has stopped, the lease is being released
+)
+
+// Status is a snapshot.
+type Status struct {
+	State State
+	// Known is false until the store was read for the first time.
+	Known bool
+	// Leader is who leads as far as this process knows; it may have changed since LastContact.
+	Leader Leader
+	// Term is the latest term of this candidate, 0 before the first. It is no permission to act: ask Term.Err.
+	Term uint64
+	// LastContact is when the record was last seen, by this process's wall clock.
+	LastContact time.Time
+	// Failures is the number of store operations that failed in a row.
+	Failures int
+	// Err says that reading is denied, which needs a person.
+	Err error
+}
+
+// Health is nil if this member is well: it is for a health check, and depends on leading in no way. It is an error if the
+// store denies reading, if its operations fail repeatedly, or if the work of a term has not stopped in time.
+func (s Status) Health() error {
+	switch {
+	case s.Err != nil:
+		return s.Err
+	case s.State == StateOverdue:
+		return ErrOverdue
+	case s.Failures >= 3:
+		return fmt.Errorf("tenure: %d store operations failed in a row", s.Failures)
+	}
+	return nil
+}
+
+// Status returns a snapshot and a channel that is closed at the next change. It does not call the store: what it says is
+// as new as what this process campaigns or observes for.
+func (e *Election) Status() (Status, <-chan struct{}) {
+	m := e.member
+	m.step(nil)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	heard, known := m.machine.Heard()
+	s := Status{
+		State: m.state(), Known: known, Leader: leaderOf(m.machine.Leader()), Term: m.machine.Term(),
+		Failures: m.machine.Failures(), Err: m.refused,
+	}
+	if known {
+		s.LastContact = heard.Wall
+	}
+	return s, m.changed
+}
+
+// shown is what of a status is worth telling a change of.
+type shown struct {
+	state       State
+	known       bool
+	incarnation string
+	leaderTerm  uint64
+	term        uint64
+	failures    int
+	refused     bool
+}
+
+// show closes the channel of those who wait for a change, if there is one.
+func (m *member) show() {
+	l := m.machine.Leader()
+	_, known := m.machine.Heard()
+	now := shown{m.state(), known, l.Incarnation, l.Term, m.machine.Term(), m.machine.Failures(), m.refused != nil}
+	if now != m.shown {
+		m.shown = now
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
+}
+
+func (m *member) state() State {
+	switch m.machine.Phase() {
+	case protocol.Candidate:
+		return StateCandidate
+	case protocol.Leading:
+		return m.leading()
+	case protocol.Ended:
+		if m.machine.Overdue() {
+			return StateOverdue
+		}
+		return StateEnded
+	case protocol.Releasing:
+		return StateReleasing
+	}
+	return StateIdle
+}
+
+func (m *member) leading() State {
+	switch {
+	case m.term == nil:
+		return StateCandidate // within the grace
+	case m.machine.Asked() != nil:
+		return StateLeaving
+	}
+	return StateLeader
+}
+
+// Wait observes until the condition holds for the status, and returns that status. It returns ctx's cause if that ends
+// first, or an error that wraps driver.ErrDenied if reading was denied before it was ever allowed.
+func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
+	defer e.member.observe()()
+	for {
+		s, changed := e.Status()
+		if until(s) {
+			return s, nil
+		}
+		if s.Err != nil {
+			return s, s.Err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return s, context.Cause(ctx)
+		}
+	}
+}
+
+// observe turns on the interest in the election until the returned function is called.
+func (m *member) observe() (stop func()) {
+	m.step(func(Reading) {
+		if m.observers++; m.observers == 1 {
+			m.refused = nil
+		}
+		m.machine.Observe(true)
+	})
+	return func() {
+		m.step(func(Reading) {
+			m.observers--
+			m.machine.Observe(m.observers > 0)
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package tenure
+
+import (
+	"context"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// transition carries out one change that the machine reports. It runs under the member's lock: contexts of a term end in
+// the same step as the term itself, so whoever sees a context end finds Err not nil. The event
+// comes first, so that the end of Run finds it in the queue.
+func (m *member) transition(now Reading, t protocol.Transition) {
+	if kind, ok := kinds[t.What]; ok {
+		m.post(Event{Time: now.Wall, Kind: kind, Term: t.Term, Leader: leaderOf(t.Leader), Cause: t.Cause})
+	}
+	switch t.What {
+	case protocol.Elected:
+		m.elected(t.Term)
+	case protocol.Leaving:
+		m.term.soft(t.Cause)
+	case protocol.Lost:
+		m.term.end(&lostError{t.Cause})
+	case protocol.Released:
+		m.term.resigned(t.Cause)
+	case protocol.Candidacy, protocol.Withdrawn:
+		m.between(t.What)
+	case protocol.Refused:
+		m.deny(t.Cause)
+	}
+}
+
+// kinds are the changes that users hear of.
+var kinds = map[protocol.What]EventKind{
+	protocol.Candidacy: EventCandidate, protocol.Elected: EventElected, protocol.Leaving: EventLeaving,
+	protocol.Lost: EventLost, protocol.Released: EventReleased, protocol.NewLeader: EventLeader,
+	protocol.Overdue: EventOverdue, protocol.Trouble: EventTrouble, protocol.Refused: EventTrouble,
+	protocol.Alarm: EventAlarm,
+}
+
+func (m *member) post(e Event) {
+	e.Election, e.ID = m.key, m.cfg.ID
+	m.events.post(e)
+}
+
+func (m *member) report(kind EventKind, cause error) {
+	m.post(Event{Time: m.cfg.Clock.Now().Wall, Kind: kind, Term: m.machine.Term(), Cause: cause})
+}
+
+func (m *member) elected(token uint64) {
+	s := m.seeker
+	m.term = newTerm(m, s.ctx, token)
+	go s.won(m.term, nil)
+}
+
+// between: no term is open any more. Whoever still seeks is told if the machine does not.
+func (m *member) between(what protocol.What) {
+	if m.term != nil {
+		m.term.resigned(nil)
+		m.term = nil
+	}
+	if what == protocol.Withdrawn && m.seeker != nil {
+		m.dismiss(context.Cause(m.seeker.ctx))
+	}
+}
+
+// deny ends a campaign that cannot even look.
+func (m *member) deny(cause error) {
+	m.refused = cause
+	if m.seeker != nil {
+		m.dismiss(cause)
+	}
+}
+
+func (m *member) dismiss(err error) {
+	s := m.seeker
+	m.seeker = nil
+	s.stop()
+	go s.won(nil, err)
+}
