@@ -73,9 +73,6 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 
 // campaign sets the machine to seek, and won to be told of every term and of the end.
 func (m *member) campaign(ctx context.Context, won func(*Term, error)) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	s := &seeker{ctx: ctx, won: won}
 	open := false
 	m.step(func(now Reading) {

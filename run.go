@@ -68,9 +68,6 @@ func (s *session) begin() error {
 	})
 	if err != nil {
 		s.e.busy.Store(false)
-		if err == context.Cause(s.ctx) {
-			err = nil
-		}
 	}
 	return err
 }

@@ -376,3 +376,21 @@ func TestStartNeedsNoGoroutineWhileFollowing(t *testing.T) {
 		_ = a.end(t)
 	})
 }
+
+func TestRunWithAnEndedContextReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		a := start(t, mustNew(t, memory.New(), "a", nil), holdOn)
+		a.stop()
+		_ = a.end(t)
+		done := make(chan error, 1)
+		go func() { done <- a.election.Run(ctx, holdOn) }()
+		if err := within(t, time.Minute, done, "end of Run"); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		if _, err := a.election.Campaign(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Campaign returned %v", err)
+		}
+	})
+}

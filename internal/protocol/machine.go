@@ -183,8 +183,14 @@ func (m *Machine) Active() bool { return m.phase != Idle || m.observing || m.op 
 // Observe turns on or off the interest in the election without campaigning.
 func (m *Machine) Observe(on bool) { m.observing = on }
 
-// Watching says whether the store pushes changes at present.
-func (m *Machine) Watching(on bool) { m.watching = on }
+// Watching says whether the store pushes changes at present. What changed between the last read and the beginning of
+// pushes would go unseen, so the cell is read once more; a leader need not, it hears of all that concerns it when it renews.
+func (m *Machine) Watching(on bool) {
+	if on && !m.watching && m.phase != Leading {
+		m.view.suspect = true
+	}
+	m.watching = on
+}
 
 // Tick lets time pass.
 func (m *Machine) Tick(now clock.Reading) {

@@ -22,9 +22,13 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		m.view.suspect = true
 		return
 	}
+	blind := !m.view.known && op.pushes != m.view.pushes
 	m.observe(now, c)
 	m.view.asked, m.view.wasRead = op.sent, true
 	m.reconcile(now, &c)
+	if blind {
+		m.view.suspect = true // something changed while this first answer was on its way
+	}
 }
 
 // overtaken: a push that came while the read was under way shows a later state than its answer.
@@ -180,7 +184,11 @@ func (m *Machine) win(now clock.Reading, a attempt) {
 // Seen reports a pushed entry. It is a hint (L13): it may bring a newer state or cause a read, and ends nobody's lease.
 func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.expire(now)
-	if !m.view.known || c.Version == m.view.cell.Version {
+	if !m.view.known {
+		m.view.pushes++
+		return
+	}
+	if c.Version == m.view.cell.Version {
 		return
 	}
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
