@@ -94,7 +94,7 @@ func (s *session) serve(t *Term) bool {
 	case s.ctx.Err() != nil:
 		return s.leave(t, s.without(err))
 	case lost, asked && !declined:
-		s.tell(t, err, lost)
+		s.tell(err, lost)
 		s.declined = 0
 		s.e.member.finish(t, true, 0)
 	case declined:
@@ -139,7 +139,7 @@ func (s *session) without(err error) error {
 }
 
 // tell makes an event of an error that nobody else will hear of.
-func (s *session) tell(t *Term, err error, lost bool) {
+func (s *session) tell(err error, lost bool) {
 	if err == nil || lost || errors.Is(err, context.Canceled) {
 		return
 	}

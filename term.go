@@ -23,7 +23,7 @@ type termKey struct{}
 
 // newTerm makes the contexts of a term. They carry the values of the context that was campaigned with and not its end:
 // that is a reason to leave, and leaving takes its time.
-func newTerm(m *member, base context.Context, token uint64) *Term {
+func newTerm(base context.Context, m *member, token uint64) *Term {
 	t := &Term{member: m, token: token, closed: make(chan struct{})}
 	base = context.WithValue(context.WithoutCancel(base), termKey{}, t)
 	t.hard, t.endHard = context.WithCancelCause(base)

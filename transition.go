@@ -48,7 +48,7 @@ func (m *member) report(kind EventKind, cause error) {
 
 func (m *member) elected(token uint64) {
 	s := m.seeker
-	m.term = newTerm(m, s.ctx, token)
+	m.term = newTerm(s.ctx, m, token)
 	go s.won(m.term, nil)
 }
 

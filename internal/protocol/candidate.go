@@ -100,7 +100,7 @@ func (m *Machine) fresh(wait time.Duration) bool {
 func (m *Machine) take(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c.Version)
-	if c.Kind == Absent && !(c.Pristine && m.view.highTerm == 0) {
+	if c.Kind == Absent && (!c.Pristine || m.view.highTerm > 0) {
 		return m.write(now, create, c.Version, record.Record{Term: m.floor()})
 	}
 	term := m.floor() + 1

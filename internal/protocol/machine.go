@@ -153,7 +153,7 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	if m.phase != Leading && m.phase != Ended {
 		return
 	}
-	lost := m.phase == Ended && m.cause != ErrOverdue
+	lost := m.phase == Ended && !errors.Is(m.cause, ErrOverdue)
 	if m.phase == Leading {
 		m.cause = ErrReleased
 	}

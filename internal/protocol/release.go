@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -69,7 +70,7 @@ func (m *Machine) closeTimers(now clock.Reading, at *alarm) {
 
 // conclude ends the release, confirmed in the store or not, and with it the last hold on the term.
 func (m *Machine) conclude(now clock.Reading, confirmed bool) {
-	if m.lease.announced && (confirmed || m.cause == ErrReleased) {
+	if m.lease.announced && (confirmed || errors.Is(m.cause, ErrReleased)) {
 		m.tell(Transition{What: Released, Term: m.lease.term, Cause: unless(confirmed)})
 	}
 	m.settled(now)
