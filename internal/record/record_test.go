@@ -1,0 +1,198 @@
+package record
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write golden files that do not exist yet; existing ones are never changed")
+
+// shapes are one record of every shape that was ever written.
+var shapes = map[string]Record{
+	"held": {
+		LeaderID: "node-1", LeaderAddr: "10.0.0.1:8443", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 678901234, time.UTC),
+		Term: 42, Lease: 15 * time.Second, Incarnation: "00c0ffee00c0ffee", Seq: 7, Nonce: "0123456789abcdef",
+	},
+	"released": {
+		LeaderID: "node-1", Term: 42, Lease: 15 * time.Second, Incarnation: "00c0ffee00c0ffee", Seq: 8,
+		Nonce: "0123456789abcdef", Released: true, Successor: "node 2",
+	},
+	"vacant": {Term: 41, Lease: time.Minute, Nonce: "0123456789abcdef"},
+	"requested": {
+		LeaderID: "node-1", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: 42, Lease: time.Second,
+		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef",
+		Request: &Request{Term: 42, To: "node-2", By: "the operator"},
+	},
+	"metadata": {
+		LeaderID: "nœud \"1\" <&>", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: MaxTerm, Lease: MaxLease,
+		Incarnation: "00c0ffee00c0ffee", Seq: MaxTerm, Nonce: "0123456789abcdef", Metadata: map[string]string{"zone": "b", "a": "ü"},
+	},
+}
+
+func TestGoldenRecordsDecodeForEver(t *testing.T) {
+	for name, want := range shapes {
+		t.Run(name, func(t *testing.T) {
+			golden := filepath.Join("testdata", name+".json")
+			if *update {
+				writeOnce(t, golden, want)
+			}
+			b, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Decode(b)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("decoded %+v, %v\nwant    %+v", got, err, want)
+			}
+			if again, err := Encode(want); err != nil || string(again) != string(b) {
+				t.Errorf("encoded %s, %v\nwant    %s", again, err, b)
+			}
+		})
+	}
+}
+
+func writeOnce(t *testing.T, golden string, r Record) {
+	t.Helper()
+	if _, err := os.Stat(golden); err == nil {
+		return
+	}
+	b, err := Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(golden, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnknownFieldsAreIgnored(t *testing.T) {
+	b, err := os.ReadFile("testdata/future.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Decode(b)
+	if err != nil || r.LeaderID != "node-1" || r.Term != 42 {
+		t.Errorf("decoded %+v, %v", r, err)
+	}
+}
+
+func TestHeld(t *testing.T) {
+	for name, want := range map[string]bool{"held": true, "requested": true, "released": false, "vacant": false} {
+		r := shapes[name]
+		if r.Held() != want {
+			t.Errorf("%s: held %v", name, r.Held())
+		}
+	}
+}
+
+func TestEveryLimitHoldsWhenWritingAndWhenReading(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	cases := []struct {
+		name   string
+		change func(*Record)
+		ok     bool
+		why    string
+	}{
+		{"longest id", func(r *Record) { r.LeaderID = long(MaxName) }, true, "at the edge"},
+		{"id too long", func(r *Record) { r.LeaderID = long(MaxName + 1) }, false, "records are small"},
+		{"id not UTF-8", func(r *Record) { r.LeaderID = "\xff" }, false, "JSON would change it"},
+		{"address too long", func(r *Record) { r.LeaderAddr = long(MaxName + 1) }, false, "records are small"},
+		{"incarnation too long", func(r *Record) { r.Incarnation = long(MaxToken + 1) }, false, "records are small"},
+		{"no incarnation", func(r *Record) { r.Incarnation = "" }, false, "it is who holds"},
+		{"no nonce", func(r *Record) { r.Nonce = "" }, false, "a holder's writes could not be told apart"},
+		{"nonce too long", func(r *Record) { r.Nonce = long(MaxToken + 1) }, false, "records are small"},
+		{"successor too long", func(r *Record) { r.Successor = long(MaxName + 1) }, false, "records are small"},
+		{"last term", func(r *Record) { r.Term = MaxTerm }, true, "2^53-1 is exact everywhere"},
+		{"term too high", func(r *Record) { r.Term = MaxTerm + 1 }, false, "beyond it some readers round"},
+		{"seq too high", func(r *Record) { r.Seq = MaxTerm + 1 }, false, "likewise"},
+		{"least lease", func(r *Record) { r.Lease = time.Millisecond }, true, "at the edge"},
+		{"no lease", func(r *Record) { r.Lease = 0 }, false, "nobody would wait"},
+		{"longest lease", func(r *Record) { r.Lease = MaxLease }, true, "at the edge"},
+		{"lease too long", func(r *Record) { r.Lease = MaxLease + time.Millisecond }, false, "followers wait no longer"},
+		{"request for no term", func(r *Record) { r.Request = &Request{Term: MaxTerm + 1} }, false, "a term like any"},
+		{"request to a long name", func(r *Record) { r.Request = &Request{To: long(MaxName + 1)} }, false, "records are small"},
+		{"most metadata", func(r *Record) { r.Metadata = map[string]string{"k": long(MaxMetadata - 1)} }, true, "at the edge"},
+		{"too much metadata", func(r *Record) { r.Metadata = map[string]string{"k": long(MaxMetadata)} }, false, "records are small"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := shapes["held"]
+			c.change(&r)
+			b, err := Encode(r)
+			if (err == nil) != c.ok {
+				t.Fatalf("encoding: %v, want ok %v: %s", err, c.ok, c.why)
+			}
+			if c.ok {
+				if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, r) {
+					t.Errorf("decoded %+v, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
+func TestDecodeTellsForeignFromBroken(t *testing.T) {
+	held := `"leaderID":"a","term":5,"leaseMillis":2000,"incarnation":"i","seq":1,"nonce":"n"`
+	cases := []struct {
+		name, bytes string
+		foreign     bool
+		lease       time.Duration // of a broken one
+		term        uint64
+		why         string
+	}{
+		{"empty", ``, true, 0, 0, "no JSON"},
+		{"text", `node-1`, true, 0, 0, "what the old NATS package writes"},
+		{"cut short", `{` + held, true, 0, 0, "no JSON any more"},
+		{"array", `[1]`, true, 0, 0, "no object"},
+		{"null", `null`, true, 0, 0, "no fields"},
+		{"empty object", `{}`, true, 0, 0, "no field of ours"},
+		{"another's object", `{"term":5,"nonce":"n"}`, true, 0, 0, "common words prove nothing"},
+		{"S3lect's lockfile", `{"leaderID":"a","leaderAddr":"b","lastUpdated":"2030-01-01T00:00:00Z"}`, true, 0, 0, "not understood yet"},
+		{"too large", `{` + held + `,"x":"` + strings.Repeat("y", MaxBytes) + `"}`, true, 0, 0, "nothing of ours is"},
+		{"text after it", `{` + held + `}x`, true, 0, 0, "no JSON"},
+		{"no nonce", `{"leaderID":"a","term":5,"leaseMillis":2000,"incarnation":"i"}`, false, 2 * time.Second, 5, "lease and term are salvaged"},
+		{"lease as text", `{"leaderID":"a","term":5,"leaseMillis":"2000","incarnation":"i","nonce":"n"}`, false, MaxLease, 5, "unreadable: the longest there is"},
+		{"lease too long", `{"leaderID":"a","term":5,"leaseMillis":3600001,"incarnation":"i","nonce":"n"}`, false, MaxLease, 5, "never wait longer"},
+		{"lease overflows", `{"term":5,"leaseMillis":9223372036854775807,"nonce":"n"}`, false, MaxLease, 5, "in nanoseconds it would wrap round"},
+		{"lease below zero", `{"term":5,"leaseMillis":-1,"nonce":"n"}`, false, MaxLease, 5, ""},
+		{"term too high", `{"term":9007199254740992,"leaseMillis":2000,"nonce":"n"}`, false, 2 * time.Second, 0, "not believed"},
+		{"term below zero", `{"term":-1,"leaseMillis":2000,"nonce":"n"}`, false, 2 * time.Second, 0, ""},
+		{"term with a fraction", `{"term":1.5,"leaseMillis":2000,"nonce":"n"}`, false, 2 * time.Second, 0, ""},
+		{"only incarnation", `{"incarnation":"i"}`, false, MaxLease, 0, "the other field that is ours alone"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Decode([]byte(c.bytes))
+			if errors.Is(err, ErrForeign) != c.foreign {
+				t.Fatalf("%v, want foreign %v: %s", err, c.foreign, c.why)
+			}
+			var broken *BrokenError
+			if errors.As(err, &broken) == c.foreign {
+				t.Fatalf("%v is not what was expected: %s", err, c.why)
+			}
+			if !c.foreign && (broken.Lease != c.lease || broken.Term != c.term) {
+				t.Errorf("salvaged lease %v and term %d, want %v and %d: %s", broken.Lease, broken.Term, c.lease, c.term, c.why)
+			}
+		})
+	}
+}
+
+func TestOddButValid(t *testing.T) {
+	held := `"leaderID":"a","term":5,"leaseMillis":2000,"incarnation":"i","seq":1,"nonce":"n"`
+	for name, text := range map[string]string{
+		"spaces around":      " \n{ " + held + " }\n ",
+		"request of null":    `{` + held + `,"request":null}`,
+		"a field twice":      `{"term":1,` + held + `}`,
+		"unknown and nested": `{"x":{"leaseMillis":1},` + held + `}`,
+	} {
+		if r, err := Decode([]byte(text)); err != nil || r.Term != 5 || r.Lease != 2*time.Second {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
