@@ -1,0 +1,130 @@
+package natskv
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/drivertest"
+)
+
+// variant is one way of coming to a store.
+type variant struct {
+	name   string
+	bucket func(*jetstream.KeyValueConfig)
+	open   func(t testing.TB, nc *nats.Conn, bucket string) driver.Store
+	denies bool // it can tell a missing right
+}
+
+func variants() []variant {
+	return []variant{
+		{"file", func(*jetstream.KeyValueConfig) {}, opened, true},
+		{"memory", inMemory, opened, true},
+		{"ttl", withTTL(5 * time.Minute), opened, true},
+		{"handle", func(*jetstream.KeyValueConfig) {}, handled, false},
+		{"legacy handle", func(*jetstream.KeyValueConfig) {}, handledLegacy, false},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			s := startServer(t, withNobody)
+			drivertest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+		})
+	}
+}
+
+func BenchmarkStore(b *testing.B) {
+	for _, v := range variants() {
+		b.Run(v.name, func(b *testing.B) {
+			s := startServer(b, withNobody)
+			drivertest.Benchmark(b, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+		})
+	}
+}
+
+// withNobody adds a user who may do nothing but receive answers, beside one who may do everything.
+func withNobody(o *server.Options) {
+	o.Users = []*server.User{
+		{Username: "all", Password: "x"},
+		{Username: "nobody", Password: "x", Permissions: permissions(nil, "_INBOX.>")},
+	}
+}
+
+func permissions(publish []string, subscribe ...string) *server.Permissions {
+	if len(publish) == 0 {
+		publish = []string{"nothing"} // an empty list would permit everything
+	}
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: publish},
+		Subscribe: &server.SubjectPermission{Allow: subscribe},
+	}
+}
+
+// harness is on a bucket of its own, so that each case meets an empty one.
+func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
+	t.Helper()
+	operator := connect(t, s.ClientURL(), nats.UserInfo("all", "x"))
+	kv := addBucket(t, newJetStream(t, operator), v.bucket)
+	h := drivertest.Harness{
+		Peer:   v.open(t, operator, kv.Bucket()),
+		Delete: func(ctx context.Context, key string) error { return kv.Delete(ctx, key) },
+		Purge:  purge(newJetStream(t, operator), kv.Bucket()),
+	}
+	if _, measured := t.(*testing.B); measured {
+		h.Store = h.Peer
+		return h
+	}
+	p := startProxy(t, s.ClientURL())
+	h.Store, h.Cut = v.open(t, connect(t, p.url(), nats.UserInfo("all", "x")), kv.Bucket()), p.cut
+	if v.denies {
+		nobody := newJetStream(t, connect(t, s.ClientURL(), nats.UserInfo("nobody", "x")))
+		h.Denied = newStore(newBucket(nobody, kv.Bucket()))
+	}
+	return h
+}
+
+// purge removes the messages of a key, the marker too, which "nats kv purge" leaves.
+func purge(js jetstream.JetStream, bucket string) func(context.Context, string) error {
+	return func(ctx context.Context, key string) error {
+		stream, err := js.Stream(ctx, "KV_"+bucket)
+		if err != nil {
+			return err
+		}
+		return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+bucket+"."+key))
+	}
+}
+
+func opened(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
+	return openStore(t, newJetStream(t, nc), bucket)
+}
+
+func handled(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
+	kv, err := newJetStream(t, nc).KeyValue(testContext(t), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return closedAfter(t, FromKeyValue(kv))
+}
+
+func handledLegacy(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
+	js, err := nc.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return closedAfter(t, FromLegacyKeyValue(kv))
+}
+
+func closedAfter(t testing.TB, s *Store) *Store {
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}

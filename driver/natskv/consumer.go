@@ -1,0 +1,167 @@
+package natskv
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const (
+	// heartbeat is how often the server says that there is nothing to say.
+	heartbeat = 2 * time.Second
+	// silence is when the consumer counts as lost: two heartbeats are missing.
+	silence = 5 * time.Second
+)
+
+// consumer receives what the server pushes from the stream. A plain subscription to the keys' subjects would not do: it
+// also hears publishes that the stream then refuses.
+type consumer struct {
+	stored  string // prefix of the keys' subjects
+	deliver func(key string, e driver.Entry)
+	count   uint64 // messages received; the server numbers them for this consumer
+	quiet   *time.Timer
+
+	once sync.Once
+	lost chan struct{}
+}
+
+// open makes an ephemeral consumer, which the server keeps in memory and removes by itself 5 s after its subscription is
+// gone. So nothing has to be deleted, and no right to delete is needed.
+func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, driver.Entry)) (*link, error) {
+	after, err := b.resumable(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	c := &consumer{stored: b.stored, deliver: deliver, lost: make(chan struct{})}
+	c.quiet = time.AfterFunc(silence, c.lose)
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.Subscribe(inbox, c.receive)
+	if err != nil {
+		c.quiet.Stop()
+		return nil, err
+	}
+	stop := func() {
+		_ = sub.Unsubscribe() // it fails only without a connection, and then the server has dropped it
+		c.quiet.Stop()
+	}
+	if after, err = b.addConsumer(ctx, inbox, after); err != nil {
+		stop()
+		return nil, err
+	}
+	return &link{after: after, lost: c.lost, stop: stop}, nil
+}
+
+// reconnects matters because the server forgets a consumer whose subscription is gone, and a restarted one knows none.
+func (b *bucket) reconnects() (again <-chan nats.Status, stop func()) {
+	statuses := b.nc.StatusChanged(nats.CONNECTED)
+	return statuses, func() { b.nc.RemoveStatusListener(statuses) }
+}
+
+// resumable returns after, or 0 if the stream does not reach that far: it was made anew, and a consumer that starts beyond
+// its end would hear nothing until it has grown as long as the old one.
+func (b *bucket) resumable(ctx context.Context, after uint64) (uint64, error) {
+	if after == 0 {
+		return 0, nil
+	}
+	info, err := b.info(ctx)
+	if err != nil || info.State.LastSeq < after {
+		return 0, err
+	}
+	return after, nil
+}
+
+// addConsumer returns the sequence after which the consumer starts, 0 if the server does not say.
+func (b *bucket) addConsumer(ctx context.Context, inbox string, after uint64) (uint64, error) {
+	name := inbox[strings.LastIndexByte(inbox, '.')+1:] // as unique as the inbox
+	request := map[string]any{
+		"stream_name": b.stream,
+		"action":      "create",
+		"config":      b.consumerConfig(name, inbox, after),
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return 0, err
+	}
+	var got struct {
+		answer
+		Delivered struct {
+			Stream uint64 `json:"stream_seq"`
+		} `json:"delivered"`
+	}
+	err = b.call(ctx, "CONSUMER.CREATE."+b.stream+"."+name+"."+b.stored+">", body, &got)
+	return got.Delivered.Stream, err
+}
+
+// consumerConfig asks for flow control, so that the backlog of a long outage does not overrun the connection, which is
+// shared with everything else that the program does.
+func (b *bucket) consumerConfig(name, inbox string, after uint64) map[string]any {
+	c := map[string]any{
+		"name":            name,
+		"deliver_subject": inbox,
+		"filter_subject":  b.stored + ">",
+		"deliver_policy":  "new",
+		"ack_policy":      "none",
+		"replay_policy":   "instant",
+		"flow_control":    true,
+		"idle_heartbeat":  heartbeat,
+		"mem_storage":     true,
+		"num_replicas":    1,
+	}
+	if after > 0 {
+		c["deliver_policy"] = "by_start_sequence"
+		c["opt_start_seq"] = after + 1
+	}
+	return c
+}
+
+// lose may be called more than once. What still arrives is news nevertheless.
+func (c *consumer) lose() { c.once.Do(func() { close(c.lost) }) }
+
+// receive is called by one goroutine of the library's, for one message at a time.
+func (c *consumer) receive(m *nats.Msg) {
+	c.quiet.Reset(silence)
+	switch m.Header.Get("Status") {
+	case "":
+		c.message(m)
+	case "100":
+		c.control(m)
+	default: // the consumer was deleted
+		c.lose()
+	}
+}
+
+// message counts, because the library drops what its queue cannot take.
+func (c *consumer) message(m *nats.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return
+	}
+	c.count++
+	if meta.Sequence.Consumer != c.count {
+		c.lose()
+	}
+	c.deliver(strings.TrimPrefix(m.Subject, c.stored), written(meta.Sequence.Stream, m.Data))
+}
+
+// control answers flow control and looks in heartbeats whether the last messages were missed. An answer that gets lost is
+// asked for again in the next heartbeat.
+func (c *consumer) control(m *nats.Msg) {
+	if m.Reply != "" {
+		_ = m.Respond(nil)
+		return
+	}
+	if stalled := m.Header.Get("Nats-Consumer-Stalled"); stalled != "" {
+		m.Reply = stalled
+		_ = m.Respond(nil)
+	}
+	sent, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64)
+	if err == nil && sent > c.count {
+		c.lose()
+	}
+}

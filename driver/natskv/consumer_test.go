@@ -1,0 +1,84 @@
+package natskv
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// pushed is a message as a stream pushes it to a consumer.
+func pushed(consumerSeq, streamSeq int) *nats.Msg {
+	return &nats.Msg{
+		Subject: "$KV.B." + testKey,
+		Reply:   fmt.Sprintf("$JS.ACK.KV_B.c.1.%d.%d.1700000000000000000.0", streamSeq, consumerSeq),
+		Data:    []byte("v"),
+	}
+}
+
+func status(code, reply string, headers ...string) *nats.Msg {
+	m := &nats.Msg{Reply: reply, Header: nats.Header{"Status": {code}}}
+	for i := 0; i < len(headers); i += 2 {
+		m.Header[headers[i]] = []string{headers[i+1]}
+	}
+	return m
+}
+
+// TestConsumer hands a consumer what a server may push.
+func TestConsumer(t *testing.T) {
+	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
+	for _, c := range []struct {
+		name    string
+		pushes  []*nats.Msg
+		told    []uint64 // floors
+		lost    bool
+		answers int
+		why     string
+	}{
+		{"messages", []*nats.Msg{pushed(1, 4), pushed(2, 9)}, []uint64{4, 9}, false, 0, "numbered without a gap"},
+		{"gap", []*nats.Msg{pushed(1, 4), pushed(3, 9)}, []uint64{4, 9}, true, 0, "one was dropped on the way"},
+		{"gap at the start", []*nats.Msg{pushed(2, 9)}, []uint64{9}, true, 0, "one was dropped on the way"},
+		{"heartbeat", []*nats.Msg{pushed(1, 4), status("100", "", "Nats-Last-Consumer", "1")}, []uint64{4}, false, 0, "nothing is missing"},
+		{"heartbeat after a gap", []*nats.Msg{pushed(1, 4), status("100", "", "Nats-Last-Consumer", "2")}, []uint64{4}, true, 0,
+			"the last one was dropped, and no later one shows it"},
+		{"flow control", []*nats.Msg{status("100", "answers")}, nil, false, 1, "without the answer the server stops pushing"},
+		{"stalled", []*nats.Msg{status("100", "", "Nats-Consumer-Stalled", "answers")}, nil, false, 1, "the first answer got lost"},
+		{"deleted", []*nats.Msg{status("409", "")}, nil, true, 0, "nothing more will come"},
+		{"stranger", []*nats.Msg{{Data: []byte("v")}}, nil, false, 0, "anybody may publish to an inbox"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var told []uint64
+			con := &consumer{stored: "$KV.B.", lost: make(chan struct{}), quiet: time.AfterFunc(time.Hour, func() {})}
+			con.deliver = func(key string, e driver.Entry) {
+				if key != testKey {
+					t.Errorf("key %q", key)
+				}
+				told = append(told, e.Floor)
+			}
+			var answers atomic.Int32
+			sub, err := nc.Subscribe("answers", func(*nats.Msg) { answers.Add(1) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range c.pushes {
+				m.Sub = sub
+				con.receive(m)
+			}
+			lost := false
+			select {
+			case <-con.lost:
+				lost = true
+			default:
+			}
+			if !slices.Equal(told, c.told) || lost != c.lost {
+				t.Errorf("told %d, lost %v; want %d, %v: %s", told, lost, c.told, c.lost, c.why)
+			}
+			eventually(t, c.why, func() bool { return int(answers.Load()) == c.answers })
+			_ = sub.Unsubscribe()
+		})
+	}
+}

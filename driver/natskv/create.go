@@ -1,0 +1,60 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// markerTTL keeps the news of an expired key for longer than any lease.
+const markerTTL = 2 * time.Hour
+
+// CreateOption changes the bucket that Create makes. It may be a function of the caller's.
+type CreateOption func(*jetstream.KeyValueConfig)
+
+// Create lets Open make the bucket if it is missing: file storage, history 1, one replica, no TTL, and markers of expired
+// keys where the server has them (2.11 and newer). A bucket that exists is left as it is.
+func Create(opts ...CreateOption) Option {
+	return func(o *opening) {
+		c := jetstream.KeyValueConfig{
+			Description: "leader elections",
+			History:     1,
+			Storage:     jetstream.FileStorage,
+			Replicas:    1,
+		}
+		for _, opt := range opts {
+			opt(&c)
+		}
+		o.create = &c
+	}
+}
+
+// Replicas sets on how many servers of a cluster the bucket is kept: 1, 3 or 5. Three survive the loss of one.
+func Replicas(n int) CreateOption {
+	return func(c *jetstream.KeyValueConfig) { c.Replicas = n }
+}
+
+// MaxBytes limits the bucket's size in bytes, which some accounts demand. An election takes up less than 5000.
+func MaxBytes(n int64) CreateOption {
+	return func(c *jetstream.KeyValueConfig) { c.MaxBytes = n }
+}
+
+// create makes the bucket. Several candidates may try at once: one of them succeeds, for the others it exists.
+func (b *bucket) create(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) error {
+	c.Bucket = b.name
+	ctx, stop := lookOut(ctx, b.nc, true, b.api+"INFO", b.api+"STREAM.CREATE."+b.stream)
+	defer stop()
+	account, err := js.AccountInfo(ctx)
+	if err != nil {
+		return reason(ctx, err)
+	}
+	if account.API.Level >= 1 && c.LimitMarkerTTL == 0 {
+		c.LimitMarkerTTL = markerTTL
+	}
+	if _, err := js.CreateKeyValue(ctx, c); !errors.Is(err, jetstream.ErrBucketExists) {
+		return reason(ctx, err)
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+// Package natskv holds elections in a bucket of the NATS JetStream Key-Value store.
+//
+// # What it relies on
+//
+// A cell is the last message on the subject $KV.<bucket>.<key>, its version is that message's sequence in the stream
+// KV_<bucket>, and a compare-and-swap is one publish that the stream's leader accepts only if that sequence is still the
+// last one of the subject. Reads go to the stream's leader too, never to a Direct Get, which any replica may answer from
+// its past. The sequence counts every write to the bucket and never goes back while the stream lives, so it is also the
+// floor of the terms.
+//
+// A bucket may have a TTL, as those made by "nats kv add --ttl" have, and may hold other keys. The TTL is garbage
+// collection and nothing else: servers apply it by their own clocks, and the lease does not depend on it.
+//
+// # What it does not rely on
+//
+// Memory storage and a stream that was deleted and made again forget the sequence; terms then start low again. A server
+// syncs its files every two minutes unless told "sync_interval: always", so a power failure of all replicas at once may
+// take back writes that were acknowledged. [Store.Inspect] says what of this applies to a bucket.
+//
+// # Rights
+//
+// On a server with permissions, a candidate on bucket B needs to publish to
+//
+//	$KV.B.>                                      or the elections' keys alone: $KV.B.billing
+//	$JS.API.STREAM.MSG.GET.KV_B
+//	$JS.API.STREAM.INFO.KV_B
+//	$JS.API.CONSUMER.CREATE.KV_B.*.$KV.B.>       to be told of changes at once
+//	$JS.FC.KV_B.>                                likewise
+//
+// and to subscribe to
+//
+//	_INBOX.>                                     or the prefix given by nats.CustomInboxPrefix
+//
+// An observer needs the same without the first line. [Create] also needs to publish to $JS.API.INFO and to
+// $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, read $JS.D.API for $JS.API, and $JS.D.API.$KV.B.> for $KV.B.>.
+//
+// A server does not answer a request that it refuses for want of rights. It tells the connection, and the client library
+// keeps that as the connection's last error. While a request waits, the store looks there, so that a missing right comes
+// back as driver.ErrDenied after a few milliseconds, with the subject in its text. The connection's handlers are not
+// touched. When many requests are refused within the same milliseconds, only the last refusal can be seen; the others
+// end as timeouts and are found when they are tried again.
+package natskv

@@ -1,0 +1,123 @@
+package natskv
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const (
+	// reopenTimeout bounds one attempt to replace a lost link.
+	reopenTimeout = 2 * time.Second
+	// The pause between such attempts grows from the first to the last. A connection that comes back ends it early.
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// source is where the news of a whole bucket come from.
+type source interface {
+	// open begins to call deliver for the messages of all keys, in their order: those after the sequence given as far
+	// as they still exist, or, after 0, those that are written from now on.
+	open(ctx context.Context, after uint64, deliver func(key string, e driver.Entry)) (*link, error)
+	// reconnects tells when the connection was made anew, which loses a link silently. The channel may be nil.
+	reconnects() (again <-chan nats.Status, stop func())
+}
+
+// link is one stretch of news. When it is lost nothing more comes, or something was missed.
+type link struct {
+	after uint64          // the sequence after which it begins; 0 if not known
+	lost  <-chan struct{} // closed when the link is lost
+	stop  func()          // ends the link and waits for nothing; to be called once, lost or not
+}
+
+func (l *link) end() { l.stop() }
+
+// feed keeps the news coming: it replaces each link that is lost by one that resumes after it. It is one goroutine.
+type feed struct {
+	from    source
+	calls   *calls
+	deliver func(key string, e driver.Entry)
+	link    *link
+	last    atomic.Uint64 // the sequence of the last message delivered or known to be older; 0 if there is none
+}
+
+// openFeed sets up the first link within the context, so that its errors are the caller's.
+func openFeed(ctx context.Context, from source, under *calls, deliver func(string, driver.Entry)) (*feed, error) {
+	f := &feed{from: from, calls: under, deliver: deliver}
+	if err := f.open(ctx); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *feed) open(ctx context.Context) error {
+	before := f.last.Load()
+	l, err := run(ctx, f.calls, func() (*link, error) { return f.from.open(ctx, before, f.pass) }, (*link).end)
+	if err != nil {
+		return err
+	}
+	f.link = l
+	if l.after > 0 {
+		f.last.CompareAndSwap(before, l.after) // unless a message has come already
+	}
+	return nil
+}
+
+// pass does not keep the highest sequence but the last one: the sequences of a stream that was made anew begin again.
+func (f *feed) pass(key string, e driver.Entry) {
+	f.last.Store(e.Floor)
+	f.deliver(key, e)
+}
+
+// run ends with the context, and stops the link then.
+func (f *feed) run(ctx context.Context) {
+	again, stop := f.from.reconnects()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			f.link.stop()
+			return
+		case <-f.link.lost:
+		case <-again:
+		}
+		f.link.stop()
+		if !f.reopen(ctx, again) {
+			return
+		}
+	}
+}
+
+// reopen tries until it has a new link. It returns false if the context ended first; there is no link then.
+func (f *feed) reopen(ctx context.Context, again <-chan nats.Status) bool {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		if f.attempt(ctx) == nil {
+			return true
+		}
+		if !sleep(ctx, pause, again) {
+			return false
+		}
+	}
+}
+
+func (f *feed) attempt(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reopenTimeout)
+	defer cancel()
+	return f.open(ctx)
+}
+
+// sleep waits for d or for a word on early. It returns false as soon as the context has ended.
+func sleep(ctx context.Context, d time.Duration, early <-chan nats.Status) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-early:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}

@@ -1,0 +1,277 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// fakeSource is a source whose links the test breaks.
+type fakeSource struct {
+	mu     sync.Mutex
+	fail   int      // so many attempts to open fail
+	asked  []uint64 // after which sequence links were asked for
+	times  []time.Time
+	news   func(key string, e driver.Entry)
+	lose   func()
+	links  int // links that were not stopped
+	starts uint64
+	again  chan nats.Status
+}
+
+var errFake = errors.New("fake")
+
+func (s *fakeSource) open(_ context.Context, after uint64, deliver func(string, driver.Entry)) (*link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.times = append(s.asked, after), append(s.times, time.Now())
+	if s.fail > 0 {
+		s.fail--
+		return nil, errFake
+	}
+	s.links++
+	lost := make(chan struct{})
+	s.news, s.lose = deliver, sync.OnceFunc(func() { close(lost) })
+	return &link{after: s.starts, lost: lost, stop: func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.links--
+	}}, nil
+}
+
+func (s *fakeSource) reconnects() (<-chan nats.Status, func()) { return s.again, func() {} }
+
+func (s *fakeSource) push(key string, sequence uint64) {
+	s.mu.Lock()
+	news := s.news
+	s.mu.Unlock()
+	news(key, written(sequence, fmt.Append(nil, sequence)))
+}
+
+func (s *fakeSource) failNext(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = n
+}
+
+func (s *fakeSource) state() (asked []uint64, links int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked), s.links
+}
+
+// startHub returns a hub with one watch of key "a" and what it saw.
+func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
+	t.Helper()
+	h := newHub(s, &calls{})
+	var mu sync.Mutex
+	var seen []uint64
+	_, err := h.watch(t.Context(), "a", func(e driver.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, e.Floor)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, func() []uint64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
+func TestFeedResumes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		starts uint64
+		pushed []uint64
+		want   uint64
+		why    string
+	}{
+		{"after the last message", 5, []uint64{6, 9}, 9, "what came later was missed"},
+		{"after the start", 5, nil, 5, "no message came, but some may have been missed"},
+		{"from now on", 0, nil, 0, "nothing is known"},
+		{"after the last message of a new stream", 90, []uint64{91, 2}, 2, "its sequences begin again"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeSource{starts: c.starts}
+				h, _ := startHub(t, s)
+				for _, seq := range c.pushed {
+					s.push("b", seq)
+				}
+				s.lose()
+				synctest.Wait()
+				if asked, links := s.state(); !slices.Equal(asked, []uint64{0, c.want}) || links != 1 {
+					t.Errorf("asked for news after %d, %d links; want after 0, then %d: %s", asked, links, c.want, c.why)
+				}
+				h.close()
+				if _, links := s.state(); links != 0 {
+					t.Errorf("%d links are left", links)
+				}
+			})
+		})
+	}
+}
+
+// TestFeedKeepsTrying more and more slowly, and at once when the connection is back.
+func TestFeedKeepsTrying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeSource{again: make(chan nats.Status)}
+		h, seen := startHub(t, s)
+		s.failNext(12)
+		s.lose()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var pauses []time.Duration
+		for i := 2; i < len(s.times); i++ {
+			pauses = append(pauses, s.times[i].Sub(s.times[i-1]))
+		}
+		ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+		want := []time.Duration{ms(50), ms(100), ms(200), ms(400), ms(800), ms(1600), ms(3200), lastPause, lastPause}
+		if len(pauses) < len(want) || !slices.Equal(pauses[:len(want)], want) {
+			t.Errorf("pauses %v; want %v", pauses, want)
+		}
+		s.push("a", 3)
+		if got := seen(); !slices.Equal(got, []uint64{3}) {
+			t.Errorf("after the link is back: %d", got)
+		}
+
+		s.failNext(100)
+		s.lose()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.failNext(0)
+		start := time.Now()
+		s.again <- nats.CONNECTED
+		synctest.Wait()
+		if _, links := s.state(); links != 1 || !time.Now().Equal(start) {
+			t.Errorf("%d links at once after the connection is back; want 1", links)
+		}
+		h.close()
+	})
+}
+
+// TestFeedReconnect: a link dies silently with its connection.
+func TestFeedReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeSource{again: make(chan nats.Status), starts: 4}
+		h, _ := startHub(t, s)
+		s.again <- nats.CONNECTED
+		synctest.Wait()
+		if asked, links := s.state(); !slices.Equal(asked, []uint64{0, 4}) || links != 1 {
+			t.Errorf("asked for news after %d, %d links; want a new link after 4", asked, links)
+		}
+		h.close()
+	})
+}
+
+// TestHubSetUp: whoever comes first sets the feed up and hears of it when that fails; the next one tries again.
+func TestHubSetUp(t *testing.T) {
+	s := &fakeSource{fail: 1}
+	h := newHub(s, &calls{})
+	if _, err := h.watch(t.Context(), "a", func(driver.Entry) {}); !errors.Is(err, errFake) {
+		t.Errorf("the first watch: %v; want the source's error", err)
+	}
+	for range 3 {
+		stop, err := h.watch(t.Context(), "a", func(driver.Entry) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+	}
+	if asked, links := s.state(); len(asked) != 2 || links != 1 {
+		t.Errorf("%d attempts and %d links; want 2 and 1", len(asked), links)
+	}
+	h.close()
+}
+
+// TestHubEndsWithLastWatch and begins again with the next.
+func TestHubEndsWithLastWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeSource{}
+		h := newHub(s, &calls{})
+		for range 3 {
+			stop, err := h.watch(t.Context(), "a", func(driver.Entry) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := h.watch(t.Context(), "b", func(driver.Entry) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			synctest.Wait()
+			if _, links := s.state(); links != 1 {
+				t.Errorf("%d links while there is a watch; want 1", links)
+			}
+			other()
+			synctest.Wait()
+			if _, links := s.state(); links != 0 {
+				t.Errorf("%d links without a watch; want 0", links)
+			}
+		}
+		h.close()
+	})
+}
+
+// TestHubWaitsForItsTurn: a set-up that hangs holds up another no longer than its context.
+func TestHubWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(&fakeSource{}, &calls{})
+		h.turn <- struct{}{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.watch(ctx, "a", func(driver.Entry) {}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("watch: %v; want the context's error", err)
+		}
+		if len(h.watches) != 0 {
+			t.Errorf("%d watches are left", len(h.watches))
+		}
+	})
+}
+
+// TestHubFanOut delivers in order to the watches of the key alone, each with a value of its own, and not after stop.
+func TestHubFanOut(t *testing.T) {
+	s := &fakeSource{}
+	h := newHub(s, &calls{})
+	add := func(see func(driver.Entry)) (stop func()) {
+		stop, err := h.watch(t.Context(), "a", see)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stop
+	}
+	var once, all []uint64
+	var stop, stopLast func()
+	stop = add(func(e driver.Entry) {
+		once = append(once, e.Floor)
+		e.Value[0] = 'X'
+		stop()
+		stopLast()
+	})
+	add(func(e driver.Entry) {
+		all = append(all, e.Floor)
+		if e.Value[0] == 'X' {
+			t.Error("what one watch does to a value, another sees")
+		}
+	})
+	stopLast = add(func(driver.Entry) { t.Error("a watch was called after it was stopped") })
+	for seq := uint64(1); seq <= 4; seq++ {
+		s.push("a", seq)
+		s.push("b", seq+10)
+	}
+	if !slices.Equal(all, []uint64{1, 2, 3, 4}) || !slices.Equal(once, []uint64{1}) {
+		t.Errorf("seen %d and %d; want 1 to 4 and 1", all, once)
+	}
+	h.close()
+}

@@ -1,0 +1,174 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// FromKeyValue returns the elections in a bucket of which the program holds only this handle. Prefer Open where there is a
+// choice. Over a handle:
+//
+//   - reads may be Direct Gets, answered by any replica: a stale one costs a refused write and another read, never safety;
+//   - reading a deleted key takes a watch, and reading an absent one a watch and one more request, as a handle does not
+//     show delete markers otherwise;
+//   - an empty bucket is not recognized, so that the first election ever waits out one lease;
+//   - a write for which nobody answers is sent up to twice more, 250 ms apart: the client library cannot be told not to;
+//   - a missing right cannot be told from silence: errors never wrap driver.ErrDenied, and calls end with their context;
+//   - changes during an outage of the connection are not told afterwards.
+//
+// A handle that was not made by the client library but wraps one may lack the stream's description. Then Inspect returns
+// an error, and entries of absent keys have no floor.
+func FromKeyValue(kv jetstream.KeyValue) *Store { return newStore(&handle{kv: modern{kv}}) }
+
+// FromLegacyKeyValue is FromKeyValue for a handle of the older JetStream API. Its calls take no context, so a call that the
+// store gives up with its context goes on in the background, for at most the JetStream context's MaxWait, 5 s unless set
+// otherwise, and two pauses of 250 ms.
+func FromLegacyKeyValue(kv nats.KeyValue) *Store { return newStore(&handle{kv: legacy{kv}}) }
+
+// keyValue is what both client APIs offer, made alike.
+type keyValue interface {
+	bucket() string
+	// get returns the last revision of a key, or an error that wraps errNoValue if there is none or it is a marker.
+	get(ctx context.Context, key string) (revision, error)
+	// update writes if the last message of the key, marker or not, has the sequence last. 0: if there is none.
+	update(ctx context.Context, key string, value []byte, last uint64) (uint64, error)
+	// follow calls see for the last revision of each key, delete markers included, then with nil, then for what is
+	// written later; without the present, for that alone. It goes on until the context has ended or the library gives
+	// up, and closes over then. The context bounds the set-up too.
+	follow(ctx context.Context, keys string, present bool, see func(*revision)) (over <-chan struct{}, err error)
+	// info describes the stream, or returns an error that wraps errNoInfo if the handle does not.
+	info(ctx context.Context) (streamInfo, error)
+}
+
+// revision is one message of a bucket.
+type revision struct {
+	key      string
+	value    []byte
+	sequence uint64
+}
+
+func (r revision) entry() driver.Entry { return written(r.sequence, r.value) }
+
+var (
+	errNoValue = errors.New("the key has no value")
+	errNoInfo  = errors.New("the handle does not describe its stream")
+)
+
+// handle reaches a bucket over the interface that a client API has for it.
+type handle struct{ kv keyValue }
+
+func (h *handle) bucket() string { return h.kv.bucket() }
+
+func (h *handle) Read(ctx context.Context, key string) (driver.Entry, error) {
+	r, err := h.kv.get(ctx, key)
+	if errors.Is(err, errNoValue) {
+		return h.withoutValue(ctx, key)
+	}
+	return r.entry(), err
+}
+
+// withoutValue looks for a delete marker, and asks for the floor after it found none.
+func (h *handle) withoutValue(ctx context.Context, key string) (driver.Entry, error) {
+	marker, err := h.present(ctx, key)
+	if err != nil {
+		return driver.Entry{}, err
+	}
+	if marker != nil {
+		return marker.entry(), nil
+	}
+	info, err := h.kv.info(ctx)
+	if errors.Is(err, errNoInfo) {
+		err = nil // the floor stays 0: nothing is vouched for
+	}
+	return driver.Entry{Floor: info.State.LastSeq}, err
+}
+
+// present returns the last revision of the key, nil if there is none. A watch is the one call that shows markers.
+func (h *handle) present(ctx context.Context, key string) (*revision, error) {
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := make(chan *revision, 1)
+	over, err := h.kv.follow(following, key, true, func(r *revision) {
+		select {
+		case first <- r:
+		default: // the first is all that matters
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-first:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-over:
+		return nil, errors.New("the watch for a delete marker broke off")
+	}
+}
+
+// CompareAndSwap uses the client's Update even for an absent key. Its Create would also write over a delete marker that it
+// finds on the way, which is another version than the caller's.
+func (h *handle) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	last, err := sequenceOf(prev)
+	if err != nil {
+		return "", err
+	}
+	sequence, err := h.kv.update(ctx, key, value, last)
+	if err != nil {
+		return "", err
+	}
+	return versionOf(sequence), nil
+}
+
+func (h *handle) survey(ctx context.Context) (survey, error) {
+	info, err := h.kv.info(ctx)
+	return survey{bucket: h.kv.bucket(), info: info}, err
+}
+
+// open follows all keys from now on. The library replaces its consumer by itself; the link is lost if it gives up.
+func (h *handle) open(ctx context.Context, _ uint64, deliver func(string, driver.Entry)) (*link, error) {
+	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	detach := context.AfterFunc(ctx, cancel)
+	over, err := h.kv.follow(following, ">", false, func(r *revision) {
+		if r != nil && following.Err() == nil {
+			deliver(r.key, r.entry())
+		}
+	})
+	if !detach() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &link{lost: over, stop: cancel}, nil
+}
+
+// reconnects never tells, since a handle hides its connection.
+func (h *handle) reconnects() (<-chan nats.Status, func()) { return nil, func() {} }
+
+// pump calls see for all that comes, to the end: the library's own goroutine blocks when nobody takes what it has.
+func pump[E any](from <-chan E, see func(E)) (over <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range from {
+			see(e)
+		}
+	}()
+	return done
+}
+
+// conflict marks the clients' error for a revision that is not the last.
+func conflict(err error, is bool) error {
+	if is {
+		return fmt.Errorf("%w (%w)", driver.ErrConflict, err)
+	}
+	return err
+}

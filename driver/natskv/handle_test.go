@@ -1,0 +1,82 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestHandleRefusesMarker: the client's own Create would write over the marker, though the caller has not seen it.
+func TestHandleRefusesMarker(t *testing.T) {
+	f := newFixture(t)
+	for name, s := range map[string]driver.Store{
+		"handle":        handled(t, f.nc, f.kv.Bucket()),
+		"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()),
+	} {
+		f.put(testKey, "v")
+		f.must(f.kv.Delete(testContext(t), testKey))
+		if _, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("v")); !errors.Is(err, driver.ErrConflict) {
+			t.Errorf("%s: a swap from absence over a delete marker: %v; want a conflict", name, err)
+		}
+		e := f.read(s, testKey)
+		if _, err := s.CompareAndSwap(testContext(t), testKey, e.Version, []byte("v")); err != nil {
+			t.Errorf("%s: a swap from the delete marker: %v", name, err)
+		}
+	}
+}
+
+// wrapped and wrappedLegacy hide what the library's own handles tell beyond their interface.
+type wrapped struct{ jetstream.KeyValue }
+
+func (w wrapped) Status(context.Context) (jetstream.KeyValueStatus, error) { return nil, nil }
+
+type wrappedLegacy struct{ nats.KeyValue }
+
+func (w wrappedLegacy) Status() (nats.KeyValueStatus, error) { return nil, nil }
+
+func TestWrappedHandle(t *testing.T) {
+	f := newFixture(t)
+	f.put("other", "v")
+	js, err := f.nc.JetStream()
+	f.must(err)
+	legacy, err := js.KeyValue(f.kv.Bucket())
+	f.must(err)
+	for name, s := range map[string]*Store{
+		"handle":        FromKeyValue(wrapped{f.kv}),
+		"legacy handle": FromLegacyKeyValue(wrappedLegacy{legacy}),
+	} {
+		if e := f.read(s, testKey); e.Floor != 0 || !e.Absent() {
+			t.Errorf("%s: an absent key reads %+v; want no floor", name, e)
+		}
+		if _, err := s.Inspect(testContext(t), time.Second); !errors.Is(err, errNoInfo) {
+			t.Errorf("%s: inspect: %v; want to hear that the settings are hidden", name, err)
+		}
+	}
+}
+
+// TestHandleWatchSetUpIsBounded: the context that bounds the set-up ends before there is an answer.
+func TestHandleWatchSetUpIsBounded(t *testing.T) {
+	f := newFixture(t)
+	p := startProxy(t, f.server.ClientURL())
+	nc := connect(t, p.url())
+	for name, s := range map[string]driver.Store{
+		"handle":        handled(t, nc, f.kv.Bucket()),
+		"legacy handle": handledLegacy(t, nc, f.kv.Bucket()),
+	} {
+		heal := p.cut()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		start := time.Now()
+		_, err := s.(driver.Watcher).Watch(ctx, testKey, func(driver.Entry) {})
+		if err == nil || time.Since(start) > time.Second {
+			t.Errorf("%s: watch without a network: %v after %v; want the context's end", name, err, time.Since(start))
+		}
+		cancel()
+		heal()
+		eventually(t, "the connection is back", nc.IsConnected)
+	}
+}

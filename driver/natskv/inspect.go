@@ -1,0 +1,216 @@
+package natskv
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// roomForHeaders is what a limit on messages must leave beside the value: the server counts our headers too.
+const roomForHeaders = 512
+
+// durable is the first release in which a replicated stream does not lose acknowledged writes in ordinary restarts.
+var durable = release{2, 12, 3}
+
+// survey is what an inspection goes by.
+type survey struct {
+	bucket     string
+	info       streamInfo
+	server     string // its release; "" if not known
+	maxPayload int64  // the longest message in bytes that the server takes; 0 if not known
+}
+
+// Inspect looks at the bucket's settings and the release of the connected server, for elections with leases up to the one
+// given. It takes one request and changes nothing. Settings that a server does not show, such as sync_interval, are not
+// looked at. Errors are as for Read; a store made by FromKeyValue cannot tell the server's release.
+func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+	seen, err := run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, forget)
+	if err != nil {
+		return nil, fmt.Errorf("natskv: inspect bucket %s: %w", s.cells.bucket(), err)
+	}
+	return inspect(seen, lease), nil
+}
+
+func inspect(s survey, lease time.Duration) []driver.Finding {
+	var all []driver.Finding
+	for _, look := range []func(survey, time.Duration) []driver.Finding{
+		atReplicas, atStorage, atTTL, atMarkers, atSizes, atLimits, atOrigin, atWritability, atHistory, atRelease,
+	} {
+		all = append(all, look(s, lease)...)
+	}
+	return all
+}
+
+// none and one keep the looks short.
+var none []driver.Finding
+
+func one(severity driver.Severity, setting, problem, remedy string) []driver.Finding {
+	return []driver.Finding{{Severity: severity, Setting: setting, Problem: problem, Remedy: remedy}}
+}
+
+// edit is the command that changes a setting of the bucket. The nats command has no other way for most of them.
+func (s survey) edit(flags string) string { return fmt.Sprintf("nats kv edit %s %s", s.bucket, flags) }
+
+func (s survey) editStream(flags string) string {
+	return fmt.Sprintf("nats stream edit KV_%s %s", s.bucket, flags)
+}
+
+// anew is for settings that cannot be changed.
+func (s survey) anew(flags string) string {
+	return fmt.Sprintf("stop all candidates for one lease, then nats kv del %s and nats kv add %s --history 1 --storage file%s",
+		s.bucket, s.bucket, flags)
+}
+
+func atReplicas(s survey, _ time.Duration) []driver.Finding {
+	switch n := s.info.Config.Replicas; {
+	case n >= 3:
+		return none
+	case n == 2:
+		return one(driver.Warning, "replicas", "the loss of either server of the two stops all elections",
+			s.edit("--replicas 3"))
+	case s.info.Cluster.Name != "":
+		return one(driver.Warning, "replicas", "the loss of one server stops all elections, though there is a cluster",
+			s.edit("--replicas 3"))
+	}
+	return one(driver.Advice, "replicas", "no leader can be elected or renewed while the one server is down",
+		"run a cluster of three servers, then "+s.edit("--replicas 3"))
+}
+
+// atStorage holds a single memory replica for unsafe although an empty memory stream is never taken for a fresh one: terms
+// begin again at 1, so a resource would refuse the new leader and obey the old.
+func atStorage(s survey, _ time.Duration) []driver.Finding {
+	switch c := s.info.Config; {
+	case c.Storage == "memory" && c.Replicas < 3:
+		return one(driver.Unsafe, "storage",
+			"a restart of the server forgets all records and terms: a new leader gets a lower term than the old one had",
+			s.anew(""))
+	case c.Storage == "memory":
+		return one(driver.Warning, "storage",
+			"a restart of all servers forgets all records and terms: a new leader gets a lower term than the old one had",
+			s.anew(fmt.Sprintf(" --replicas %d", c.Replicas)))
+	case c.PersistMode == "async":
+		return one(driver.Warning, "persist_mode",
+			"a crash of the server takes back writes that it acknowledged, and terms with them", s.anew(""))
+	}
+	return none
+}
+
+// atTTL goes by three leases because a server applies the TTL by its wall clock, which may step.
+func atTTL(s survey, lease time.Duration) []driver.Finding {
+	ttl := s.info.Config.MaxAge
+	switch {
+	case ttl == 0:
+		return none
+	case ttl < lease:
+		return one(driver.Unsafe, "ttl", fmt.Sprintf("a record expires after %v, within the lease of %v: it vanishes under a "+
+			"leader, and no candidate ever sees one for a whole lease", ttl, lease), s.edit("--ttl "+short(3*lease)))
+	case ttl < 3*lease:
+		return one(driver.Warning, "ttl", fmt.Sprintf("a record expires after %v by the server's clock; if that steps or "+
+			"renewals fail for a while it vanishes under a leader with a lease of %v", ttl, lease), s.edit("--ttl "+short(3*lease)))
+	}
+	return one(driver.Advice, "ttl", fmt.Sprintf("a record that nobody renews is removed after %v; elections neither need "+
+		"that nor speed up by it, and the next one takes a lease longer", ttl), s.edit("--ttl 0"))
+}
+
+// short is a duration as the nats command takes it.
+func short(d time.Duration) string { return fmt.Sprintf("%ds", (d+time.Second-1)/time.Second) }
+
+func atMarkers(s survey, _ time.Duration) []driver.Finding {
+	if s.info.Config.MaxAge == 0 || s.info.Config.MarkerTTL > 0 {
+		return none
+	}
+	return one(driver.Advice, "limit_marker_ttl", "nobody is told when a record expires; candidates find out by polling",
+		s.edit("--marker-ttl 2h")+" (server 2.11 or newer)")
+}
+
+func atSizes(s survey, _ time.Duration) []driver.Finding {
+	const need = driver.MaxValue + roomForHeaders
+	var found []driver.Finding
+	if size := s.info.Config.MaxMsgSize; size > 0 && size < need {
+		found = one(driver.Warning, "max_value_size", fmt.Sprintf("a record with its headers may take %d bytes, the bucket "+
+			"takes %d: a leader with more metadata cannot renew", need, size), s.edit("--max-value-size 8192"))
+	}
+	if s.maxPayload > 0 && s.maxPayload < need {
+		found = append(found, one(driver.Warning, "max_payload", fmt.Sprintf("a record with its headers may take %d bytes, the "+
+			"server takes %d: a leader with more metadata cannot renew", need, s.maxPayload),
+			"set max_payload: 8KB or more in the server's configuration")...)
+	}
+	return found
+}
+
+func atLimits(s survey, _ time.Duration) []driver.Finding {
+	c := s.info.Config
+	var found []driver.Finding
+	if c.Discard == "new" && c.DiscardNewPerSubject {
+		found = one(driver.Unsafe, "discard_new_per_subject", "a key that has its full history takes no more writes: no leader "+
+			"can renew", s.editStream("--no-discard-per-subject"))
+	}
+	if c.MaxBytes > 0 || c.MaxMsgs > 0 {
+		found = append(found, full(s)...)
+	}
+	return found
+}
+
+func full(s survey) []driver.Finding {
+	if s.info.Config.Discard != "new" {
+		return one(driver.Unsafe, "discard", "a full bucket makes room by removing its oldest records, which may be those of "+
+			"live leaders", s.editStream("--discard new"))
+	}
+	return one(driver.Advice, "max_bytes", "a full bucket takes no new keys and no longer records: other data in it can keep "+
+		"elections from starting", "keep elections in a bucket of their own, or "+s.edit("--max-bucket-size=-1"))
+}
+
+func atOrigin(s survey, _ time.Duration) []driver.Finding {
+	switch c := s.info.Config; {
+	case c.Mirror != nil:
+		return one(driver.Unsafe, "mirror", "the bucket is a copy of "+c.Mirror.Name+" and late: what it shows is not what "+
+			"decides", "open the original bucket")
+	case len(c.Sources) > 0:
+		return one(driver.Unsafe, "sources", "records are copied in from "+c.Sources[0].Name+" past the compare-and-swap, over "+
+			"those of live leaders", s.anew(""))
+	case len(c.Transform) > 0:
+		return one(driver.Unsafe, "subject_transform", "keys are stored under other names than they are written to, so nobody "+
+			"finds them", s.anew(""))
+	}
+	return none
+}
+
+func atWritability(s survey, _ time.Duration) []driver.Finding {
+	switch c := s.info.Config; {
+	case c.Sealed:
+		return one(driver.Unsafe, "sealed", "the stream takes no writes any more, and cannot be unsealed", s.anew(""))
+	case c.NoAck:
+		return one(driver.Unsafe, "no_ack", "writes are not acknowledged, so that nobody ever knows to lead", s.editStream("--ack"))
+	case c.Retention != "" && c.Retention != "limits":
+		return one(driver.Unsafe, "retention", "records are removed as soon as a consumer has had them, under their leaders",
+			s.anew(""))
+	}
+	return none
+}
+
+func atHistory(s survey, _ time.Duration) []driver.Finding {
+	n := s.info.Config.MaxMsgsPerSubject
+	if n == 1 {
+		return none
+	}
+	return one(driver.Advice, "history", fmt.Sprintf("%s old records are kept for each election, which nothing reads", many(n)),
+		s.edit("--history 1"))
+}
+
+func many(n int64) string {
+	if n <= 0 {
+		return "all"
+	}
+	return fmt.Sprint(n - 1)
+}
+
+func atRelease(s survey, _ time.Duration) []driver.Finding {
+	r := parseRelease(s.server)
+	if !r.known() || r.atLeast(durable) || s.info.Config.Replicas < 2 {
+		return none
+	}
+	return one(driver.Warning, "server", fmt.Sprintf("release %v may lose acknowledged writes of replicated buckets when servers "+
+		"fail: terms may repeat", r), fmt.Sprintf("upgrade all servers to %v or newer", durable))
+}

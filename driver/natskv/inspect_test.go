@@ -1,0 +1,255 @@
+package natskv
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const testLease = 15 * time.Second
+
+// safe is a bucket against which there is nothing to say.
+func safe() survey {
+	return survey{
+		bucket: "B",
+		info: streamInfo{
+			Config: streamConfig{
+				Retention: "limits", Discard: "new", Storage: "file", Replicas: 3,
+				MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxMsgsPerSubject: 1,
+			},
+			Cluster: streamGroup{Name: "C"},
+		},
+		server:     "2.15.2",
+		maxPayload: 1 << 20,
+	}
+}
+
+func TestInspect(t *testing.T) {
+	type finding struct {
+		severity driver.Severity
+		setting  string
+	}
+	advice := func(setting string) finding { return finding{driver.Advice, setting} }
+	warning := func(setting string) finding { return finding{driver.Warning, setting} }
+	unsafe := func(setting string) finding { return finding{driver.Unsafe, setting} }
+	for _, c := range []struct {
+		name   string
+		why    string
+		change func(s *survey, c *streamConfig)
+		want   []finding
+	}{
+		{"safe", "a warning that is always there is not read",
+			func(*survey, *streamConfig) {}, nil},
+		{"five replicas", "more is fine",
+			func(_ *survey, c *streamConfig) { c.Replicas = 5 }, nil},
+		{"one replica in a cluster", "the cluster is there and not used",
+			func(_ *survey, c *streamConfig) { c.Replicas = 1 }, []finding{warning("replicas")}},
+		{"two replicas", "two need both, so it is worse than one",
+			func(_ *survey, c *streamConfig) { c.Replicas = 2 }, []finding{warning("replicas")}},
+		{"single server", "many choose that knowingly",
+			func(s *survey, c *streamConfig) { c.Replicas, s.info.Cluster.Name = 1, "" }, []finding{advice("replicas")}},
+		{"memory of one", "every restart sets terms back",
+			func(s *survey, c *streamConfig) { c.Replicas, c.Storage, s.info.Cluster.Name = 1, "memory", "" },
+			[]finding{advice("replicas"), unsafe("storage")}},
+		{"memory of three", "all must restart at once",
+			func(_ *survey, c *streamConfig) { c.Storage = "memory" }, []finding{warning("storage")}},
+		{"asynchronous files", "acknowledged and kept are two things then",
+			func(_ *survey, c *streamConfig) { c.PersistMode = "async" }, []finding{warning("persist_mode")}},
+		{"ttl below the lease", "a record vanishes under its leader",
+			func(_ *survey, c *streamConfig) { c.MaxAge, c.MarkerTTL = testLease-1, time.Hour }, []finding{unsafe("ttl")}},
+		{"ttl near the lease", "the server's clock may step",
+			func(_ *survey, c *streamConfig) { c.MaxAge, c.MarkerTTL = testLease, time.Hour }, []finding{warning("ttl")}},
+		{"ttl far above the lease", "it is garbage collection, and people think that it elects",
+			func(_ *survey, c *streamConfig) { c.MaxAge, c.MarkerTTL = 3*testLease, time.Hour }, []finding{advice("ttl")}},
+		{"ttl without markers", "watches are not told of an expiry",
+			func(_ *survey, c *streamConfig) { c.MaxAge = time.Hour }, []finding{advice("ttl"), advice("limit_marker_ttl")}},
+		{"small values", "the headers count, so 4096 is not enough",
+			func(_ *survey, c *streamConfig) { c.MaxMsgSize = driver.MaxValue }, []finding{warning("max_value_size")}},
+		{"large enough values", "the limit that the remedy sets must be enough",
+			func(_ *survey, c *streamConfig) { c.MaxMsgSize = 8192 }, nil},
+		{"small payloads", "the server's limit counts as well",
+			func(s *survey, _ *streamConfig) { s.maxPayload = 1024 }, []finding{warning("max_payload")}},
+		{"limited bytes", "other data can fill the bucket",
+			func(_ *survey, c *streamConfig) { c.MaxBytes = 1 << 20 }, []finding{advice("max_bytes")}},
+		{"limited messages that push out", "records of live leaders are removed for others",
+			func(_ *survey, c *streamConfig) { c.MaxMsgs, c.Discard = 100, "old" }, []finding{unsafe("discard")}},
+		{"old discard policy without limits", "nothing is ever discarded",
+			func(_ *survey, c *streamConfig) { c.Discard = "old" }, nil},
+		{"no overwriting", "a renewal is refused",
+			func(_ *survey, c *streamConfig) { c.DiscardNewPerSubject = true }, []finding{unsafe("discard_new_per_subject")}},
+		{"mirror", "it does not decide",
+			func(_ *survey, c *streamConfig) { c.Mirror = &origin{"KV_A"} }, []finding{unsafe("mirror")}},
+		{"sources", "writes come past the condition",
+			func(_ *survey, c *streamConfig) { c.Sources = []origin{{"KV_A"}} }, []finding{unsafe("sources")}},
+		{"transform", "keys are not where they are looked for",
+			func(_ *survey, c *streamConfig) { c.Transform = []byte(`{"src":">"}`) }, []finding{unsafe("subject_transform")}},
+		{"sealed", "no write is ever taken",
+			func(_ *survey, c *streamConfig) { c.Sealed = true }, []finding{unsafe("sealed")}},
+		{"no acknowledgements", "no write is ever known",
+			func(_ *survey, c *streamConfig) { c.NoAck = true }, []finding{unsafe("no_ack")}},
+		{"work queue", "reading a record removes it",
+			func(_ *survey, c *streamConfig) { c.Retention = "workqueue" }, []finding{unsafe("retention")}},
+		{"history", "nobody reads it",
+			func(_ *survey, c *streamConfig) { c.MaxMsgsPerSubject = 64 }, []finding{advice("history")}},
+		{"endless history", "nobody reads it",
+			func(_ *survey, c *streamConfig) { c.MaxMsgsPerSubject = -1 }, []finding{advice("history")}},
+		{"old release", "acknowledged writes got lost",
+			func(s *survey, _ *streamConfig) { s.server = "2.12.2" }, []finding{warning("server")}},
+		{"release that is fixed", "there is nothing to upgrade to",
+			func(s *survey, _ *streamConfig) { s.server = "2.12.3" }, nil},
+		{"unknown release", "a handle hides it",
+			func(s *survey, _ *streamConfig) { s.server, s.maxPayload = "", 0 }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := safe()
+			c.change(&s, &s.info.Config)
+			var got []finding
+			for _, f := range inspect(s, testLease) {
+				got = append(got, finding{f.Severity, f.Setting})
+				if f.Problem == "" || f.Remedy == "" {
+					t.Errorf("%v lacks something", f)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found %v; want %v: %s", got, c.want, c.why)
+			}
+		})
+	}
+}
+
+// TestInspectBuckets looks at real buckets, for the names and units of the settings.
+func TestInspectBuckets(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range []struct {
+		name   string
+		change func(*jetstream.KeyValueConfig)
+		want   []string
+	}{
+		{"plain", func(*jetstream.KeyValueConfig) {}, []string{"advice: replicas"}},
+		{"memory", inMemory, []string{"advice: replicas", "unsafe: storage"}},
+		{"nats kv add --ttl 10s", withTTL(10 * time.Second),
+			[]string{"advice: replicas", "unsafe: ttl: a record expires after 10s, within the lease of 15s", "advice: limit_marker_ttl"}},
+		{"nats kv add --ttl 5m", withTTL(5 * time.Minute), []string{"advice: replicas", "advice: ttl", "advice: limit_marker_ttl"}},
+		{"markers", func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Hour, time.Minute },
+			[]string{"advice: replicas", "advice: ttl"}},
+		{"small", func(c *jetstream.KeyValueConfig) { c.MaxValueSize, c.MaxBytes, c.History = 1024, 1<<20, 3 },
+			[]string{"advice: replicas", "warning: max_value_size", "advice: max_bytes", "advice: history: 2 old records"}},
+		{"sources", func(c *jetstream.KeyValueConfig) { c.Sources = []*jetstream.StreamSource{{Name: f.kv.Bucket()}} },
+			[]string{"advice: replicas", "unsafe: sources"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kv := addBucket(t, f.js, c.change)
+			for _, s := range []driver.Store{
+				openStore(t, f.js, kv.Bucket()), handled(t, f.nc, kv.Bucket()), handledLegacy(t, f.nc, kv.Bucket()),
+			} {
+				found, err := s.(driver.Inspector).Inspect(testContext(t), testLease)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(found) != len(c.want) {
+					t.Errorf("found %v; want %q", found, c.want)
+					continue
+				}
+				for i, want := range c.want {
+					if !strings.HasPrefix(found[i].String(), want) {
+						t.Errorf("found %q; want %q", found[i], want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestInspectMirror: a handle can be of a mirror, which Open refuses.
+func TestInspectMirror(t *testing.T) {
+	f := newFixture(t)
+	mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()} })
+	found, err := FromKeyValue(mirror).Inspect(testContext(t), testLease)
+	f.must(err)
+	if !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Setting == "mirror" && f.Severity == driver.Unsafe }) {
+		t.Errorf("found %v; want that it is a mirror", found)
+	}
+}
+
+func TestRelease(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		known bool
+		least bool // 2.12.3
+	}{
+		{"2.12.3", true, true},
+		{"2.12.2", true, false},
+		{"2.9.25", true, false},
+		{"2.15.0-RC.1", true, true},
+		{"3.0.0", true, true},
+		{"", false, false},
+		{"2.12", false, false},
+		{"unknown", false, false},
+	} {
+		r := parseRelease(c.text)
+		if r.known() != c.known || r.atLeast(release{2, 12, 3}) != c.least {
+			t.Errorf("%q: known %v, at least 2.12.3 %v", c.text, r.known(), r.atLeast(release{2, 12, 3}))
+		}
+	}
+}
+
+func TestCheckKey(t *testing.T) {
+	s := newStore(nil)
+	for _, c := range []struct {
+		key  string
+		text string // what the error says; empty: the key is good
+		why  string
+	}{
+		{"billing", "", "a plain name"},
+		{"a/b=c_d-e.F.0", "", "all that is allowed"},
+		{strings.Repeat("k", 512), "", "the longest"},
+		{"", "empty", "a subject may not end with a dot"},
+		{strings.Repeat("k", 513), "longer than 512", "a line of the protocol has a limit"},
+		{"a*", `'*'`, "a wildcard"},
+		{"a.>", `'>'`, "a wildcard"},
+		{"a b", `' '`, "a space ends a subject"},
+		{"a\nb", `'\n'`, "a line end ends a command"},
+		{"café", `'é'`, "the client library refuses it, and so would the old candidates"},
+		{`a"b`, `'"'`, "it would end a string in a request"},
+		{"a\\b", `'\\'`, "it would escape in a request"},
+		{"a\x00b", `'\x00'`, "no subject holds it"},
+		{"a\xffb", "'\ufffd'", "it is not UTF-8"},
+		{".a", "dot", "a token may not be empty"},
+		{"a.", "dot", "a token may not be empty"},
+		{"a..b", "dot", "a token may not be empty"},
+	} {
+		err := s.CheckKey(c.key)
+		switch {
+		case c.text == "" && err != nil:
+			t.Errorf("%q: %v; want it to be good: %s", c.key, err, c.why)
+		case c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text)):
+			t.Errorf("%q: %v; want it to say %s: %s", c.key, err, c.text, c.why)
+		}
+	}
+	if d := s.MinLease(); d != 500*time.Millisecond {
+		t.Errorf("the shortest lease is %v", d)
+	}
+}
+
+// TestBadKeyIsNotSent: CheckKey may not have been asked.
+func TestBadKeyIsNotSent(t *testing.T) {
+	f := newFixture(t)
+	before := f.nc.Stats().OutMsgs
+	if _, err := f.store.Read(testContext(t), "a.>"); err == nil {
+		t.Error("a wildcard was read")
+	}
+	if _, err := f.store.CompareAndSwap(testContext(t), "a.*", "", nil); err == nil {
+		t.Error("a wildcard was written to")
+	}
+	if _, err := f.store.Watch(testContext(t), "*", func(driver.Entry) {}); err == nil || errors.Is(err, errClosed) {
+		t.Error("a wildcard was watched")
+	}
+	if after := f.nc.Stats().OutMsgs; after != before {
+		t.Errorf("%d messages were sent", after-before)
+	}
+}

@@ -1,0 +1,143 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestLostAnswer is the dangerous one of the faults: the write is applied and the writer cannot know.
+func TestLostAnswer(t *testing.T) {
+	f := newFixture(t)
+	p := startProxy(t, f.server.ClientURL())
+	js := newJetStream(t, connect(t, p.url()))
+	store := openStore(t, js, f.kv.Bucket())
+	first, err := store.CompareAndSwap(testContext(t), testKey, unwritten, []byte("first"))
+	f.must(err)
+
+	heal := p.cut()
+	ctx, cancel := context.WithTimeout(testContext(t), 200*time.Millisecond)
+	defer cancel()
+	if _, err := store.CompareAndSwap(ctx, testKey, first, []byte("second")); outcomeOf(err) != open {
+		t.Fatalf("a swap whose answer is lost: %v; want an error that leaves it open", err)
+	}
+	heal()
+
+	eventually(t, "the store is reached again", func() bool { return readable(store) })
+	e := f.read(store, testKey)
+	if string(e.Value) != "second" {
+		t.Errorf("a read of the leader shows %+v; want the write whose answer was lost", e)
+	}
+	if _, err := store.CompareAndSwap(testContext(t), testKey, first, []byte("third")); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("a second swap from the same version: %v; want a conflict", err)
+	}
+}
+
+// TestOfflineSendsNothing: the library keeps what is published while there is no connection and sends it later.
+func TestOfflineSendsNothing(t *testing.T) {
+	f := newFixture(t)
+	nc := connect(t, f.server.ClientURL())
+	store := openStore(t, newJetStream(t, nc), f.kv.Bucket())
+	restart(t, f.server, func() {
+		eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
+		_, err := store.CompareAndSwap(testContext(t), testKey, unwritten, []byte("late"))
+		if !errors.Is(err, errOffline) {
+			t.Errorf("a swap without a connection: %v; want to hear that there is none", err)
+		}
+	})
+	eventually(t, "the server is back", func() bool { return readable(store) })
+	f.must(nc.Flush())
+	if e := f.read(store, testKey); !e.Absent() {
+		t.Errorf("a swap made without a connection was sent later: %+v", e)
+	}
+}
+
+// TestKilledServer: a server that gets no chance to say goodbye keeps versions and the order of writes.
+func TestKilledServer(t *testing.T) {
+	p := startProcess(t)
+	nc := connect(t, p.url())
+	js := newJetStream(t, nc)
+	kv := addBucket(t, js)
+	store := openStore(t, js, kv.Bucket())
+	v := unwritten
+	for range 50 {
+		var err error
+		if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pushed := watchAll(t, store, testKey)
+
+	p.kill()
+	eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := store.CompareAndSwap(ctx, testKey, v, []byte("lost")); outcomeOf(err) != open {
+		t.Errorf("a swap on a dead server: %v; want an error that leaves it open", err)
+	}
+	p.start()
+	eventually(t, "the server is back", func() bool { return readable(store) })
+
+	e, err := store.Read(testContext(t), testKey)
+	if err != nil || e.Version != v || e.Floor < 50 {
+		t.Fatalf("after the restart: %+v, %v; want version %s", e, err, v)
+	}
+	if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("after")); err != nil {
+		t.Fatal(err)
+	}
+	pushed.await(t, v)
+}
+
+func readable(s driver.Store) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := s.Read(ctx, testKey)
+	return err == nil
+}
+
+// TestLostConnection: a request whose connection is gone must not wait for its context, since the caller could try again.
+func TestLostConnection(t *testing.T) {
+	s := startServer(t, withoutJetStream)
+	server := connect(t, s.ClientURL())
+	asked := make(chan *nats.Msg, 10)
+	if _, err := server.ChanSubscribe(">", asked); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	p := startProxy(t, s.ClientURL())
+	store := newStore(newBucket(newJetStream(t, connect(t, p.url())), "B"))
+	failed := make(chan error)
+	go func() {
+		_, err := store.Read(context.Background(), testKey)
+		failed <- err
+	}()
+	<-asked
+	p.drop()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, errLost) && !errors.Is(err, errOffline) {
+			t.Errorf("a read whose connection was lost: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("a read waits on though its connection was lost")
+	}
+}
+
+// TestReconnected: a connection may be back before anybody has looked.
+func TestReconnected(t *testing.T) {
+	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
+	l := &lookout{nc: nc, connects: nc.Stats().Reconnects}
+	if err := l.reason(); err != nil {
+		t.Errorf("with the connection of the request: %v", err)
+	}
+	l.connects++
+	if err := l.reason(); !errors.Is(err, errLost) {
+		t.Errorf("with another connection than that of the request: %v; want to hear that it was lost", err)
+	}
+}

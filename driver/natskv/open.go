@@ -1,0 +1,116 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// openTimeout bounds Open when its context has no deadline: without a server it would wait forever.
+const openTimeout = 5 * time.Second
+
+// Option changes what Open does.
+type Option func(*opening)
+
+type opening struct {
+	create *jetstream.KeyValueConfig // nil: the bucket must exist
+}
+
+// Open returns the elections in a bucket. The connection stays the caller's: its handlers are not touched, and closing the
+// Store does not close it. Without a deadline in the context it gives up after 5 s.
+//
+// The error tells apart, for errors.Is, what a person has to do: jetstream.ErrInvalidBucketName, jetstream.ErrBucketNotFound
+// (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream of that name is no bucket that can be written to),
+// jetstream.ErrJetStreamNotEnabled and jetstream.ErrJetStreamNotEnabledForAccount, driver.ErrDenied for a missing right, and
+// any other error for a server that cannot be reached or does not answer.
+func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Option) (*Store, error) {
+	if !validName(name) {
+		return nil, fmt.Errorf("natskv: bucket %q: %w: only letters, digits, - and _ may be in it",
+			name, jetstream.ErrInvalidBucketName)
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, openTimeout)
+		defer cancel()
+	}
+	b := newBucket(js, name)
+	s := newStore(b)
+	_, err := run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, js, settle(opts)) }, forget)
+	if err != nil {
+		return nil, fmt.Errorf("natskv: open bucket %s: %w", name, remedy(err, name))
+	}
+	return s, nil
+}
+
+func settle(opts []Option) opening {
+	var o opening
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+func validName(name string) bool {
+	for _, r := range name {
+		if !inName(r) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// prepare checks that the bucket is there and can hold an election, after it has made it if it may.
+func (b *bucket) prepare(ctx context.Context, js jetstream.JetStream, o opening) error {
+	info, err := b.info(ctx)
+	if hasCode(err, jetstream.JSErrCodeStreamNotFound) && o.create != nil {
+		if err := b.create(ctx, js, *o.create); err != nil {
+			return err
+		}
+		info, err = b.info(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return b.usable(info.Config)
+}
+
+// usable refuses what no election could ever be held in. What is merely unwise is for Inspect.
+func (b *bucket) usable(c streamConfig) error {
+	switch {
+	case c.Mirror != nil:
+		return fmt.Errorf("%w: stream %s is a mirror of %s, which alone can be written to: open the original",
+			jetstream.ErrBadBucket, b.stream, c.Mirror.Name)
+	case !slices.Contains(c.Subjects, b.stored+">"):
+		return fmt.Errorf("%w: stream %s does not listen on %s>: make the bucket with the nats command, not as a stream",
+			jetstream.ErrBadBucket, b.stream, b.stored)
+	}
+	return nil
+}
+
+// remedy adds to an error of Open what to do about it.
+func remedy(err error, name string) error {
+	switch {
+	case errors.Is(err, driver.ErrDenied):
+		return err // says which right is missing
+	case hasCode(err, jetstream.JSErrCodeStreamNotFound):
+		return fmt.Errorf("%w: make it with \"nats kv add %s --history 1 --storage file\", or pass natskv.Create to Open",
+			jetstream.ErrBucketNotFound, name)
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w: nobody answers for JetStream: put \"jetstream {}\" into the server's configuration or "+
+			"start it with -js, and check the JetStream domain", jetstream.ErrJetStreamNotEnabled)
+	case hasCode(err, jetstream.JSErrCodeJetStreamNotEnabledForAccount):
+		return fmt.Errorf("%w: put \"jetstream: enabled\" into the account's configuration",
+			jetstream.ErrJetStreamNotEnabledForAccount)
+	case errors.Is(err, errOffline), errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("%w: check the URL and that the server runs", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the server does not answer: %w: check that the cluster has a leader", err)
+	}
+	return err
+}

@@ -1,0 +1,250 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+func named(name string) func(*jetstream.KeyValueConfig) {
+	return func(c *jetstream.KeyValueConfig) { c.Bucket = name }
+}
+
+// configured runs a server from a configuration file.
+func configured(t *testing.T, text string) *server.Server {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := serverOptions(t.TempDir())
+	return startServer(t, func(into *server.Options) {
+		*into = *o
+		into.Host, into.Port, into.StoreDir = plain.Host, plain.Port, plain.StoreDir
+		into.NoLog, into.NoSigs = true, true
+	})
+}
+
+const accounts = `
+jetstream: {}
+accounts {
+	WITH: { jetstream: enabled, users: [ { user: with, password: x } ] }
+	WITHOUT: { users: [ { user: without, password: x } ] }
+}`
+
+// TestOpenErrors: each says by its kind and its text what a person has to do.
+func TestOpenErrors(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T) (js jetstream.JetStream, bucket string)
+		kind error
+		text []string
+	}{
+		{"name", func(t *testing.T) (jetstream.JetStream, string) { return nil, "a.b" },
+			jetstream.ErrInvalidBucketName, []string{`"a.b"`, "letters"}},
+		{"empty name", func(t *testing.T) (jetstream.JetStream, string) { return nil, "" },
+			jetstream.ErrInvalidBucketName, nil},
+		{"no bucket", func(t *testing.T) (jetstream.JetStream, string) {
+			return newJetStream(t, connect(t, startServer(t).ClientURL())), "ELECTIONS"
+		}, jetstream.ErrBucketNotFound, []string{"nats kv add ELECTIONS --history 1 --storage file", "natskv.Create"}},
+		{"no JetStream", func(t *testing.T) (jetstream.JetStream, string) {
+			return newJetStream(t, connect(t, startServer(t, withoutJetStream).ClientURL())), "B"
+		}, jetstream.ErrJetStreamNotEnabled, []string{"jetstream {}", "-js", "domain"}},
+		{"no JetStream in the account", func(t *testing.T) (jetstream.JetStream, string) {
+			return newJetStream(t, connect(t, configured(t, accounts).ClientURL(), nats.UserInfo("without", "x"))), "B"
+		}, jetstream.ErrJetStreamNotEnabledForAccount, []string{"jetstream: enabled", "account"}},
+		{"wrong domain", func(t *testing.T) (jetstream.JetStream, string) {
+			js, err := jetstream.NewWithDomain(connect(t, startServer(t).ClientURL()), "hub")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return js, "B"
+		}, jetstream.ErrJetStreamNotEnabled, []string{"domain"}},
+		{"no server", func(t *testing.T) (jetstream.JetStream, string) {
+			nc, err := nats.Connect("nats://127.0.0.1:"+freePort(t), nats.RetryOnFailedConnect(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(nc.Close)
+			return newJetStream(t, nc), "B"
+		}, nil, []string{"check the URL"}},
+		{"closed connection", func(t *testing.T) (jetstream.JetStream, string) {
+			nc := connect(t, startServer(t).ClientURL())
+			nc.Close()
+			return newJetStream(t, nc), "B"
+		}, nats.ErrConnectionClosed, []string{"check the URL"}},
+		{"no right", func(t *testing.T) (jetstream.JetStream, string) {
+			return newJetStream(t, newRightsFixture(t, nil, "_INBOX.>").user), "B"
+		}, driver.ErrDenied, []string{"publish", "$JS.API.STREAM.INFO.KV_B"}},
+		{"no answer", func(t *testing.T) (jetstream.JetStream, string) {
+			nc := connect(t, startServer(t, withoutJetStream).ClientURL())
+			if _, err := nc.SubscribeSync("$JS.API.>"); err != nil {
+				t.Fatal(err)
+			}
+			return newJetStream(t, nc), "B"
+		}, context.DeadlineExceeded, []string{"does not answer"}},
+		{"no bucket of that stream", func(t *testing.T) (jetstream.JetStream, string) {
+			f := newFixture(t)
+			_, err := f.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "KV_S", Subjects: []string{"s"}})
+			f.must(err)
+			return f.js, "S"
+		}, jetstream.ErrBadBucket, []string{"KV_S", "$KV.S.>"}},
+		{"mirror", func(t *testing.T) (jetstream.JetStream, string) {
+			f := newFixture(t)
+			mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()} })
+			return f.js, mirror.Bucket()
+		}, jetstream.ErrBadBucket, []string{"mirror", "original"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			js, bucket := c.make(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			_, err := Open(ctx, js, bucket)
+			if err == nil {
+				t.Fatal("it was opened")
+			}
+			if c.kind != nil && !errors.Is(err, c.kind) {
+				t.Errorf("%v; want one that is %q", err, c.kind)
+			}
+			for _, text := range append(c.text, bucket) {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%v; want it to say %q", err, text)
+				}
+			}
+		})
+	}
+}
+
+// TestOpenCreates makes a bucket that Inspect has nothing to say against but what a single server is.
+func TestOpenCreates(t *testing.T) {
+	js := newJetStream(t, connect(t, startServer(t).ClientURL()))
+	s := openStore(t, js, "ELECTIONS", Create(MaxBytes(1<<20)))
+	kv, err := js.KeyValue(testContext(t), "ELECTIONS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := kv.Status(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := status.Config()
+	if c.Storage != jetstream.FileStorage || c.History != 1 || c.TTL != 0 || c.Replicas != 1 || c.MaxBytes != 1<<20 {
+		t.Errorf("created %+v", c)
+	}
+	if status.LimitMarkerTTL() != markerTTL {
+		t.Errorf("markers are kept for %v; want %v", status.LimitMarkerTTL(), markerTTL)
+	}
+	found, err := s.Inspect(testContext(t), 15*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if f.Severity != driver.Advice {
+			t.Errorf("found %v", f)
+		}
+	}
+}
+
+// TestOpenKeeps: a bucket that exists is somebody's, with settings of their own.
+func TestOpenKeeps(t *testing.T) {
+	f := newFixture(t, withTTL(time.Hour), func(c *jetstream.KeyValueConfig) { c.History = 5 })
+	seq := f.put(testKey, "v")
+	s := openStore(t, f.js, f.kv.Bucket(), Create(Replicas(3)))
+	if e := f.read(s, testKey); e.Version != versionOf(seq) {
+		t.Errorf("read: %+v", e)
+	}
+	status, err := f.kv.Status(testContext(t))
+	f.must(err)
+	if status.TTL() != time.Hour || status.History() != 5 {
+		t.Errorf("the bucket was changed: %+v", status.Config())
+	}
+}
+
+// TestOpenCreatesOnce: candidates start together.
+func TestOpenCreatesOnce(t *testing.T) {
+	s := startServer(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		js := newJetStream(t, connect(t, s.ClientURL()))
+		all.Go(func() {
+			if _, err := Open(testContext(t), js, "ELECTIONS", Create(MaxBytes(int64(1<<20+i)))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestOpenCannotCreate(t *testing.T) {
+	t.Run("replicas", func(t *testing.T) {
+		js := newJetStream(t, connect(t, startServer(t).ClientURL()))
+		_, err := Open(testContext(t), js, "B", Create(Replicas(3)))
+		if err == nil || !strings.Contains(err.Error(), "replicas") {
+			t.Errorf("three replicas on one server: %v", err)
+		}
+	})
+	for _, c := range []struct{ have, lack string }{
+		{"nothing", "$JS.API.INFO"},
+		{"$JS.API.INFO", "$JS.API.STREAM.CREATE.KV_ELECTIONS"},
+	} {
+		t.Run(c.lack, func(t *testing.T) {
+			f := newRightsFixture(t, []string{"$JS.API.STREAM.INFO.*", c.have}, "_INBOX.>")
+			f.expectDenied("create", c.lack, func(ctx context.Context) error {
+				_, err := Open(ctx, newJetStream(t, f.user), "ELECTIONS", Create())
+				return err
+			})
+		})
+	}
+}
+
+// TestDomain: in a JetStream domain everything goes by its prefix.
+func TestDomain(t *testing.T) {
+	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
+	js, err := jetstream.NewWithDomain(connect(t, s.ClientURL()), "hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := openStore(t, js, "ELECTIONS", Create())
+	h := watchAll(t, store, testKey)
+	e, err := store.Read(testContext(t), testKey)
+	if err != nil || !e.Pristine {
+		t.Fatalf("read: %+v, %v", e, err)
+	}
+	v, err := store.CompareAndSwap(testContext(t), testKey, e.Version, []byte("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := h.await(t, v); string(e.Value) != "v" {
+		t.Errorf("pushed: %+v", e)
+	}
+}
+
+func TestAPIPrefix(t *testing.T) {
+	for _, c := range []struct {
+		options jetstream.JetStreamOptions
+		want    string
+	}{
+		{jetstream.JetStreamOptions{}, "$JS.API."},
+		{jetstream.JetStreamOptions{Domain: "hub"}, "$JS.hub.API."},
+		{jetstream.JetStreamOptions{APIPrefix: "js.from.other"}, "js.from.other."},
+		{jetstream.JetStreamOptions{APIPrefix: "js.from.other."}, "js.from.other."},
+	} {
+		if got := apiPrefix(c.options); got != c.want {
+			t.Errorf("%+v: %s; want %s", c.options, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// outcome is what a caller can tell of a write.
+type outcome string
+
+const (
+	applied    outcome = "applied"
+	conflicted outcome = "conflict"
+	forbidden  outcome = "denied"
+	open       outcome = "unknown"
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return applied
+	case errors.Is(err, driver.ErrConflict):
+		return conflicted
+	case errors.Is(err, driver.ErrDenied):
+		return forbidden
+	}
+	return open
+}
+
+// TestOutcome lets a program answer in the server's place, since most of these answers cannot be provoked.
+func TestOutcome(t *testing.T) {
+	s := startServer(t, withoutJetStream)
+	nc := connect(t, s.ClientURL())
+	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	refusal := func(code string) string {
+		return `{"error":{"code":400,"err_code":` + code + `,"description":"told so"},"stream":"KV_B","seq":0}`
+	}
+	for _, c := range []struct {
+		name, answer string
+		want         outcome
+		why          string
+	}{
+		{"acknowledged", `{"stream":"KV_B","seq":7}`, applied, "the stream stored it"},
+		{"wrong last sequence", refusal("10071"), conflicted, "the version was another"},
+		{"wrong last sequence of a replicated stream", refusal("10164"), conflicted, "the version was another, or is about to be"},
+		{"duplicate in process", refusal("10158"), open, "an earlier delivery may still be stored"},
+		{"last sequence not ready", refusal("10163"), open, "nothing was decided"},
+		{"cluster not available", refusal("10008"), open, "a leader that steps down answers so after it has proposed"},
+		{"not leader", refusal("10009"), open, "the message may have reached the leader too"},
+		{"insufficient resources", refusal("10023"), open, "a leader that steps down answers so"},
+		{"store failed", refusal("10077"), open, "a store that fails says little about what it kept"},
+		{"value too long", refusal("10054"), open, "an error, but not one that the contract has a name for"},
+		{"sealed", refusal("10109"), open, "likewise"},
+		{"another stream expected", refusal("10060"), open, "likewise"},
+		{"wrong last message id", refusal("10070"), open, "no condition of ours, so somebody else's answer"},
+		{"another stream", `{"stream":"OTHER","seq":7}`, open, "what another stream stored is not in this one"},
+		{"no sequence", `{"stream":"KV_B"}`, open, "there is no version without it"},
+		{"duplicate", `{"stream":"KV_B","seq":7,"duplicate":true}`, open, "the sequence is that of another message"},
+		{"no JSON", `+OK`, open, "somebody else answers"},
+		{"nothing", ``, open, "somebody else answers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			received := respond(t, nc, "$KV.B."+testKey, c.answer)
+			v, err := store.CompareAndSwap(testContext(t), testKey, "3", []byte("v"))
+			if got := outcomeOf(err); got != c.want {
+				t.Errorf("%s: %v (%v); want %s: %s", c.answer, got, err, c.want, c.why)
+			}
+			if c.want == applied && v != "7" {
+				t.Errorf("version %q", v)
+			}
+			if n := len(received); n != 1 {
+				t.Errorf("%d messages were sent; one attempt per call", n)
+			}
+		})
+	}
+}
+
+// respond answers on a subject and returns what was asked.
+func respond(t *testing.T, nc *nats.Conn, subject, answer string) chan *nats.Msg {
+	t.Helper()
+	received := make(chan *nats.Msg, 100)
+	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
+		received <- m
+		_ = m.Respond([]byte(answer))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	return received
+}
+
+// TestConditions looks at what is sent: these headers are the compare-and-swap.
+func TestConditions(t *testing.T) {
+	s := startServer(t, withoutJetStream)
+	nc := connect(t, s.ClientURL())
+	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	received := respond(t, nc, "$KV.B."+testKey, `{"stream":"KV_B","seq":7}`)
+	for _, c := range []struct {
+		prev        driver.Version
+		header      string
+		value       string
+		otherHeader string
+		why         string
+	}{
+		{"", jetstream.ExpectedLastSubjSeqHeader, "0", jetstream.ExpectedLastSeqHeader, "the key has no message"},
+		{"42", jetstream.ExpectedLastSubjSeqHeader, "42", jetstream.ExpectedLastSeqHeader, "the key's last message is this one"},
+		{unwritten, jetstream.ExpectedLastSeqHeader, "0", jetstream.ExpectedLastSubjSeqHeader, "the stream has no message"},
+	} {
+		if _, err := store.CompareAndSwap(testContext(t), testKey, c.prev, []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+		h := (<-received).Header
+		if got := h.Get(c.header); got != c.value || h.Get(c.otherHeader) != "" {
+			t.Errorf("from version %q: headers %v; want %s: %s, as %s", c.prev, h, c.header, c.value, c.why)
+		}
+		if h.Get(jetstream.ExpectedStreamHeader) != "KV_B" || h.Get(jetstream.MsgIDHeader) != "" {
+			t.Errorf("from version %q: headers %v; want the stream's name and no message id", c.prev, h)
+		}
+	}
+}
+
+// TestForeignVersion: a version that the store did not give out must not become a condition that holds.
+func TestForeignVersion(t *testing.T) {
+	f := newFixture(t)
+	for _, v := range []driver.Version{"0", "-1", "1 ", "never", "1e3", "99999999999999999999"} {
+		if _, err := f.store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); outcomeOf(err) != open {
+			t.Errorf("swap from version %q: %v; want an error that is no conflict", v, err)
+		}
+	}
+}
+
+// TestNoResponder: the library would try again twice after 250 ms each.
+func TestNoResponder(t *testing.T) {
+	s := startServer(t, withoutJetStream)
+	store := newStore(newBucket(newJetStream(t, connect(t, s.ClientURL())), "B"))
+	start := time.Now()
+	_, err := store.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+	if !errors.Is(err, nats.ErrNoResponders) || outcomeOf(err) != open {
+		t.Errorf("swap without a stream: %v; want no responders", err)
+	}
+	if d := time.Since(start); d > 200*time.Millisecond {
+		t.Errorf("it took %v: it was tried again", d)
+	}
+}
+
+// TestStrangerHasTheSubjects: another stream listens on the bucket's subjects after the bucket was removed. It must not
+// keep our records.
+func TestStrangerHasTheSubjects(t *testing.T) {
+	f := newFixture(t)
+	f.must(f.js.DeleteKeyValue(testContext(t), f.kv.Bucket()))
+	stranger, err := f.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "S", Subjects: []string{"$KV.>"}})
+	f.must(err)
+	_, err = f.store.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+	if outcomeOf(err) != open {
+		t.Errorf("swap into another stream: %v; want an error", err)
+	}
+	info, err := stranger.Info(testContext(t))
+	f.must(err)
+	if info.State.Msgs != 0 {
+		t.Errorf("the other stream holds %d of our messages", info.State.Msgs)
+	}
+}
+
+// TestSilence: a write that nobody answers ends with its context, and says so.
+func TestSilence(t *testing.T) {
+	s := startServer(t, withoutJetStream)
+	nc := connect(t, s.ClientURL())
+	_, err := nc.SubscribeSync("$KV.B.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = store.CompareAndSwap(ctx, testKey, "", []byte("v"))
+	if !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != open {
+		t.Errorf("an unanswered swap: %v; want the context's error", err)
+	}
+	if !strings.Contains(err.Error(), testKey) || !strings.Contains(err.Error(), "bucket B") {
+		t.Errorf("the error does not say which: %v", err)
+	}
+}

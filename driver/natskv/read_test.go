@@ -1,0 +1,196 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const testKey = "billing"
+
+// put writes past the store and returns the sequence.
+func (f *fixture) put(key, value string) uint64 {
+	f.Helper()
+	seq, err := f.kv.Put(testContext(f), key, []byte(value))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return seq
+}
+
+func (f *fixture) read(s driver.Store, key string) driver.Entry {
+	f.Helper()
+	e, err := s.Read(testContext(f), key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return e
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TestReadStates puts a key into a state with the standard client and reads it in all ways.
+func TestReadStates(t *testing.T) {
+	limitMarkers := func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute }
+	plain := func(*jetstream.KeyValueConfig) {}
+	for _, c := range []struct {
+		name   string
+		why    string
+		config func(*jetstream.KeyValueConfig)
+		make   func(f *fixture)
+		want   driver.Entry
+	}{
+		{"never written", "the first leader of a bucket need not wait", plain,
+			func(*fixture) {},
+			driver.Entry{Version: unwritten, Pristine: true}},
+		{"never written in memory", "a restart empties memory, and an old leader may still lead", inMemory,
+			func(*fixture) {},
+			driver.Entry{}},
+		{"another key written", "the stream no longer vouches for this key's past", plain,
+			func(f *fixture) { f.put("other", "x") },
+			driver.Entry{Floor: 1}},
+		{"written", "the version is what a swap expects", plain,
+			func(f *fixture) { f.put("other", "x"); f.put(testKey, "v") },
+			driver.Entry{Value: []byte("v"), Version: "2", Floor: 2}},
+		{"deleted", "nats kv del forces a new leader; the marker has a version of its own", plain,
+			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Delete(testContext(f), testKey)) },
+			driver.Entry{Version: "2", Floor: 2}},
+		{"purged", "nats kv purge leaves a marker too", plain,
+			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Purge(testContext(f), testKey)) },
+			driver.Entry{Version: "2", Floor: 2}},
+		{"marker with a body", "a released record that older programs take for a deleted key is a record", plain,
+			func(f *fixture) { f.put(testKey, "v"); f.publishMarker("released") },
+			driver.Entry{Value: []byte("released"), Version: "2", Floor: 2}},
+		{"marker removed", "nothing is left but the sequence, which must still be above all terms", plain,
+			func(f *fixture) { f.put(testKey, "v"); f.put("other", "x"); f.purgeStream() },
+			driver.Entry{Floor: 2}},
+		{"expired", "buckets made with --ttl lose a record without a trace", withTTL(300 * time.Millisecond),
+			func(f *fixture) { f.put("other", "x"); f.put(testKey, "v"); f.awaitAbsence() },
+			driver.Entry{Floor: 2}},
+		{"expired with a marker", "the server's own marker is written over like any other", limitMarkers,
+			func(f *fixture) { f.put(testKey, "v"); f.awaitAbsence() },
+			driver.Entry{Version: "2", Floor: 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, c.config)
+			c.make(f)
+			f.same("read", f.read(f.store, testKey), c.want, c.why)
+			if c.want.Pristine {
+				c.want = driver.Entry{} // a handle cannot tell
+			}
+			f.same("read by handle", f.read(handled(t, f.nc, f.kv.Bucket()), testKey), c.want, c.why)
+			f.same("read by legacy handle", f.read(handledLegacy(t, f.nc, f.kv.Bucket()), testKey), c.want, c.why)
+		})
+	}
+}
+
+func (f *fixture) same(what string, got, want driver.Entry, why string) {
+	f.Helper()
+	if string(got.Value) != string(want.Value) || got.Version != want.Version || got.Floor != want.Floor ||
+		got.Pristine != want.Pristine {
+		f.Errorf("%s: %+v; want %+v: %s", what, got, want, why)
+	}
+}
+
+// publishMarker writes a delete marker that carries a value.
+func (f *fixture) publishMarker(body string) {
+	f.Helper()
+	m := nats.NewMsg("$KV." + f.kv.Bucket() + "." + testKey)
+	m.Header.Set("KV-Operation", "DEL")
+	m.Data = []byte(body)
+	_, err := f.js.PublishMsg(testContext(f), m)
+	f.must(err)
+}
+
+func (f *fixture) purgeStream() {
+	f.Helper()
+	f.must(purge(f.js, f.kv.Bucket())(testContext(f), testKey))
+}
+
+func (f *fixture) awaitAbsence() {
+	f.Helper()
+	eventually(f, "the key expires", func() bool {
+		_, err := f.kv.Get(testContext(f), testKey)
+		return errors.Is(err, jetstream.ErrKeyNotFound)
+	})
+}
+
+// TestFloorSurvivesRestart: everything has expired, so that the sequence is all that the files keep of the past.
+func TestFloorSurvivesRestart(t *testing.T) {
+	f := newFixture(t, withTTL(300*time.Millisecond))
+	for range 20 {
+		f.put(testKey, "v")
+	}
+	f.awaitAbsence()
+	restart(t, f.server, nil)
+	eventually(t, "the server is back", func() bool { return readable(f.store) })
+	e := f.read(f.store, testKey)
+	if e.Floor < 20 || e.Pristine {
+		t.Errorf("after a restart the absent key reads %+v; want a floor of 20", e)
+	}
+}
+
+// TestPristineIsOfTheStream: the condition is that nothing at all was written, so another election ends it.
+func TestPristineIsOfTheStream(t *testing.T) {
+	f := newFixture(t)
+	a, b := f.read(f.store, "a"), f.read(f.store, "b")
+	if !a.Pristine || !b.Pristine {
+		t.Fatalf("fresh keys read %+v and %+v", a, b)
+	}
+	_, err := f.store.CompareAndSwap(testContext(t), "a", a.Version, []byte("x"))
+	f.must(err)
+	if _, err = f.store.CompareAndSwap(testContext(t), "b", b.Version, []byte("x")); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("a second claim of an untouched stream: %v; want a conflict", err)
+	}
+	e := f.read(f.store, "b")
+	_, err = f.store.CompareAndSwap(testContext(t), "b", e.Version, []byte("x"))
+	f.must(err)
+}
+
+// TestReadIsOfTheLeader counts requests: a Direct Get would go elsewhere.
+func TestReadIsOfTheLeader(t *testing.T) {
+	f := newFixture(t)
+	f.put(testKey, "v")
+	asked := make(chan string, 100)
+	sub, err := f.nc.Subscribe("$JS.API.>", func(m *nats.Msg) { asked <- m.Subject })
+	f.must(err)
+	f.must(f.nc.Flush())
+	f.read(f.store, testKey)
+	f.must(f.nc.Flush())
+	f.must(sub.Unsubscribe())
+	got := []string{}
+	for len(asked) > 0 {
+		got = append(got, <-asked)
+	}
+	want := "$JS.API.STREAM.MSG.GET.KV_" + f.kv.Bucket()
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("a read asked %q; want %q alone", got, want)
+	}
+}
+
+// TestEndedContextSendsNothing: what is not sent cannot be applied later.
+func TestEndedContextSendsNothing(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(testContext(t))
+	cancel()
+	before := f.nc.Stats().OutMsgs
+	if _, err := f.store.Read(ctx, testKey); !errors.Is(err, context.Canceled) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := f.store.CompareAndSwap(ctx, testKey, "", []byte("v")); !errors.Is(err, context.Canceled) {
+		t.Errorf("swap: %v", err)
+	}
+	if after := f.nc.Stats().OutMsgs; after != before {
+		t.Errorf("%d messages were sent", after-before)
+	}
+}

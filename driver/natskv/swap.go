@@ -1,0 +1,90 @@
+package natskv
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// CompareAndSwap is one publish under conditions that the stream's leader checks.
+func (b *bucket) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	header, err := b.conditions(prev)
+	if err != nil {
+		return "", err
+	}
+	m, err := b.request(ctx, &nats.Msg{Subject: b.sendTo + key, Header: header, Data: value}, false)
+	if err != nil {
+		return "", err
+	}
+	return b.outcome(m.Data)
+}
+
+// conditions are the headers of a publish that succeeds only from this version. They name the stream, since another one
+// may have taken over the bucket's subjects. There is no message id: a server answers a repeated id with the success of
+// the first, whatever was expected of the second.
+func (b *bucket) conditions(prev driver.Version) (nats.Header, error) {
+	h := nats.Header{jetstream.ExpectedStreamHeader: {b.stream}}
+	if prev == unwritten {
+		h[jetstream.ExpectedLastSeqHeader] = []string{"0"}
+		return h, nil
+	}
+	sequence, err := sequenceOf(prev)
+	if err != nil {
+		return nil, err
+	}
+	h[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(sequence, 10)}
+	return h, nil
+}
+
+// sequenceOf returns the last sequence that a write from this version expects, 0 if it expects none.
+func sequenceOf(v driver.Version) (uint64, error) {
+	if v == "" {
+		return 0, nil
+	}
+	sequence, err := strconv.ParseUint(string(v), 10, 64)
+	if err != nil || sequence == 0 {
+		return 0, fmt.Errorf("version %q is none of this store's", string(v))
+	}
+	return sequence, nil
+}
+
+// outcome reads the answer to a publish.
+//
+// A wrong last sequence is the one refusal that counts as a conflict. Most of the others mean that nothing was stored too,
+// such as a full disk or a value that is too long, but not all do: while the last write to a key is on its way to the
+// replicas, and when a leader steps down, the answer says little about what becomes of the message. Nobody gains from
+// telling them apart, because the caller reads after either.
+func (b *bucket) outcome(data []byte) (driver.Version, error) {
+	var ack struct {
+		answer
+		Stream    string `json:"stream"`
+		Sequence  uint64 `json:"seq"`
+		Duplicate bool   `json:"duplicate"`
+	}
+	if err := json.Unmarshal(data, &ack); err != nil {
+		return "", fmt.Errorf("an answer that cannot be understood: %w", err)
+	}
+	switch err := ack.refused(); {
+	case isConflict(err):
+		return "", fmt.Errorf("%w (%w)", driver.ErrConflict, err)
+	case err != nil:
+		return "", fmt.Errorf("the server refused: %w", err)
+	case ack.Stream != b.stream:
+		return "", fmt.Errorf("stream %q took the write instead of %s: its subjects overlap", ack.Stream, b.stream)
+	case ack.Sequence == 0 || ack.Duplicate:
+		return "", fmt.Errorf("the server acknowledged another write (sequence %d)", ack.Sequence)
+	}
+	return versionOf(ack.Sequence), nil
+}
+
+// isConflict knows both numbers of the same refusal: replicated streams give the second one while an earlier write to
+// the key, perhaps the caller's own, is on its way.
+func isConflict(err error) bool {
+	return hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) ||
+		hasCode(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}

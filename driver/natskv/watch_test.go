@@ -1,0 +1,248 @@
+package natskv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// heard is what one watch was told.
+type heard struct {
+	stop func()
+	mu   sync.Mutex
+	all  []driver.Entry
+}
+
+func watchAll(t testing.TB, s *Store, key string) *heard {
+	t.Helper()
+	h := &heard{}
+	stop, err := s.Watch(testContext(t), key, func(e driver.Entry) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.all = append(h.all, e)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.stop = stop
+	t.Cleanup(stop)
+	return h
+}
+
+func (h *heard) entries() []driver.Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.all)
+}
+
+// await returns the entry with this version once it was told.
+func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
+	t.Helper()
+	var e driver.Entry
+	eventually(t, fmt.Sprintf("version %s is pushed", v), func() bool {
+		all := h.entries()
+		i := slices.IndexFunc(all, func(e driver.Entry) bool { return e.Version == v })
+		if i >= 0 {
+			e = all[i]
+		}
+		return i >= 0
+	})
+	return e
+}
+
+// TestWatchSeesOperators: an operator's deletion must reach the leader before it renews.
+func TestWatchSeesOperators(t *testing.T) {
+	f := newFixture(t, func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute })
+	for name, s := range map[string]*Store{
+		"store":         f.store,
+		"handle":        handled(t, f.nc, f.kv.Bucket()).(*Store),
+		"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()).(*Store),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fixture{TB: t, nc: f.nc, js: f.js, kv: f.kv, store: f.store}
+			h := watchAll(t, s, testKey)
+			told := func(what string, seq uint64, value string) {
+				t.Helper()
+				want := driver.Entry{Value: []byte(value), Version: versionOf(seq), Floor: seq}
+				f.same(what, h.await(t, want.Version), want, "a hint is what a read shows")
+			}
+			seq := f.put(testKey, "v")
+			told("put", seq, "v")
+			f.must(f.kv.Delete(testContext(t), testKey))
+			told("kv del", seq+1, "")
+			f.must(f.kv.Purge(testContext(t), testKey))
+			told("kv purge", seq+2, "")
+			f.publishMarker("released")
+			told("marker with a body", seq+3, "released")
+			told("expiry", seq+4, "")
+		})
+	}
+}
+
+// TestWatchIgnoresRefusedWrites: a hint that is not in the store would be false, not merely late.
+func TestWatchIgnoresRefusedWrites(t *testing.T) {
+	f := newFixture(t)
+	h := watchAll(t, f.store, testKey)
+	first := f.put(testKey, "first")
+	for range 20 {
+		if _, err := f.kv.Update(testContext(t), testKey, []byte("refused"), first+99); err == nil {
+			t.Fatal("a wrong revision was accepted")
+		}
+	}
+	h.await(t, versionOf(f.put(testKey, "second")))
+	for _, e := range h.entries() {
+		if bytes.Equal(e.Value, []byte("refused")) {
+			t.Fatalf("a refused write was pushed: %+v", e)
+		}
+	}
+}
+
+// TestWatchAsksNothing: idle followers must cost the server nothing but heartbeats and what it pushes.
+func TestWatchAsksNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	nc := connect(t, f.server.ClientURL())
+	store := openStore(t, newJetStream(t, nc), f.kv.Bucket())
+	h := watchAll(t, store, testKey)
+	before := nc.Stats()
+	for range 200 {
+		h.await(t, versionOf(f.put(testKey, "v")))
+	}
+	in := nc.Stats().InMsgs
+	eventually(t, "a heartbeat comes", func() bool { return nc.Stats().InMsgs > in })
+	if after := nc.Stats(); after.OutMsgs != before.OutMsgs {
+		t.Errorf("watching sent %d messages", after.OutMsgs-before.OutMsgs)
+	}
+}
+
+// TestWatchResumes: what changed while the connection was gone is told when it is back.
+func TestWatchResumes(t *testing.T) {
+	f := newFixture(t)
+	p := startProxy(t, f.server.ClientURL())
+	store := openStore(t, newJetStream(t, connect(t, p.url())), f.kv.Bucket())
+	h := watchAll(t, store, testKey)
+	h.await(t, versionOf(f.put(testKey, "before")))
+
+	heal := p.cut()
+	missed := f.put(testKey, "meanwhile")
+	heal()
+
+	h.await(t, versionOf(missed))
+	h.await(t, versionOf(f.put(testKey, "after")))
+}
+
+// TestWatchSurvivesOperators: consumers and streams get removed by people who clean up.
+func TestWatchSurvivesOperators(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(f *fixture)
+	}{
+		{"consumer removed", func(f *fixture) {
+			stream, err := f.js.Stream(testContext(f), "KV_"+f.kv.Bucket())
+			f.must(err)
+			for name := range stream.ConsumerNames(testContext(f)).Name() {
+				f.must(stream.DeleteConsumer(testContext(f), name))
+			}
+		}},
+		{"bucket made anew", func(f *fixture) {
+			name := f.kv.Bucket()
+			f.must(f.js.DeleteKeyValue(testContext(f), name))
+			f.kv = addBucket(f, f.js, func(c *jetstream.KeyValueConfig) { c.Bucket = name })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			h := watchAll(t, f.store, testKey)
+			for range 10 {
+				h.await(t, versionOf(f.put(testKey, "before")))
+			}
+			c.do(f)
+			eventually(t, "news come again", func() bool {
+				f.put(testKey, "after")
+				return slices.ContainsFunc(h.entries(), func(e driver.Entry) bool { return string(e.Value) == "after" })
+			})
+		})
+	}
+}
+
+// TestWatchOfManyIsOneConsumer and ends with the last.
+func TestWatchOfManyIsOneConsumer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	consumers := func() int {
+		stream, err := f.js.Stream(testContext(t), "KV_"+f.kv.Bucket())
+		f.must(err)
+		return stream.CachedInfo().State.Consumers
+	}
+	var stops []func()
+	for i := range 500 {
+		stop, err := f.store.Watch(testContext(t), fmt.Sprintf("key-%d", i), func(driver.Entry) {})
+		f.must(err)
+		stops = append(stops, stop)
+	}
+	if n := consumers(); n != 1 {
+		t.Errorf("%d consumers for 500 watches; want 1", n)
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	eventually(t, "the consumer is gone", func() bool { return consumers() == 0 })
+}
+
+// TestCloseLeavesNothing behind on a connection that goes on. The server's goroutines must not count.
+func TestCloseLeavesNothing(t *testing.T) {
+	nc := connect(t, startProcess(t).url())
+	js := newJetStream(t, nc)
+	f := &fixture{TB: t, nc: nc, js: js, kv: addBucket(t, js)}
+	before := runtime.NumGoroutine()
+	subs := f.nc.NumSubscriptions()
+	for name, s := range map[string]*Store{
+		"store":         openStore(t, f.js, f.kv.Bucket()),
+		"handle":        handled(t, f.nc, f.kv.Bucket()).(*Store),
+		"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()).(*Store),
+	} {
+		h := watchAll(t, s, testKey)
+		h.await(t, versionOf(f.put(testKey, "v")))
+		f.must(s.Close())
+		f.must(s.Close())
+		if _, err := s.Watch(testContext(t), testKey, func(driver.Entry) {}); !errors.Is(err, errClosed) {
+			t.Errorf("%s: a watch after close: %v", name, err)
+		}
+		h.stop()
+		f.read(s, testKey)
+	}
+	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
+}
+
+// TestWatchSetUpIsBounded: without an answer to the set-up Watch ends with its context and leaves nothing.
+func TestWatchSetUpIsBounded(t *testing.T) {
+	s := startServer(t, withoutJetStream)
+	nc := connect(t, s.ClientURL())
+	_, err := nc.SubscribeSync("$JS.API.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := store.Watch(ctx, testKey, func(driver.Entry) {}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("watch: %v; want the context's error", err)
+	}
+	if n := nc.NumSubscriptions(); n != 2 { // ours and the library's for answers
+		t.Errorf("%d subscriptions are left", n)
+	}
+	if n := len(store.hub.watches); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+}
