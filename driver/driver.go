@@ -9,7 +9,8 @@
 //
 //  1. One attempt per call. No retries, no loops, no timers, no logs, no work that outlives the call. Retries of the
 //     client library are off for writes: a retried compare-and-swap that was applied comes back as a conflict.
-//  2. The call ends soon after its context does, whatever the network does.
+//  2. The call ends soon after its context does, whatever the network does. Where the client library cannot be made to,
+//     the call runs aside and is abandoned, a bounded number of them at a time.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a write is not.
 //  4. A version never recurs for a write of other bytes. Absence is the one exception: it may come back when a key is
 //     purged. (Elections never write the same bytes twice, so a hash of the content will do.)
@@ -87,7 +88,8 @@ type Store interface {
 type Watcher interface {
 	// Watch calls see for changes of the cell until stop is called; it may call it for the present state first.
 	// The context bounds the set-up alone. See returns at once, takes no lock of the store's and may be called
-	// concurrently. After stop returned no new call of see begins; stop may be called more than once and from see.
+	// concurrently. What changes after stop returned is not told, though one call may be about to begin; stop may be
+	// called more than once and from see.
 	// Errors are as for Read.
 	Watch(ctx context.Context, key string, see func(Entry)) (stop func(), err error)
 }

@@ -78,11 +78,16 @@ func TestCandidateRights(t *testing.T) {
 	if _, err := s.Inspect(testContext(t), time.Second); err != nil {
 		t.Error(err)
 	}
+	controlled, err := f.nc.SubscribeSync("$JS.FC.>")
+	f.must(err)
 	large := strings.Repeat("x", driver.MaxValue)
 	for range 1000 {
 		f.put(testKey, large)
 	}
 	h.await(t, versionOf(f.put(testKey, "last")))
+	if _, err := controlled.NextMsg(patience); err != nil {
+		t.Errorf("flow control was not asked for: %v", err)
+	}
 	if told := f.told(); len(told) > 0 {
 		t.Errorf("the server complained: %q", told)
 	}
@@ -138,10 +143,11 @@ func TestMissingRight(t *testing.T) {
 			_, err := s.CompareAndSwap(ctx, testKey, "", []byte("v"))
 			return err
 		}},
-		{"watch", "$JS.API.CONSUMER.CREATE.KV_B.*.$KV.B.>", "$JS.API.CONSUMER.CREATE.KV_B.", func(ctx context.Context, s *Store) error {
-			_, err := s.Watch(ctx, testKey, func(driver.Entry) {})
-			return err
-		}},
+		{"watch", "$JS.API.CONSUMER.CREATE.KV_B.*.$KV.B.>", "$JS.API.CONSUMER.CREATE.KV_B.",
+			func(ctx context.Context, s *Store) error {
+				_, err := s.Watch(ctx, testKey, func(driver.Entry) {})
+				return err
+			}},
 		{"inspect", "$JS.API.STREAM.INFO.KV_B", "publish on it", func(ctx context.Context, s *Store) error {
 			_, err := s.Inspect(ctx, time.Second)
 			return err

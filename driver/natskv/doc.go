@@ -38,5 +38,11 @@
 // keeps that as the connection's last error. While a request waits, the store looks there, so that a missing right comes
 // back as driver.ErrDenied after a few milliseconds, with the subject in its text. The connection's handlers are not
 // touched. When many requests are refused within the same milliseconds, only the last refusal can be seen; the others
-// end as timeouts and are found when they are tried again.
+// end with their contexts and are found when they are tried again.
+//
+// # Calls
+//
+// A call is one attempt: a publish, or one or two requests. Nothing is sent while the connection is down, and a call whose
+// connection is lost ends with an error at once, though its write may have been applied. Every call ends with its context,
+// even while the client library holds its lock to wait for a frozen server.
 package natskv

@@ -19,7 +19,8 @@ import (
 //   - an empty bucket is not recognized, so that the first election ever waits out one lease;
 //   - a write for which nobody answers is sent up to twice more, 250 ms apart: the client library cannot be told not to;
 //   - a missing right cannot be told from silence: errors never wrap driver.ErrDenied, and calls end with their context;
-//   - changes during an outage of the connection are not told afterwards.
+//   - changes during an outage of the connection are not told afterwards;
+//   - the rights are those that the client library needs, which are more than this package's.
 //
 // A handle that was not made by the client library but wraps one may lack the stream's description. Then Inspect returns
 // an error, and entries of absent keys have no floor.

@@ -59,6 +59,40 @@ func TestWrappedHandle(t *testing.T) {
 	}
 }
 
+// impatient is a handle whose watch gives up before it has shown anything, and says so beside the nil that means that all
+// was shown.
+type impatient struct {
+	nats.KeyValue
+	nats.KeyWatcher
+}
+
+func (i impatient) Get(string) (nats.KeyValueEntry, error) { return nil, nats.ErrKeyNotFound }
+
+func (i impatient) Watch(string, ...nats.WatchOpt) (nats.KeyWatcher, error) { return i, nil }
+
+func (i impatient) Bucket() string { return "B" }
+
+func (i impatient) Updates() <-chan nats.KeyValueEntry {
+	c := make(chan nats.KeyValueEntry, 1)
+	c <- nil
+	close(c)
+	return c
+}
+
+func (i impatient) Error() <-chan error {
+	c := make(chan error, 1)
+	c <- nats.ErrKeyWatcherTimeout
+	return c
+}
+
+// TestImpatientHandle: what was not looked at is not absent.
+func TestImpatientHandle(t *testing.T) {
+	e, err := FromLegacyKeyValue(impatient{}).Read(testContext(t), testKey)
+	if err == nil {
+		t.Errorf("a watch that gave up reads as %+v", e)
+	}
+}
+
 // TestHandleWatchSetUpIsBounded: the context that bounds the set-up ends before there is an answer.
 func TestHandleWatchSetUpIsBounded(t *testing.T) {
 	f := newFixture(t)

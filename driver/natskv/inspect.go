@@ -182,7 +182,8 @@ func atWritability(s survey, _ time.Duration) []driver.Finding {
 	case c.Sealed:
 		return one(driver.Unsafe, "sealed", "the stream takes no writes any more, and cannot be unsealed", s.anew(""))
 	case c.NoAck:
-		return one(driver.Unsafe, "no_ack", "writes are not acknowledged, so that nobody ever knows to lead", s.editStream("--ack"))
+		return one(driver.Unsafe, "no_ack", "writes are not acknowledged, so that nobody ever knows to lead",
+			s.editStream("--ack"))
 	case c.Retention != "" && c.Retention != "limits":
 		return one(driver.Unsafe, "retention", "records are removed as soon as a consumer has had them, under their leaders",
 			s.anew(""))
@@ -211,6 +212,6 @@ func atRelease(s survey, _ time.Duration) []driver.Finding {
 	if !r.known() || r.atLeast(durable) || s.info.Config.Replicas < 2 {
 		return none
 	}
-	return one(driver.Warning, "server", fmt.Sprintf("release %v may lose acknowledged writes of replicated buckets when servers "+
-		"fail: terms may repeat", r), fmt.Sprintf("upgrade all servers to %v or newer", durable))
+	return one(driver.Warning, "server", fmt.Sprintf("release %v may lose acknowledged writes of replicated buckets when "+
+		"servers fail: terms may repeat", r), fmt.Sprintf("upgrade all servers to %v or newer", durable))
 }

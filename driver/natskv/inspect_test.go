@@ -133,8 +133,10 @@ func TestInspectBuckets(t *testing.T) {
 		{"plain", func(*jetstream.KeyValueConfig) {}, []string{"advice: replicas"}},
 		{"memory", inMemory, []string{"advice: replicas", "unsafe: storage"}},
 		{"nats kv add --ttl 10s", withTTL(10 * time.Second),
-			[]string{"advice: replicas", "unsafe: ttl: a record expires after 10s, within the lease of 15s", "advice: limit_marker_ttl"}},
-		{"nats kv add --ttl 5m", withTTL(5 * time.Minute), []string{"advice: replicas", "advice: ttl", "advice: limit_marker_ttl"}},
+			[]string{"advice: replicas", "unsafe: ttl: a record expires after 10s, within the lease of 15s",
+				"advice: limit_marker_ttl"}},
+		{"nats kv add --ttl 5m", withTTL(5 * time.Minute),
+			[]string{"advice: replicas", "advice: ttl", "advice: limit_marker_ttl"}},
 		{"markers", func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Hour, time.Minute },
 			[]string{"advice: replicas", "advice: ttl"}},
 		{"small", func(c *jetstream.KeyValueConfig) { c.MaxValueSize, c.MaxBytes, c.History = 1024, 1<<20, 3 },
@@ -171,7 +173,8 @@ func TestInspectMirror(t *testing.T) {
 	mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()} })
 	found, err := FromKeyValue(mirror).Inspect(testContext(t), testLease)
 	f.must(err)
-	if !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Setting == "mirror" && f.Severity == driver.Unsafe }) {
+	isMirror := func(f driver.Finding) bool { return f.Setting == "mirror" && f.Severity == driver.Unsafe }
+	if !slices.ContainsFunc(found, isMirror) {
 		t.Errorf("found %v; want that it is a mirror", found)
 	}
 }

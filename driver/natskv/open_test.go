@@ -105,7 +105,9 @@ func TestOpenErrors(t *testing.T) {
 		}, jetstream.ErrBadBucket, []string{"KV_S", "$KV.S.>"}},
 		{"mirror", func(t *testing.T) (jetstream.JetStream, string) {
 			f := newFixture(t)
-			mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()} })
+			mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) {
+				c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()}
+			})
 			return f.js, mirror.Bucket()
 		}, jetstream.ErrBadBucket, []string{"mirror", "original"}},
 	} {

@@ -156,9 +156,13 @@ func TestNoResponder(t *testing.T) {
 func TestStrangerHasTheSubjects(t *testing.T) {
 	f := newFixture(t)
 	f.must(f.js.DeleteKeyValue(testContext(t), f.kv.Bucket()))
-	stranger, err := f.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "S", Subjects: []string{"$KV.>"}})
-	f.must(err)
-	_, err = f.store.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+	var stranger jetstream.Stream
+	eventually(t, "the server has removed the bucket and takes a stream", func() bool {
+		var err error
+		stranger, err = f.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "S", Subjects: []string{"$KV.>"}})
+		return err == nil
+	})
+	_, err := f.store.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
 	if outcomeOf(err) != open {
 		t.Errorf("swap into another stream: %v; want an error", err)
 	}

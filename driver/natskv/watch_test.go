@@ -156,16 +156,21 @@ func TestWatchSurvivesOperators(t *testing.T) {
 		{"bucket made anew", func(f *fixture) {
 			name := f.kv.Bucket()
 			f.must(f.js.DeleteKeyValue(testContext(f), name))
-			f.kv = addBucket(f, f.js, func(c *jetstream.KeyValueConfig) { c.Bucket = name })
+			eventually(f, "the server has removed the files and takes the name", func() bool {
+				kv, err := f.js.CreateKeyValue(testContext(f), jetstream.KeyValueConfig{Bucket: name})
+				f.kv = kv
+				return err == nil
+			})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			h := watchAll(t, f.store, testKey)
-			for range 10 {
-				h.await(t, versionOf(f.put(testKey, "before")))
+			for range 500 { // more than are written below
+				f.put(testKey, "before")
 			}
+			h.await(t, "500")
 			c.do(f)
 			eventually(t, "news come again", func() bool {
 				f.put(testKey, "after")
@@ -239,9 +244,9 @@ func TestWatchSetUpIsBounded(t *testing.T) {
 	if _, err := store.Watch(ctx, testKey, func(driver.Entry) {}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("watch: %v; want the context's error", err)
 	}
-	if n := nc.NumSubscriptions(); n != 2 { // ours and the library's for answers
-		t.Errorf("%d subscriptions are left", n)
-	}
+	eventually(t, "two subscriptions are left: this test's and the library's for answers", func() bool {
+		return nc.NumSubscriptions() == 2
+	})
 	if n := len(store.hub.watches); n != 0 {
 		t.Errorf("%d watches are left", n)
 	}
