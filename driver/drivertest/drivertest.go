@@ -6,10 +6,12 @@
 //		})
 //	}
 //
+// RunElection goes on from there with whole elections over the store, and Benchmark measures both.
+//
 // Each case prints on failure why it matters. A case that a store or a harness cannot support is skipped with the reason.
 // Reads may be stale by contract, so the kit reads until it sees what was acknowledged, for at most Harness.Patience.
-// It writes to keys drawn afresh, a hundred or so with the default Rounds, watches Harness.Watches
-// more, and leaves its cells behind.
+// It writes to keys drawn afresh, a hundred or so with the default Rounds, watches Harness.Watches more, and leaves its
+// cells behind.
 package drivertest
 
 import (

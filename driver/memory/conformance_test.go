@@ -32,6 +32,14 @@ func TestConformancePolled(t *testing.T) {
 	drivertest.Run(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
 }
 
+func TestElection(t *testing.T) {
+	drivertest.RunElection(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+}
+
+func TestElectionPolled(t *testing.T) {
+	drivertest.RunElection(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+}
+
 func BenchmarkStore(b *testing.B) {
 	drivertest.Benchmark(b, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
 }

@@ -39,6 +39,16 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+func TestElection(t *testing.T) {
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, withNobody)
+			drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+		})
+	}
+}
+
 func BenchmarkStore(b *testing.B) {
 	for _, v := range variants() {
 		b.Run(v.name, func(b *testing.B) {

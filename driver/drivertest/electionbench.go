@@ -1,0 +1,107 @@
+package drivertest
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// easy is a lease that is in nobody's way, for what does not wait for its end.
+const easy = 2 * time.Second
+
+func electionBenchmarks() []benchmark {
+	return []benchmark{
+		{"AcquireRelease", benchmarkAcquireRelease},
+		{"HandOver", benchmarkHandOver("")},
+		{"HandOverToNamed", benchmarkHandOver("b")},
+		{"CrashFailover", benchmarkCrashFailover},
+	}
+}
+
+// benchmarkAcquireRelease has one candidate, which names itself its successor: a released term is otherwise left to the
+// others for a head start.
+func benchmarkAcquireRelease(b *testing.B, h Harness) {
+	t := newTrial(b, h)
+	c := newContest(t, t.leaseOf(easy))
+	defer c.close()
+	e := c.candidate("a", c.Store)
+	round := func() {
+		term := c.elect(e)
+		if err := e.HandOver(c.ctx, e.ID()); err != nil {
+			b.Fatal(err)
+		}
+		c.resign(term)
+	}
+	round() // where absence must be waited out, it is now
+	for b.Loop() {
+		round()
+	}
+}
+
+// benchmarkHandOver measures from the call of Resign to the successor's term. To whom: to anybody if it is empty, which
+// includes that a crowd of followers does not claim at one instant.
+func benchmarkHandOver(to string) func(*testing.B, Harness) {
+	return func(b *testing.B, h Harness) {
+		t := newTrial(b, h)
+		c := newContest(t, t.leaseOf(easy))
+		defer c.close()
+		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.writer(1)) // whoever follows is b
+		c.observe(leader)
+		c.observe(follower)
+		term := c.elect(leader)
+		var took []time.Duration
+		for b.Loop() {
+			b.StopTimer()
+			won := c.campaign(follower)
+			c.sees(follower, term)
+			if to != "" {
+				if err := leader.HandOver(c.ctx, to); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.StartTimer()
+			began := time.Now()
+			c.all.Go(func() { c.resign(term) })
+			next := c.elected(follower, won)
+			took = append(took, time.Since(began))
+			b.StopTimer()
+			_ = term.Resign(c.ctx) // waits for the one above
+			b.StartTimer()
+			term, leader, follower = next, follower, leader
+		}
+		slices.Sort(took)
+		b.ReportMetric(millis(quantile(took, 0.50)), "p50-ms")
+		b.ReportMetric(millis(quantile(took, 0.99)), "p99-ms")
+	}
+}
+
+// benchmarkCrashFailover measures from the end of a silent leader's lease, which is the earliest that is safe, to its
+// successor's term. An operation takes a lease more.
+func benchmarkCrashFailover(b *testing.B, h Harness) {
+	t := newTrial(b, h)
+	c := newContest(t, t.shortest())
+	defer c.close()
+	survivor := c.candidate("b", c.writer(1))
+	c.observe(survivor)
+	var late []time.Duration
+	for b.Loop() {
+		late = append(late, c.crash(survivor))
+	}
+	slices.Sort(late)
+	b.ReportMetric(millis(quantile(late, 0.50)), "ms-after-lease-end")
+}
+
+// shortest is the shortest lease that the store is for.
+func (t *trial) shortest() time.Duration {
+	if d := t.leaseOf(0); d > 0 {
+		return d
+	}
+	return 500 * time.Millisecond
+}
+
+// quantile is of sorted values, of which there is at least one.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[int(q*float64(len(sorted)-1)+0.5)]
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,168 @@
+package drivertest
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+func firstLeads(c *contest) {
+	term := c.elect(c.candidate("a", c.Store))
+	if err := term.Err(); err != nil || term.Token() == 0 {
+		c.Errorf("just elected, token %d: %v", term.Token(), err)
+	}
+	if left := term.Remaining(); left > c.lease {
+		c.Errorf("%v are left of a lease of %v", left, c.lease)
+	}
+	if l := c.sees(c.candidate("observer", c.writer(1)), term); l.ID != "a" || l.Address != "a.example" {
+		c.Errorf("an observer sees %+v", l)
+	}
+	c.resign(term)
+	if err := term.Err(); !errors.Is(err, tenure.ErrReleased) {
+		c.Errorf("after the release Err is %v", err)
+	}
+}
+
+func othersWait(c *contest) {
+	term := c.elect(c.candidate("a", c.Store))
+	b := c.candidate("b", c.writer(1))
+	won := c.campaign(b)
+	c.sees(b, term)
+	enough := time.NewTimer(2 * c.lease)
+	defer enough.Stop()
+	select {
+	case next := <-won:
+		c.Fatalf("term %d began while term %d went on", next.Token(), term.Token())
+	case <-enough.C:
+	}
+	if err := term.Err(); err != nil {
+		c.Errorf("after two leases: %v", err)
+	}
+}
+
+func releasePassesOn(c *contest) {
+	term := c.elect(c.candidate("a", c.Store))
+	b := c.candidate("b", c.writer(1))
+	won := c.campaign(b)
+	c.sees(b, term)
+	c.resign(term)
+	c.after(c.elected(b, won), term)
+}
+
+func requestIsHeard(c *contest) {
+	term := c.elect(c.candidate("a", c.Store))
+	b := c.candidate("b", c.writer(1))
+	won := c.campaign(b)
+	c.sees(b, term)
+	if err := b.HandOver(c.ctx, "b"); err != nil {
+		c.Fatalf("the request: %v", err)
+	}
+	if cause := c.ended(term.Soft(), "the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
+		c.Errorf("the soft context ended with %v", cause)
+	}
+	if err := term.Err(); err != nil {
+		c.Errorf("the lease did not outlast the request: %v", err)
+	}
+	c.resign(term)
+	c.after(c.elected(b, won), term)
+}
+
+// tokensGrow has a new candidate each time, which remembers nothing.
+func tokensGrow(c *contest) {
+	term := c.elect(c.candidate("a", c.Store))
+	c.resign(term)
+	again := func(id string) {
+		c.Helper()
+		next := c.elect(c.candidate(id, c.writer(1)))
+		c.after(next, term)
+		c.resign(next)
+		term = next
+	}
+	again("b")
+	if c.read(c.election).Floor == 0 {
+		c.Logf("no removal: the store vouches for no floor")
+		return
+	}
+	for _, remove := range c.removals() {
+		remove(c.trial, c.election)
+		again("c")
+	}
+}
+
+func removalEndsTerm(c *contest) {
+	removals := c.removals()
+	if len(removals) == 0 {
+		c.Skipf("the harness can neither delete nor purge")
+	}
+	a := c.candidate("a", c.Store)
+	term := c.elect(a)
+	for _, remove := range removals {
+		remove(c.trial, c.election)
+		if cause := c.ended(term.Context(), "the term of a removed record"); !errors.Is(cause, tenure.ErrLost) {
+			c.Errorf("the term ended with %v", cause)
+		}
+		_ = term.Resign(c.ctx) // there is nothing to be confirmed
+		next := c.elect(a)
+		c.after(next, term)
+		term = next
+	}
+}
+
+func foreignStays(c *contest) {
+	mine := []byte("not an election's")
+	v := c.create(c.election, mine)
+	c.settle(c.election, "written", func(e driver.Entry) bool { return e.Version == v })
+	won := c.campaign(c.candidate("a", c.Store))
+	enough := time.NewTimer(2 * c.lease)
+	defer enough.Stop()
+	select {
+	case term := <-won:
+		c.Errorf("term %d began", term.Token())
+	case <-enough.C:
+	}
+	if e := c.read(c.election); !bytes.Equal(e.Value, mine) {
+		c.Errorf("the key holds %s instead of %s", brief(e.Value), brief(mine))
+	}
+}
+
+// ownClaim harms a claim, which comes after a first term, as the first write of all may be no claim.
+func ownClaim(h harm) func(*contest) {
+	return func(c *contest) {
+		c.resign(c.elect(c.candidate("a", c.Store)))
+		l := &line{Store: c.Store, harm: h}
+		term := c.elect(c.candidate("b", l))
+		claim, err := record.Decode(l.harmed())
+		if err != nil || claim.Term != term.Token() {
+			c.Errorf("term %d is of another claim than that of term %d (%v)", term.Token(), claim.Term, err)
+		}
+	}
+}
+
+func silentIsReplaced(c *contest) {
+	b := c.candidate("b", c.writer(1))
+	c.crash(b)
+}
+
+// crash lets a leader go silent, and returns how long after the end of its lease the survivor was elected.
+func (c *contest) crash(survivor *tenure.Election) time.Duration {
+	c.Helper()
+	l := &line{Store: c.Store}
+	lost := c.elect(c.candidate("a", l))
+	won := c.campaign(survivor)
+	c.sees(survivor, lost)
+	l.silence(true)
+	term := c.elected(survivor, won)
+	late := time.Since(l.lastSent().Add(c.lease))
+	if err := lost.Err(); late < 0 || !errors.Is(err, tenure.ErrExpired) {
+		c.Fatalf("elected %v after the end of a lease whose holder says: %v", late, err)
+	}
+	c.after(term, lost)
+	c.resign(term)
+	l.silence(false)
+	_ = lost.Resign(c.ctx) // it is over
+	return late
+}

@@ -1,0 +1,100 @@
+package tenuretest
+
+import (
+	"fmt"
+
+	"github.com/tenure-go/tenure"
+)
+
+// Elect makes the candidate of this ID leader and returns once it is. Whoever leads is asked to hand over to it, as
+// soon as it follows the election, and may finish its work first; so may the candidate itself, if it was asked to.
+func (s *Stage) Elect(id string) {
+	s.t.Helper()
+	seat := s.seat(id)
+	s.until(fmt.Sprintf("%q is not elected", id), func(now tenure.Leader) bool {
+		asked := now.Term == s.asked
+		if now.Exists() && now.ID != id && !asked && seat.follows() {
+			_ = s.ask(now, id) // another attempt comes
+		}
+		return now.ID == id && !asked
+	})
+}
+
+// Ask asks the leader to finish its work and hand over to the rival: the soft context ends, the hard one goes on. It
+// returns once the leader is asked; Await(Rival) waits for the end of its work.
+func (s *Stage) Ask() {
+	s.t.Helper()
+	now, ok := s.leading()
+	if !ok {
+		return
+	}
+	s.rival.stand()
+	if err := s.ask(now, Rival); err != nil {
+		s.t.Fatalf("tenuretest: %v", err)
+	}
+}
+
+// ask asks a leader, once for each term.
+func (s *Stage) ask(now tenure.Leader, to string) error {
+	err := s.rival.ask(to)
+	if err == nil {
+		s.asked = now.Term
+	}
+	return err
+}
+
+// Fence takes the leader's term away as if its process had been suspended until the lease was over and the rival
+// elected. When it returns Term.Err tells of ErrExpired, both contexts have ended, and the rival leads with a higher
+// token.
+func (s *Stage) Fence() {
+	s.t.Helper()
+	fenced, ok := s.leading()
+	if !ok {
+		return
+	}
+	seat := s.seat(fenced.ID)
+	if !seat.clock.used() {
+		s.t.Fatalf("tenuretest: %q does not use the clock of Config(%q), so its lease does not end at once", fenced.ID, fenced.ID)
+		return
+	}
+	defer seat.suspend()()
+	s.until("the rival is not elected", func(now tenure.Leader) bool {
+		if now.Exists() && now.Term != fenced.Term {
+			return true
+		}
+		// Nobody holds a valid lease, so the rival may believe that time has passed. Should a renewal have been under
+		// way, it must believe so once more.
+		s.rival.stand()
+		s.rival.clock.leap()
+		return false
+	})
+}
+
+// Cut separates a candidate from the store, silently: its calls hang until they time out. If it leads, its lease runs
+// out, and whoever else campaigns is elected.
+func (s *Stage) Cut(id string) {
+	s.t.Helper()
+	s.seat(id).line.Partition()
+}
+
+// Heal ends what Cut began.
+func (s *Stage) Heal(id string) {
+	s.t.Helper()
+	s.seat(id).line.Heal()
+}
+
+// Await waits until the candidate of this ID leads, or, if it is empty, until nobody does, and does nothing for it.
+func (s *Stage) Await(id string) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("%q does not lead", id), func(now tenure.Leader) bool { return now.ID == id })
+}
+
+// leading waits until one of the test's candidates leads, and returns it; false if none does.
+func (s *Stage) leading() (l tenure.Leader, ok bool) {
+	s.t.Helper()
+	ok = s.until("no candidate of the test's leads", func(now tenure.Leader) bool {
+		l = now
+		return now.Exists() && now.ID != Rival
+	})
+	return l, ok
+}

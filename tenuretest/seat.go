@@ -1,0 +1,57 @@
+package tenuretest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// seat is a candidate's place on the stage: a line to the store and a clock, both of its own.
+type seat struct {
+	line  faults.Store
+	ear   *ear
+	clock *clock
+}
+
+func newSeat(store *memory.Store, election string) *seat {
+	e := &ear{Store: store, election: election}
+	return &seat{line: faults.New(e, 0, faults.Plan{}), ear: e, clock: newClock()}
+}
+
+// follows reports whether the candidate hears of the election, and so would claim it when asked to.
+func (s *seat) follows() bool { return s.ear.watches.Load() > 0 }
+
+// suspend puts the candidate in the place of one whose process was suspended for longer than any lease. Until it wakes
+// up it reaches nobody; its calls fail at once, so that none still hangs afterwards.
+func (s *seat) suspend() (wake func()) {
+	s.line.SetPlan(faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
+	s.clock.suspend()
+	return func() {
+		s.clock.suspend() // rings what was set by a step that had read the time before
+		s.line.SetPlan(faults.Plan{})
+	}
+}
+
+// ear is the store with a count of who listens.
+type ear struct {
+	*memory.Store
+	election string
+	watches  atomic.Int64
+}
+
+// Watch is the store's.
+func (e *ear) Watch(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
+	stop, err := e.Store.Watch(ctx, key, see)
+	if err != nil || key != e.election {
+		return stop, err
+	}
+	e.watches.Add(1)
+	return sync.OnceFunc(func() {
+		e.watches.Add(-1)
+		stop()
+	}), nil
+}
