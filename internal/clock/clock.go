@@ -2,8 +2,8 @@
 //
 // No single clock of a machine is safe for both sides of a lease. A time daemon may slew CLOCK_MONOTONIC by several per
 // cent, and no clock but CLOCK_BOOTTIME sees a suspended laptop. So a reading holds several, a leader counts whichever
-// moved most since its write was sent, and a follower whichever moved least since it saw that write. Readings of different
-// processes are never compared.
+// moved most since its write was sent and adds the time that the machine slept, and a follower counts whichever moved
+// least since it saw that write. Readings of different processes are never compared.
 package clock
 
 import "time"
@@ -15,15 +15,19 @@ type Reading struct {
 	Mono time.Duration
 	// Raw is CLOCK_MONOTONIC_RAW: the hardware's rate, not slewed. Where there is none it equals Mono.
 	Raw time.Duration
-	// Boot counts suspended time as well. Where no clock does, it is the wall clock.
+	// Boot is Mono, and suspended time as well. Where no clock counts that, it is the wall clock.
 	Boot time.Duration
 	// Wall is for people: it goes into records and events and decides nothing.
 	Wall time.Time
 }
 
-// LeaderSince is the time since an earlier reading for somebody who must not act too long: the largest progress.
+// LeaderSince is the time since an earlier reading for somebody who must not act too long: the largest progress while
+// awake, and the time asleep on top. The latter is by how much Boot ran ahead of Mono. It is not enough to look at Boot
+// alone, which a time daemon slews together with Mono: it shows the sleep and hides part of the time awake.
 func (r Reading) LeaderSince(s Reading) time.Duration {
-	return max(r.Mono-s.Mono, r.Raw-s.Raw, r.Boot-s.Boot)
+	awake := max(r.Mono-s.Mono, r.Raw-s.Raw)
+	asleep := (r.Boot - s.Boot) - (r.Mono - s.Mono)
+	return awake + max(0, asleep)
 }
 
 // FollowerSince is the time since an earlier reading for somebody who must not act too soon: the smallest progress.

@@ -37,7 +37,11 @@ func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
 	if !m.fresh(wait) {
 		return m.read(now)
 	}
-	return m.take(now)
+	if op := m.take(now); op != nil {
+		return op
+	}
+	at.in(m.hold)
+	return m.follow(now, at)
 }
 
 // vacancy is how long after its stamp was first seen the cell may be claimed; false means never.
@@ -49,7 +53,9 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 	case c.Kind == Absent:
 		return m.absence(), true
 	case m.mine():
-		return 0, true // this incarnation's own term is over and its work has stopped (L4)
+		// This incarnation's own term is over and its work has stopped (L4). But a store that changes what it is given
+		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
+		return m.cfg.retryDelay(max(0, m.claims-1)), true
 	case c.Kind == Valid && c.Record.Released:
 		return m.precedence(&c.Record), true
 	}
@@ -64,15 +70,20 @@ func (m *Machine) absence() time.Duration {
 	return 0
 }
 
-// precedence after a release: the named successor at once, else everybody a little apart; the releaser last (H1).
+// precedence after a release: the named successor at once, else everybody a little apart; the releaser last (H1), so after
+// the others even where a successor was named and is gone.
 func (m *Machine) precedence(r *record.Record) time.Duration {
-	switch {
-	case r.Successor == m.cfg.ID:
+	if r.Successor == m.cfg.ID {
 		return 0
-	case r.Successor != "" || r.Incarnation == m.cfg.Incarnation:
-		return m.headStart() + spread(m.cfg.Incarnation, r.Term)
 	}
-	return spread(m.cfg.Incarnation, r.Term)
+	wait := spread(m.cfg.Incarnation, r.Term)
+	if r.Successor != "" {
+		wait += m.headStart()
+	}
+	if r.Incarnation == m.cfg.Incarnation {
+		wait += m.headStart()
+	}
+	return wait
 }
 
 // headStart is the time in which everybody else who lives has seen what this member sees.
@@ -100,7 +111,7 @@ func (m *Machine) fresh(wait time.Duration) bool {
 func (m *Machine) take(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c.Version)
-	if c.Kind == Absent && (!c.Pristine || m.view.highTerm > 0) {
+	if c.Kind == Absent && (!c.Pristine || m.view.high() > 0) {
 		return m.write(now, create, c.Version, record.Record{Term: m.floor()})
 	}
 	term := m.floor() + 1
@@ -109,13 +120,14 @@ func (m *Machine) take(now clock.Reading) *Op {
 		m.notBefore, m.hold = now, m.cfg.Lease
 		return nil
 	}
+	m.claims++
 	return m.write(now, claim, c.Version, m.record(now, term, 1))
 }
 
 // floor is the highest term that may ever have been (L10).
 func (m *Machine) floor() uint64 {
 	c := &m.view.cell
-	return max(c.Record.Term, m.view.highTerm, c.Floor)
+	return max(c.Record.Term, m.view.high(), c.Floor)
 }
 
 // record is one that this member holds.

@@ -23,8 +23,11 @@ func (m *Machine) keep(now clock.Reading, at *alarm) *Op {
 
 // heed looks for a request to hand over this very term (H2).
 func (m *Machine) heed(now clock.Reading) {
-	q := m.view.cell.Record.Request
-	if q == nil || q.Term != m.lease.term || !m.lease.announced || m.lease.asked != nil {
+	if q := m.view.cell.Record.Request; q != nil && q.Term == m.lease.term {
+		m.lease.request = q // the next renewal overwrites it, and before the announcement there is nobody to ask
+	}
+	q := m.lease.request
+	if q == nil || !m.lease.announced || m.lease.asked != nil {
 		return
 	}
 	m.HandOver(now, q.To, q.By)

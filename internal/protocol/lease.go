@@ -5,6 +5,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // purpose says why a record was written.
@@ -43,6 +44,8 @@ type lease struct {
 	wonAt     clock.Reading
 	asked     error
 	askedAt   clock.Reading
+	// request asks for a hand-over; it is kept because a renewal overwrites it.
+	request *record.Request
 	// vouched is the version of an absence that was read while the term was valid: nobody else can hold a lease at
 	// that state, so a released record may replace it (and no other absence).
 	vouched driver.Version

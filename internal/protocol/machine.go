@@ -64,6 +64,7 @@ type Machine struct {
 	notBefore clock.Reading // no claim before hold has passed since
 	hold      time.Duration
 
+	claims     int // claims that were sent since another's record was seen, or the last win
 	failures   int // operations that failed in a row
 	failedAt   clock.Reading
 	conflicted bool // the last write was refused, and none applied since
@@ -87,6 +88,7 @@ func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 	if m.phase != Idle {
 		return
 	}
+	m.awake()
 	if m.cfg.Splay > 0 {
 		delay += time.Duration(m.cfg.Rand() % uint64(m.cfg.Splay))
 	}
@@ -94,7 +96,7 @@ func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 }
 
 func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
-	m.phase = Candidate
+	m.phase, m.claims = Candidate, 0
 	m.pending = m.pending[:0]
 	m.notBefore, m.hold = now, delay
 	m.tell(Transition{What: Candidacy})
@@ -181,7 +183,19 @@ func (m *Machine) Abandon(now clock.Reading) {
 func (m *Machine) Active() bool { return m.phase != Idle || m.observing || m.op != nil }
 
 // Observe turns on or off the interest in the election without campaigning.
-func (m *Machine) Observe(on bool) { m.observing = on }
+func (m *Machine) Observe(on bool) {
+	if on {
+		m.awake()
+	}
+	m.observing = on
+}
+
+// awake forgets, after a rest, what was known of the cell but not which terms and leases there were.
+func (m *Machine) awake() {
+	if !m.Active() {
+		m.view.known, m.view.cell = false, Cell{}
+	}
+}
 
 // Watching says whether the store pushes changes at present. What changed between the last read and the beginning of
 // pushes would go unseen, so the cell is read once more; a leader need not, it hears of all that concerns it when it renews.
@@ -195,10 +209,20 @@ func (m *Machine) Watching(on bool) {
 // Tick lets time pass.
 func (m *Machine) Tick(now clock.Reading) {
 	m.expire(now)
-	if m.op != nil && now.LeaderSince(m.op.sent) >= m.op.Timeout {
+	if m.op != nil && m.opLeft(now) <= 0 {
 		m.op = nil
 		m.trouble(now, Unknown, ErrTimeout)
 	}
+}
+
+// opLeft is how long the operation in flight is still waited for. A release that waited for one lost answer as long as
+// a renewal may would be over before it began.
+func (m *Machine) opLeft(now clock.Reading) time.Duration {
+	limit := m.op.Timeout
+	if m.phase == Releasing {
+		limit = min(limit, m.cfg.ReleaseWithin()/2)
+	}
+	return limit - now.LeaderSince(m.op.sent)
 }
 
 // Todo is what the caller shall do.
@@ -219,15 +243,17 @@ func (m *Machine) Next(now clock.Reading) Todo {
 	var op *Op
 	at := alarm{}
 	if m.op != nil {
-		at.in(m.op.Timeout - now.LeaderSince(m.op.sent))
+		at.in(m.opLeft(now))
 		m.timers(now, &at)
-	} else {
+	}
+	if m.op == nil { // also where a timer has just given the operation up
+		at = alarm{}
 		op = m.decide(now, &at)
 		m.op = op
 	}
 	m.noteLeader(now, &at)
 	if op != nil {
-		at.in(op.Timeout)
+		at.in(m.opLeft(now))
 	}
 	todo := Todo{Op: op, Wake: at.d, Timed: at.set, Transitions: m.transitions}
 	m.transitions = nil
@@ -255,6 +281,7 @@ func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 		if op != nil || m.phase == before {
 			return op
 		}
+		*at = alarm{} // what the phase before waited for
 	}
 }
 

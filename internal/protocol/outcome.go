@@ -130,6 +130,9 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 		m.judge(c)
 	case Candidate:
 		m.forget(c.Version)
+		if !m.mine() {
+			m.claims = 0
+		}
 	default:
 		m.calm()
 	}
@@ -177,13 +180,14 @@ func (m *Machine) confirm(now clock.Reading, a attempt) {
 }
 
 func (m *Machine) win(now clock.Reading, a attempt) {
-	m.phase, m.cause = Leading, nil
+	m.phase, m.cause, m.claims = Leading, nil, 0
 	m.lease = lease{term: a.term, seq: 1, held: a, wonAt: now}
 }
 
 // Seen reports a pushed entry. It is a hint (L13): it may bring a newer state or cause a read, and ends nobody's lease.
 func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.expire(now)
+	m.view.told = max(m.view.told, c.Record.Term)
 	if !m.view.known {
 		m.view.pushes++
 		return
@@ -192,7 +196,9 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
-		m.accept(now, c)
+		if !m.view.cell.after(&c) {
+			m.accept(now, c)
+		}
 		m.confirm(now, a)
 		return
 	}

@@ -80,6 +80,7 @@ func (m *Machine) conclude(now clock.Reading, confirmed bool) {
 // of this incarnation that no term belongs to, and the next claim replaces it.
 func (m *Machine) settled(now clock.Reading) {
 	m.pending, m.successor, m.lease.vouched, m.lease.announced = m.pending[:0], "", "", false
+	m.op = nil // a push may have confirmed the release before its own answer did
 	m.phase = Idle
 	if m.again {
 		m.candidate(now, max(0, m.hold-now.LeaderSince(m.notBefore)))

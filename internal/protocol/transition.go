@@ -46,6 +46,9 @@ func (m *Machine) tell(t Transition) { m.transitions = append(m.transitions, t) 
 
 // noteLeader tells of a change of leader, which the mere passing of time may be.
 func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
+	if !m.view.known {
+		return // the last one that was known stands until the first look
+	}
 	var l Leader
 	if left := m.leaderLeft(now); left > 0 {
 		r := &m.view.cell.Record
@@ -63,7 +66,7 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 // leaderLeft is how long the record in view still stands for a leader. An own record does so only while the term is open.
 func (m *Machine) leaderLeft(now clock.Reading) time.Duration {
 	switch {
-	case !m.view.known || !m.view.held():
+	case !m.view.held():
 		return 0
 	case m.mine():
 		if m.phase == Leading {

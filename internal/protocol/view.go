@@ -38,14 +38,20 @@ type stamp struct {
 	incarnation string
 	term        uint64
 	nonce       string
-	version     driver.Version // only where there is no valid record to name
+	version     driver.Version // only where no holder wrote
 }
 
 func (c *Cell) stamp() stamp {
 	if c.Kind != Valid {
 		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind))}
 	}
-	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
+	s := stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
+	if c.Record.LeaderID == "" {
+		// Absence recurs, so a request to create this vacant record that is delivered twice may be applied twice: to
+		// be waited out anew, because somebody may have led in between.
+		s.version = c.Version
+	}
+	return s
 }
 
 // after reports whether c is a later state than d by what the holders wrote into them. It orders pushed entries, which
@@ -78,7 +84,10 @@ type view struct {
 	// fled means that a live holder's record gave way to nothing.
 	fled bool
 	// highTerm and longLease are the highest term and the longest lease ever seen under this key.
-	highTerm  uint64
+	highTerm uint64
+	// told is the highest term in a pushed entry, also in one that was of no other use. It may come out of order, so
+	// that a lower one afterwards is no cause for alarm.
+	told      uint64
 	longLease time.Duration
 	// pushes counts accepted pushes, so that a read that was overtaken by one is told.
 	pushes uint64
@@ -99,6 +108,9 @@ func (v *view) learn(now clock.Reading, c Cell) bool {
 	v.longLease = max(v.longLease, c.Record.Lease)
 	return fresh
 }
+
+// high is the highest term known of (L10).
+func (v *view) high() uint64 { return max(v.highTerm, v.told) }
 
 // held reports whether the cell names a holder whose lease may still be running, as far as it says itself.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
