@@ -1,0 +1,357 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+// line is one line of --json.
+type line struct {
+	Time      time.Time
+	Event     string
+	Election  string
+	ID        string
+	Term      uint64
+	Cause     string
+	Do        string
+	Kind      string
+	Process   int
+	Elections int
+	Acts      int
+	Overlaps  *int
+	Failovers []struct {
+		Kind string
+		N    int
+	}
+}
+
+// show is a demo that runs in a process of its own.
+type show struct {
+	*testing.T
+	cmd    *exec.Cmd
+	stdout io.ReadCloser
+	scan   *bufio.Scanner
+	errs   bytes.Buffer
+	temp   string
+	lines  []line
+}
+
+// begin runs "tenure demo --json" with its own directory for temporary files.
+func begin(t *testing.T, args ...string) *show {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &show{T: t, temp: t.TempDir(), cmd: exec.Command(self, append([]string{"demo", "--json"}, args...)...)}
+	s.cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+s.temp)
+	s.cmd.Stderr = &s.errs
+	if s.stdout, err = s.cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	s.scan = bufio.NewScanner(s.stdout)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	return s
+}
+
+// read returns the next line, false after the last.
+func (s *show) read() (line, bool) {
+	s.Helper()
+	if !s.scan.Scan() {
+		return line{}, false
+	}
+	var l line
+	if err := json.Unmarshal(s.scan.Bytes(), &l); err != nil {
+		s.Fatalf("%v in %s", err, s.scan.Text())
+	}
+	if l.Time.IsZero() || l.Event == "" || l.Election == "" {
+		s.Errorf("a field is missing: %s", s.scan.Text())
+	}
+	s.lines = append(s.lines, l)
+	return l, true
+}
+
+// await reads until such a line comes.
+func (s *show) await(what string, is func(line) bool) line {
+	s.Helper()
+	giveUp := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	defer giveUp.Stop()
+	for l, ok := s.read(); ok; l, ok = s.read() {
+		if is(l) {
+			return l
+		}
+	}
+	s.Fatalf("no line says: %s; on standard error:\n%s", what, &s.errs)
+	return line{}
+}
+
+// end reads the rest and returns the summary, which must be the last line.
+func (s *show) end() line {
+	s.Helper()
+	for _, ok := s.read(); ok; _, ok = s.read() {
+	}
+	if err := s.cmd.Wait(); err != nil {
+		s.Fatalf("%v; on standard error:\n%s", err, &s.errs)
+	}
+	if s.errs.Len() > 0 {
+		s.Errorf("on standard error:\n%s", &s.errs)
+	}
+	last := s.lines[len(s.lines)-1]
+	if last.Event != "summary" || last.Overlaps == nil {
+		s.Fatalf("the last line is no summary: %+v", last)
+	}
+	return last
+}
+
+func (s *show) count(is func(line) bool) int {
+	n := 0
+	for _, l := range s.lines {
+		if is(l) {
+			n++
+		}
+	}
+	return n
+}
+
+func isElected(l line) bool { return l.Event == "elected" }
+
+func isDo(do string) func(line) bool {
+	return func(l line) bool { return l.Event == "demo" && l.Do == do }
+}
+
+// nothingLeft: no candidate runs, and no file is there.
+func (s *show) nothingLeft() {
+	s.Helper()
+	for _, l := range s.lines {
+		if l.Process != 0 {
+			s.gone(l.Process)
+		}
+	}
+	files, err := os.ReadDir(s.temp)
+	if err != nil || len(files) > 0 {
+		s.Errorf("left behind: %v %v", files, err)
+	}
+}
+
+// gone waits until there is no such process. What has ended but is nobody's child any more may need a moment.
+func (s *show) gone(pid int) {
+	s.Helper()
+	end := time.Now().Add(patience)
+	for !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if time.Now().After(end) {
+			s.Errorf("process %d still runs", pid)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestDemoSurvivesKillsPausesAndStopsWithoutOverlap(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--for", "6s", "--lease", "1s", "--crash-every", "1500ms")
+	sum := s.end()
+	for _, do := range []string{"kill", "pause", "stop", "failover"} {
+		if s.count(isDo(do)) == 0 {
+			t.Errorf("no %s", do)
+		}
+	}
+	if n := s.count(isElected); n < 3 || sum.Elections != n {
+		t.Errorf("%d elections, and the summary says %d", n, sum.Elections)
+	}
+	if *sum.Overlaps != 0 || sum.Acts < 50 {
+		t.Errorf("%d overlaps in %d acts", *sum.Overlaps, sum.Acts)
+	}
+	terms := uint64(0)
+	for _, l := range s.lines {
+		if isElected(l) {
+			if l.Term <= terms {
+				t.Errorf("term %d after %d", l.Term, terms)
+			}
+			terms = l.Term
+		}
+	}
+	s.nothingLeft()
+}
+
+// startServer runs a server that does not belong to the demo.
+func startServer(t *testing.T, users ...*server.User) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+		Users: users,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+// deleteKey is what "nats kv del" does.
+func deleteKey(t *testing.T, url, bucket, key string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	kv, err := js.KeyValue(ctx, bucket)
+	if err == nil {
+		err = kv.Delete(ctx, key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	s := begin(t, "--store", url+"/ELECTIONS", "--create", "--election", "billing", "--candidates", "3", "--lease", "1s", "--crash-every", "0")
+	first := s.await("somebody leads", isElected)
+	deleteKey(t, url, "ELECTIONS", "billing")
+	next := s.await("a failover", isDo("failover"))
+	if next.Kind != "forced" || next.Term <= first.Term || next.Election != "billing" {
+		t.Errorf("got %+v after %+v", next, first)
+	}
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	sum := s.end()
+	for _, f := range sum.Failovers {
+		if want := f.Kind == "forced"; (f.N > 0) != want {
+			t.Errorf("%d failovers are %s", f.N, f.Kind)
+		}
+	}
+	if *sum.Overlaps != 0 {
+		t.Errorf("%d overlaps", *sum.Overlaps)
+	}
+	s.nothingLeft()
+}
+
+// That writing is denied is found only by writing, so candidates have been started by then.
+func TestDemoEndsWhenNobodyMayWrite(t *testing.T) {
+	t.Parallel()
+	rights := &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}}
+	url := startServer(t, &server.User{Username: "reader", Password: "s3cret", Permissions: rights}).ClientURL()
+	host := strings.TrimPrefix(url, "nats://")
+	s := begin(t, "--store", "nats://reader:s3cret@"+host+"/ELECTIONS", "--create", "--candidates", "2")
+	for _, ok := s.read(); ok; _, ok = s.read() {
+	}
+	_ = s.cmd.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	got := s.errs.String()
+	if !strings.HasPrefix(got, "error: --store nats://***@"+host+"/ELECTIONS: ") || !strings.Contains(got, "$KV.ELECTIONS.demo") ||
+		!strings.Contains(got, "\nhint: grant it") || strings.Contains(got, "s3cret") {
+		t.Errorf("got %q", got)
+	}
+	s.nothingLeft()
+}
+
+func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	s := begin(t, "--store", url+"/MISSING")
+	out, _ := io.ReadAll(s.stdout)
+	_ = s.cmd.Wait()
+	if s.cmd.ProcessState.ExitCode() != 1 || len(out) > 0 {
+		t.Errorf("exit code %d, output %q", s.cmd.ProcessState.ExitCode(), out)
+	}
+	want := "error: --store " + url + "/MISSING: there is no bucket MISSING\n" +
+		"hint: add --create, or make it with: nats --server " + url + " kv add MISSING --history 1 --storage file\n"
+	if got := s.errs.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A demo that is killed cannot end its candidates, of which one is frozen. They end all the same.
+func TestCandidatesEndWithTheDemo(t *testing.T) {
+	t.Parallel()
+	url := startServer(t).ClientURL()
+	s := begin(t, "--store", url+"/ELECTIONS", "--create", "--candidates", "3", "--lease", "500ms", "--crash-every", "200ms")
+	s.await("one is frozen", isDo("pause"))
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, ok := s.read(); ok; _, ok = s.read() {
+	}
+	_ = s.cmd.Wait()
+	s.nothingLeft()
+}
+
+func TestDemoEndsInGoodOrderWhenNobodyReads(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--candidates", "2", "--lease", "500ms")
+	s.await("somebody leads", isElected)
+	if err := s.stdout.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("%v; on standard error:\n%s", err, &s.errs)
+	}
+	s.nothingLeft()
+}
+
+// A context of the nats command, as the original demo program had it from its environment.
+func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/nats/context", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"url": "` + startServer(t).ClientURL() + `"}`
+	if err := os.WriteFile(dir+"/nats/context/prod.json", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "CONTEXT": "prod", "KEY": "k", "WORKERS": "2", "NOSPLAY": "1"} {
+		t.Setenv(name, value)
+	}
+	s := begin(t, "--create")
+	if l := s.await("somebody leads", isElected); l.Election != "k" || !strings.HasPrefix(l.ID, "c") {
+		t.Errorf("got %+v", l)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.end()
+	if n := s.count(isDo("start")); n != 2 {
+		t.Errorf("%d candidates", n)
+	}
+	s.nothingLeft()
+}

@@ -1,0 +1,127 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// RunCandidate takes part in the election that the first line of in describes, and reports to out. It ends when ctx does,
+// or in: then the demo has died, and nobody would end the candidate otherwise.
+func RunCandidate(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	line, err := lines.ReadBytes('\n')
+	if err != nil {
+		return errors.New("this command is for the demo itself: run tenure demo")
+	}
+	var s spec
+	if err := json.Unmarshal(line, &s); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, lines)
+		cancel()
+	}()
+	c := candidate{spec: s, reports: newReporter(out)}
+	return c.run(ctx)
+}
+
+// candidate is one member of the election.
+type candidate struct {
+	spec    spec
+	reports *reporter
+}
+
+func (c *candidate) run(ctx context.Context) error {
+	store := c.open(ctx)
+	if store == nil {
+		return nil
+	}
+	defer func() { _ = store.Close() }()
+	cfg := c.spec.config()
+	cfg.OnEvent = c.tell
+	e, err := tenure.New(&watched{store, c.refuse}, c.spec.Election, cfg)
+	if err == nil {
+		err = e.Run(ctx, c.lead)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.refuse(err)
+	}
+	return err
+}
+
+// refuse says why this candidate cannot take part.
+func (c *candidate) refuse(err error) {
+	c.reports.send(report{At: stamp.Now(), Fault: err.Error(), Denied: errors.Is(err, driver.ErrDenied)})
+}
+
+// watched is the store of one candidate. It tells of a write that was denied: without that right nobody can ever be
+// elected, and nothing but writing finds that out.
+type watched struct {
+	*stores.Store
+	refuse func(error)
+}
+
+// CompareAndSwap is the store's.
+func (w *watched) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	version, err := w.Store.CompareAndSwap(ctx, key, prev, value)
+	if errors.Is(err, driver.ErrDenied) {
+		w.refuse(err)
+	}
+	return version, err
+}
+
+// open tries until there is a store, since a candidate may be started while the server is down. It returns nil if the
+// context ended first.
+func (c *candidate) open(ctx context.Context) *stores.Store {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		store, err := stores.Open(ctx, c.spec.Place, stores.Options{Client: "tenure demo " + c.spec.ID})
+		if err == nil {
+			return store
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.tell(tenure.Event{
+			Time: time.Now(), Kind: tenure.EventTrouble, Election: c.spec.Election, ID: c.spec.ID, Cause: err,
+		})
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// tell passes an event on as the library writes it. Its stamp is when it happened, which may be a while ago on a machine
+// that is busy. Both clocks are monotonic, since the library leaves the event's time as it was read.
+func (c *candidate) tell(e tenure.Event) {
+	at := stamp.Now().Add(-max(0, time.Since(e.Time)))
+	text, err := json.Marshal(e)
+	if err != nil {
+		c.refuse(fmt.Errorf("event %s: %w", e.Kind, err))
+		return
+	}
+	c.reports.send(report{At: at, Event: text})
+}
+
+// sleep returns false as soon as the context has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,89 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// start runs a candidate in this process until its input ends. Its reports go to out.
+func start(t *testing.T, place stores.Place, out io.Writer) (input io.Closer, ended <-chan error) {
+	t.Helper()
+	in, feed := io.Pipe()
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	go func() { done <- RunCandidate(ctx, in, out) }()
+	if err := json.NewEncoder(feed).Encode(spec{Place: place, Election: "demo", ID: "c1", Lease: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	return feed, done
+}
+
+// waitFor is a writer and a channel that is closed once the text was written.
+func waitFor(text string) (*until, <-chan struct{}) {
+	found := make(chan struct{})
+	u := &until{text: text}
+	u.found = func() {
+		u.text = "\x00" // once
+		close(found)
+	}
+	return u, found
+}
+
+func TestCandidateReleasesAndEndsWithItsInput(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	server, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.close()
+	if s, err := stores.Open(t.Context(), server.place(), stores.Options{Create: true}); err != nil {
+		t.Fatal(err)
+	} else {
+		_ = s.Close()
+	}
+	out, acted := waitFor(`"act":1`)
+	input, ended := start(t, server.place(), out)
+	<-acted
+	_ = input.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if text := out.all.String(); !strings.Contains(text, `"event":"released"`) {
+		t.Errorf("not released:\n%s", text)
+	}
+}
+
+// A candidate that is started while the server is down tells so and goes on trying.
+func TestCandidateWaitsForItsStore(t *testing.T) {
+	out, told := waitFor(`"event":"trouble"`)
+	nobody := stores.Place{Servers: []string{"nats://127.0.0.1:1"}, Bucket: Bucket}
+	input, ended := start(t, nobody, out)
+	<-told
+	_ = input.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerLeavesNoFiles(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	server, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(server.dir); err != nil {
+		t.Error(err)
+	}
+	server.close()
+	if _, err := os.Stat(server.dir); !os.IsNotExist(err) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package demo
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// director runs the demo: one goroutine to which everything comes that happens, as functions or entries.
+type director struct {
+	options Options
+	place   stores.Place
+	print   printer
+	began   stamp.Time
+
+	inbox   chan func()
+	sights  <-chan entry
+	done    chan struct{}  // closed when nobody reads the inbox any more
+	running sync.WaitGroup // the goroutines that listen to processes
+
+	crew    map[string]*process // those that run, by id
+	order   sorter
+	checker checker
+	ledger  *ledger
+
+	trials   []trial
+	due      bool
+	stopping bool
+	failed   error
+}
+
+func newDirector(o Options, place stores.Place, p printer) *director {
+	d := &director{
+		options: o, place: place, print: p, began: stamp.Now(),
+		inbox: make(chan func()), done: make(chan struct{}),
+		crew: map[string]*process{}, trials: trials(),
+	}
+	d.ledger = newLedger(d.checker.lastAct)
+	return d
+}
+
+// run returns after all candidates have ended. It keeps to one thread for the sake of separate.
+func (d *director) run(ctx context.Context) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for i := range d.options.Candidates {
+		d.start(i + 1)
+	}
+	if d.options.CrashEvery > 0 {
+		d.after(d.options.CrashEvery, d.tick)
+	}
+	d.loop(ctx.Done())
+	close(d.done)
+	d.running.Wait()
+	return d.failed
+}
+
+func (d *director) loop(ended <-chan struct{}) {
+	wake := time.NewTimer(hold)
+	defer wake.Stop()
+	for !d.stopping || len(d.crew) > 0 {
+		if wait, ok := d.order.next(stamp.Now()); ok {
+			wake.Reset(wait)
+		}
+		select {
+		case f := <-d.inbox:
+			f()
+		case e := <-d.sights:
+			d.order.add(e)
+		case <-wake.C:
+		case <-ended:
+			ended = nil
+			d.stop()
+		}
+		d.settle(d.order.due(stamp.Now()))
+		d.attempt()
+	}
+	d.settle(d.order.waiting)
+}
+
+// post hands f to the loop, or to nobody after the loop has ended.
+func (d *director) post(f func()) {
+	select {
+	case d.inbox <- f:
+	case <-d.done:
+	}
+}
+
+func (d *director) after(wait time.Duration, f func()) {
+	time.AfterFunc(wait, func() { d.post(f) })
+}
+
+// note enters a deed that is done now.
+func (d *director) note(what deed) {
+	what.time = time.Now()
+	d.order.add(entry{at: stamp.Now(), deed: &what})
+}
+
+// settle takes entries in their order.
+func (d *director) settle(entries []entry) {
+	for _, e := range entries {
+		f := d.ledger.take(e)
+		if e.sight == nil {
+			d.print.show(e, f)
+		}
+	}
+}
+
+// fail ends the demo, as its first reason tells.
+func (d *director) fail(err error) {
+	if d.failed == nil {
+		d.failed = err
+		d.stop()
+	}
+}
+
+func (d *director) summary() summary {
+	return summary{
+		lasted: stamp.Now().Sub(d.began), elections: d.ledger.elections, first: d.ledger.first, last: d.ledger.term,
+		rows: d.ledger.tally.rows(), failovers: d.ledger.tally.total(), acts: d.checker.acts, overlaps: len(d.checker.found),
+	}
+}

@@ -1,0 +1,42 @@
+package demo
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+// entry is one thing that happened: an event of a candidate's, a deed of the demo's, or a sight of the record.
+type entry struct {
+	at    stamp.Time
+	event *event
+	deed  *deed
+	sight *sight
+}
+
+// deed is what the demo does or notices outside of the election.
+type deed struct {
+	time time.Time // the wall clock, for people
+	do   do
+	id   string // the candidate's; empty if it is about none
+	term uint64
+	pid  int
+	text string
+}
+
+// do names a deed.
+type do string
+
+// The deeds.
+const (
+	doStart  do = "start"  // a candidate's process is started
+	doKill   do = "kill"   // the leader is killed
+	doPause  do = "pause"  // the leader is frozen
+	doResume do = "resume" // and runs again
+	doStop   do = "stop"   // the leader is asked to end
+	doDied   do = "died"   // a candidate's process ended, and not by the demo
+	doOutput do = "output" // a candidate wrote to its standard error
+	doStore  do = "store"  // the demo's own connection was lost, or is back
+	doAdvise do = "advise" // the bucket has a setting that is unwise
+	doUnseen do = "unseen" // the demo cannot see renewals
+)

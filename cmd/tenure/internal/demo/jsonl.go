@@ -1,0 +1,139 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// jsonLines writes one object per line: the library's events as they are, and the demo's own lines, which begin with the
+// same fields.
+type jsonLines struct {
+	out      io.Writer
+	election string
+}
+
+// head is what every line has.
+type head struct {
+	Time     time.Time `json:"time"`
+	Event    string    `json:"event"`
+	Election string    `json:"election"`
+	ID       string    `json:"id"`
+	Term     uint64    `json:"term"`
+}
+
+func (j *jsonLines) head(at time.Time, event, id string, term uint64) head {
+	return head{Time: at.UTC(), Event: event, Election: j.election, ID: id, Term: term}
+}
+
+func (j *jsonLines) line(v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("tenure: a line of JSON: " + err.Error())
+	}
+	fmt.Fprintf(j.out, "%s\n", text)
+}
+
+func (j *jsonLines) begin(at time.Time, o Options) {
+	j.line(struct {
+		head
+		Do               string `json:"do"`
+		Store            string `json:"store"`
+		Candidates       int    `json:"candidates"`
+		LeaseMillis      int64  `json:"leaseMillis"`
+		RenewMillis      int64  `json:"renewMillis"`
+		CrashEveryMillis int64  `json:"crashEveryMillis"`
+	}{
+		j.head(at, "demo", "", 0), "begin", o.Place.String(), o.Candidates,
+		o.Lease.Milliseconds(), o.Renew.Milliseconds(), o.CrashEvery.Milliseconds(),
+	})
+}
+
+func (j *jsonLines) show(e entry, f *failover) {
+	if e.deed != nil {
+		j.deed(e.deed)
+		return
+	}
+	j.line(e.event.raw)
+	if f != nil {
+		j.failover(e.event, f)
+	}
+}
+
+func (j *jsonLines) deed(d *deed) {
+	j.line(struct {
+		head
+		Do      do     `json:"do"`
+		Process int    `json:"process,omitempty"`
+		Text    string `json:"text,omitempty"`
+	}{j.head(d.time, "demo", d.id, d.term), d.do, d.pid, d.text})
+}
+
+func (j *jsonLines) failover(e *event, f *failover) {
+	var least *float64
+	if f.known {
+		ms := millis(f.least)
+		least = &ms
+	}
+	j.line(struct {
+		head
+		Do          string   `json:"do"`
+		Kind        kind     `json:"kind"`
+		From        string   `json:"from"`
+		Millis      float64  `json:"millis"`
+		LeastMillis *float64 `json:"leastMillis,omitempty"`
+	}{j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, millis(f.took), least})
+}
+
+func (j *jsonLines) overlap(at time.Time, o overlap) {
+	j.line(struct {
+		head
+		Do        string `json:"do"`
+		OlderID   string `json:"olderID"`
+		OlderTerm uint64 `json:"olderTerm"`
+		Text      string `json:"text"`
+	}{j.head(at, "demo", o.newer.by.id, o.newer.token), "overlap", o.older.by.id, o.older.token, o.String()})
+}
+
+// kindJSON is one kind of failover in the summary.
+type kindJSON struct {
+	Kind              kind     `json:"kind"`
+	N                 int      `json:"n"`
+	MedianMillis      *float64 `json:"medianMillis,omitempty"`
+	MaxMillis         *float64 `json:"maxMillis,omitempty"`
+	LeastMedianMillis *float64 `json:"leastMedianMillis,omitempty"`
+	LeastMaxMillis    *float64 `json:"leastMaxMillis,omitempty"`
+}
+
+func (j *jsonLines) end(at time.Time, s summary) {
+	var ks []kindJSON
+	for _, r := range s.rows {
+		ks = append(ks, kindJSON{
+			r.kind, r.n, optional(r.median, r.n > 0), optional(r.max, r.n > 0),
+			optional(r.leastMedian, r.known), optional(r.leastMax, r.known),
+		})
+	}
+	j.line(struct {
+		head
+		Seconds   float64    `json:"seconds"`
+		Elections int        `json:"elections"`
+		Failovers []kindJSON `json:"failovers"`
+		Acts      int        `json:"acts"`
+		Overlaps  int        `json:"overlaps"`
+	}{
+		j.head(at, "summary", "", s.last), s.lasted.Round(time.Millisecond).Seconds(),
+		s.elections, ks, s.acts, s.overlaps,
+	})
+}
+
+func optional(d time.Duration, known bool) *float64 {
+	if !known {
+		return nil
+	}
+	ms := millis(d)
+	return &ms
+}
+
+// millis keeps microseconds.
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

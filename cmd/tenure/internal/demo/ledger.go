@@ -1,0 +1,184 @@
+package demo
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+// kind is why there was a failover.
+type kind string
+
+// The kinds.
+const (
+	kindCrash    kind = "crash"    // the leader's process died
+	kindPause    kind = "pause"    // the leader was frozen
+	kindGraceful kind = "graceful" // the leader handed over
+	kindForced   kind = "forced"   // the key was deleted
+	kindOther    kind = "other"    // anything else, or several at once
+)
+
+// failover is the time from what befell a leader to the next election.
+type failover struct {
+	kind     kind
+	from, to string
+	took     time.Duration
+	// least is what it had to take, if that is known: after a crash until the end of the lease, counted from the last
+	// renewal that the store saw.
+	least time.Duration
+	known bool
+}
+
+// ledger follows who leads and what ends each term. It is told everything, in order.
+type ledger struct {
+	leader    string
+	term      uint64 // the latest, 0 before the first election
+	elections int
+	first     uint64
+	tally     tally
+
+	broken   *breach
+	renewals map[uint64]renewal // by term
+	nonce    string
+	lastAct  func(token uint64) (stamp.Time, bool)
+}
+
+// breach is what befell the leader.
+type breach struct {
+	kind kind
+	at   stamp.Time
+}
+
+// renewal is the last one of a term that the store showed.
+type renewal struct {
+	at    stamp.Time
+	lease time.Duration
+}
+
+func newLedger(lastAct func(uint64) (stamp.Time, bool)) *ledger {
+	return &ledger{lastAct: lastAct, renewals: map[uint64]renewal{}, tally: tally{}}
+}
+
+// leads reports whether the latest term may be expected to go on.
+func (l *ledger) leads() bool { return l.term > 0 && l.broken == nil }
+
+// take returns the failover that the entry completes, or nil.
+func (l *ledger) take(e entry) *failover {
+	switch {
+	case e.event != nil:
+		return l.takeEvent(e.at, e.event)
+	case e.deed != nil:
+		l.takeDeed(e.at, e.deed)
+	case e.sight != nil:
+		l.takeSight(e.at, e.sight)
+	}
+	return nil
+}
+
+func (l *ledger) takeEvent(at stamp.Time, e *event) *failover {
+	if e.Kind == tenure.EventElected && e.Term > l.term {
+		return l.elected(at, e)
+	}
+	if e.ID != l.leader || e.Term != l.term {
+		return nil
+	}
+	switch e.Kind {
+	case tenure.EventLeaving, tenure.EventReleased:
+		l.breaks(kindGraceful, at)
+	case tenure.EventLost:
+		l.breaks(whyLost(e), at)
+	}
+	return nil
+}
+
+// takeDeed: what is done to a candidate that does not lead breaks nothing.
+func (l *ledger) takeDeed(at stamp.Time, d *deed) {
+	if d.id != l.leader {
+		return
+	}
+	switch d.do {
+	case doKill, doDied:
+		l.breaks(kindCrash, at)
+	case doPause:
+		l.breaks(kindPause, at)
+	case doStop:
+		l.breaks(kindGraceful, at)
+	}
+}
+
+func (l *ledger) takeSight(at stamp.Time, s *sight) {
+	switch {
+	case s.absent:
+		l.deleted(at)
+	case s.held && s.nonce != l.nonce: // the nonce stays when somebody else adds a request to the record
+		l.nonce = s.nonce
+		l.renewals[s.term] = renewal{at, s.lease}
+	}
+}
+
+// breaks takes the first of what befalls a leader for the cause of all that follows.
+func (l *ledger) breaks(k kind, at stamp.Time) {
+	if l.leads() {
+		l.broken = &breach{k, at}
+	}
+}
+
+// deleted: the leader may have noticed before this is seen. On top of something else it makes the least time unknown.
+func (l *ledger) deleted(at stamp.Time) {
+	switch {
+	case l.leads():
+		l.breaks(kindForced, at)
+	case l.broken != nil && l.broken.kind != kindForced:
+		l.broken.kind = kindOther
+	}
+}
+
+func whyLost(e *event) kind {
+	if strings.Contains(e.Cause, tenure.ErrVanished.Error()) {
+		return kindForced
+	}
+	return kindOther
+}
+
+func (l *ledger) elected(at stamp.Time, e *event) *failover {
+	var f *failover
+	l.elections++
+	if l.term > 0 {
+		f = l.complete(at, e.ID)
+	} else {
+		l.first = e.Term
+	}
+	l.leader, l.term, l.broken = e.ID, e.Term, nil
+	maps.DeleteFunc(l.renewals, func(term uint64, _ renewal) bool { return term < e.Term })
+	return f
+}
+
+// complete counts from the breach. Where none was noticed, as when somebody else froze the leader, the leader's last act
+// is what there is.
+func (l *ledger) complete(at stamp.Time, to string) *failover {
+	b := l.broken
+	if b == nil {
+		b = &breach{kindOther, at}
+		if last, ok := l.lastAct(l.term); ok {
+			b.at = last
+		}
+	}
+	f := failover{kind: b.kind, from: l.leader, to: to, took: at.Sub(b.at)}
+	f.least, f.known = l.least(b)
+	l.tally.add(f)
+	return &f
+}
+
+func (l *ledger) least(b *breach) (least time.Duration, known bool) {
+	switch b.kind {
+	case kindGraceful, kindForced:
+		return 0, true
+	case kindCrash, kindPause:
+		r, ok := l.renewals[l.term]
+		return max(0, r.at.Add(r.lease).Sub(b.at)), ok
+	}
+	return 0, false
+}

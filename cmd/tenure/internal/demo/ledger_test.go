@@ -1,0 +1,155 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+// The entries of a timeline; ms is when.
+
+func elected(ms int, id string, term uint64) entry {
+	return happens(ms, tenure.EventElected, id, term, "")
+}
+
+func happens(ms int, k tenure.EventKind, id string, term uint64, cause string) entry {
+	return entry{at: at(ms), event: &event{Time: wall(ms), Kind: k, ID: id, Term: term, Cause: cause}}
+}
+
+func does(ms int, what do, id string) entry {
+	return entry{at: at(ms), deed: &deed{time: wall(ms), do: what, id: id}}
+}
+
+// renewed is a write with a nonce that nobody used before; requested copies the last one.
+func renewed(ms int, term uint64) entry {
+	return entry{at: at(ms), sight: &sight{term: term, nonce: fmt.Sprint(ms), lease: time.Second, held: true}}
+}
+
+func requested(ms int, term uint64, copied int) entry {
+	return entry{at: at(ms), sight: &sight{term: term, nonce: fmt.Sprint(copied), lease: time.Second, held: true}}
+}
+
+func deletes(ms int) entry { return entry{at: at(ms), sight: &sight{absent: true}} }
+
+// follow returns what the ledger makes of a timeline.
+func follow(l *ledger, timeline []entry) []string {
+	var got []string
+	for _, e := range timeline {
+		if f := l.take(e); f != nil {
+			least := "?"
+			if f.known {
+				least = f.least.String()
+			}
+			got = append(got, fmt.Sprintf("%s %s-%s %v/%s", f.kind, f.from, f.to, f.took, least))
+		}
+	}
+	return got
+}
+
+func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
+	vanished := "tenure: lost: " + tenure.ErrVanished.Error()
+	for _, c := range []struct {
+		why      string
+		timeline []entry
+		want     []string
+	}{
+		{"the first election is no failover", []entry{elected(0, "c1", 1)}, nil},
+		{
+			"after a crash the lease runs from the last renewal",
+			[]entry{elected(0, "c1", 1), renewed(1, 1), renewed(300, 1), does(500, doKill, "c1"), elected(1310, "c2", 4)},
+			[]string{"crash c1-c2 810ms/800ms"},
+		},
+		{
+			"a renewal may be seen after the crash",
+			[]entry{elected(0, "c1", 1), renewed(1, 1), does(500, doKill, "c1"), renewed(501, 1), elected(1510, "c2", 4)},
+			[]string{"crash c1-c2 1.01s/1.001s"},
+		},
+		{
+			"the successor's claim is seen before it says that it was elected",
+			[]entry{elected(0, "c1", 1), renewed(1, 1), does(500, doKill, "c1"), renewed(1005, 4), elected(1010, "c2", 4)},
+			[]string{"crash c1-c2 510ms/501ms"},
+		},
+		{
+			"a request to hand over is no renewal",
+			[]entry{elected(0, "c1", 1), renewed(1, 1), requested(400, 1, 1), does(500, doKill, "c1"), elected(1010, "c2", 4)},
+			[]string{"crash c1-c2 510ms/501ms"},
+		},
+		{
+			"without sight of renewals the least is unknown",
+			[]entry{elected(0, "c1", 1), does(500, doKill, "c1"), elected(1010, "c2", 4)},
+			[]string{"crash c1-c2 510ms/?"},
+		},
+		{
+			"whoever kills a leader, it is a crash",
+			[]entry{elected(0, "c1", 1), renewed(1, 1), does(500, doDied, "c1"), elected(1010, "c2", 4)},
+			[]string{"crash c1-c2 510ms/501ms"},
+		},
+		{
+			"what befalls a follower is nothing",
+			[]entry{elected(0, "c1", 1), does(100, doDied, "c2"), does(500, doStop, "c1"), elected(505, "c3", 4)},
+			[]string{"graceful c1-c3 5ms/0s"},
+		},
+		{
+			"a frozen leader that wakes and finds that it has lost breaks nothing more",
+			[]entry{
+				elected(0, "c1", 1), renewed(1, 1), does(500, doPause, "c1"), elected(1010, "c2", 4),
+				does(2500, doResume, "c1"), happens(2501, tenure.EventLost, "c1", 1, "expired"), does(3000, doStop, "c2"), elected(3002, "c1", 5),
+			},
+			[]string{"pause c1-c2 510ms/501ms", "graceful c2-c1 2ms/0s"},
+		},
+		{
+			"a leader that leaves by itself hands over",
+			[]entry{elected(0, "c1", 1), happens(100, tenure.EventLeaving, "c1", 1, "hand-over"), happens(110, tenure.EventReleased, "c1", 1, ""), elected(112, "c2", 2)},
+			[]string{"graceful c1-c2 12ms/0s"},
+		},
+		{
+			"a deleted key forces a failover",
+			[]entry{elected(0, "c1", 1), deletes(100), happens(101, tenure.EventLost, "c1", 1, vanished), elected(105, "c2", 6)},
+			[]string{"forced c1-c2 5ms/0s"},
+		},
+		{
+			"the leader may hear of the deletion first",
+			[]entry{elected(0, "c1", 1), happens(99, tenure.EventLost, "c1", 1, vanished), deletes(100), elected(105, "c2", 6)},
+			[]string{"forced c1-c2 6ms/0s"},
+		},
+		{
+			"a deletion after a crash is neither",
+			[]entry{elected(0, "c1", 1), renewed(1, 1), does(100, doKill, "c1"), deletes(200), elected(1300, "c2", 6)},
+			[]string{"other c1-c2 1.2s/?"},
+		},
+		{
+			"a lease that runs out, as when the store is down",
+			[]entry{elected(0, "c1", 1), happens(2000, tenure.EventLost, "c1", 1, "expired"), elected(9000, "c1", 2)},
+			[]string{"other c1-c1 7s/?"},
+		},
+		{
+			"what nobody saw is counted from the leader's last act",
+			[]entry{elected(0, "c1", 1), elected(1500, "c2", 2)},
+			[]string{"other c1-c2 1.35s/?"},
+		},
+		{
+			"an empty key at the start is no deletion",
+			[]entry{deletes(0), elected(1, "c1", 1)}, nil,
+		},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			l := newLedger(func(uint64) (stamp.Time, bool) { return at(150), true })
+			if got := follow(l, c.timeline); !slices.Equal(got, c.want) {
+				t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), strings.Join(c.want, "; "))
+			}
+		})
+	}
+}
+
+func TestLedgerCountsElectionsAndTerms(t *testing.T) {
+	l := newLedger(func(uint64) (stamp.Time, bool) { return 0, false })
+	follow(l, []entry{elected(0, "c1", 3), does(1, doStop, "c1"), elected(2, "c2", 9), elected(3, "c3", 9), elected(4, "c1", 8)})
+	if l.elections != 2 || l.first != 3 || l.term != 9 || l.leader != "c2" {
+		t.Errorf("got %d elections, terms %d to %d, leader %s", l.elections, l.first, l.term, l.leader)
+	}
+}

@@ -1,0 +1,105 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// Options say what to show.
+type Options struct {
+	// Place is where the election is kept; zero starts a server for the demo.
+	Place stores.Place
+	// Create makes the bucket if it is missing.
+	Create   bool
+	Election string
+
+	Candidates int
+	Lease      time.Duration
+	Renew      time.Duration // 0: a third of the lease
+	Splay      time.Duration
+	// CrashEvery is the time from one disturbance of the leader to the next; 0: never.
+	CrashEvery time.Duration
+	// For ends the demo; 0: when it is interrupted.
+	For time.Duration
+
+	// Command runs a candidate: it ends in a call of RunCandidate.
+	Command func(id string) *exec.Cmd
+	Out     io.Writer
+	JSON    bool
+	Colour  bool
+	// Verbose also tells what each follower sees.
+	Verbose bool
+}
+
+// Limits of the options that the library does not know.
+const (
+	maxCandidates = 100
+	minCrashEvery = 100 * time.Millisecond
+)
+
+// withDefaults fills in what the library would, so that it can be told.
+func (o Options) withDefaults() Options {
+	if o.Renew == 0 {
+		o.Renew = o.Lease / 3
+	}
+	return o
+}
+
+// validate finds everything that is wrong, at once and before anything is started.
+func (o Options) validate() error {
+	var problems []error
+	if o.Candidates < 1 || o.Candidates > maxCandidates {
+		problems = append(problems, fmt.Errorf("--candidates is %d; it must be from 1 to %d", o.Candidates, maxCandidates))
+	}
+	if o.CrashEvery < minCrashEvery && o.CrashEvery != 0 {
+		problems = append(problems,
+			fmt.Errorf("--crash-every is %v; it must be 0 for never, or at least %v", o.CrashEvery, minCrashEvery))
+	}
+	if o.Lease == 0 {
+		problems = append(problems, errors.New("--lease is 0; it must be longer"))
+	}
+	if o.For < 0 {
+		problems = append(problems, fmt.Errorf("--for is %v; it must be 0 for no end, or more", o.For))
+	}
+	_, err := tenure.New(stores.Limits(), o.Election, o.spec(1, stores.Place{}).config())
+	problems = append(problems, inFlags(err))
+	if err := errors.Join(problems...); err != nil {
+		return fault.New("tenure demo --help says what each setting means", "%w", err)
+	}
+	return nil
+}
+
+// settings finds the library's names of what is set by a flag.
+var settings = regexp.MustCompile(`\b(Lease|Renew|Splay)\b`)
+
+// names are what the library calls --election.
+var names = strings.NewReplacer("the store cannot hold this name", "--election", "the name of the election", "--election")
+
+// inFlags says what the library found wrong with the names of the flags.
+func inFlags(err error) error {
+	if err == nil {
+		return nil
+	}
+	if all := errors.Unwrap(err); all != nil {
+		err = all // without the name of the election in front
+	}
+	text := settings.ReplaceAllStringFunc(err.Error(), func(s string) string { return "--" + strings.ToLower(s) })
+	return errors.New(names.Replace(text))
+}
+
+// spec is for the i-th candidate, from 1.
+func (o Options) spec(i int, place stores.Place) spec {
+	return spec{
+		Place: place, Election: o.Election, ID: fmt.Sprintf("c%d", i),
+		Lease: o.Lease, Renew: o.Renew, Splay: o.Splay,
+	}
+}

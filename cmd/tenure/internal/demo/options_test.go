@@ -1,0 +1,56 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+)
+
+func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
+	good := Options{
+		Election: "demo", Candidates: 5, Lease: 2 * time.Second, CrashEvery: 5 * time.Second, Out: &until{text: "x", found: func() {}},
+		Command: func(string) *exec.Cmd { panic("a candidate is started") },
+	}
+	for _, c := range []struct {
+		why    string
+		change func(*Options)
+		want   []string
+	}{
+		{"no candidates", func(o *Options) { o.Candidates = 0 }, []string{"--candidates is 0"}},
+		{"too many", func(o *Options) { o.Candidates = 101 }, []string{"--candidates is 101"}},
+		{"no lease", func(o *Options) { o.Lease = 0 }, []string{"--lease is 0"}},
+		{"a lease that NATS is too slow for", func(o *Options) { o.Lease = 100 * time.Millisecond }, []string{"--lease is 100ms"}},
+		{"a lease that is too long", func(o *Options) { o.Lease = 2 * time.Hour }, []string{"--lease is 2h"}},
+		{"renewals too late", func(o *Options) { o.Renew = 2 * time.Second }, []string{"--renew is 2s, but only"}},
+		{"a negative splay", func(o *Options) { o.Splay = -1 }, []string{"--splay is -1ns"}},
+		{"trials too often", func(o *Options) { o.CrashEvery = 1 }, []string{"--crash-every is 1ns"}},
+		{"a negative end", func(o *Options) { o.For = -1 }, []string{"--for is -1ns"}},
+		{"a key that NATS cannot hold", func(o *Options) { o.Election = "a b" }, []string{`--election: natskv: key "a b" holds ' '`}},
+		{"no key", func(o *Options) { o.Election = "" }, []string{"--election is empty"}},
+		{
+			"all of them",
+			func(o *Options) { o.Candidates, o.For, o.Lease, o.Renew, o.Election = -1, -1, 1, 5, ".a" },
+			[]string{"--candidates is -1", "--for is -1", "--lease is 1ns", "--renew is 5ns", "--election: "},
+		},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			o := good
+			c.change(&o)
+			err := Run(context.Background(), o)
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Hint == "" {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in:\n%v", want, err)
+				}
+			}
+		})
+	}
+}

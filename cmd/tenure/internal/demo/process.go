@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os/exec"
+)
+
+// process is a candidate's. Its standard input stays open as long as the demo lives; when the demo dies, it ends.
+type process struct {
+	id     string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.Reader
+	paused bool
+	ending bool // by the demo
+}
+
+// launch starts a process and tells it what to do. What it writes to its standard error goes to output line by line.
+func launch(cmd *exec.Cmd, s spec, output func(string)) (*process, error) {
+	separate(cmd)
+	p := &process{id: s.ID, cmd: cmd}
+	cmd.Stderr = &lines{each: output}
+	var err error
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if p.out, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	_ = json.NewEncoder(p.in).Encode(s) // fails if the process has died already, which is noticed
+	return p, nil
+}
+
+// listen hands on what the process reports until it has ended, and returns how.
+func (p *process) listen(hear func(report), other func(string)) error {
+	scan := bufio.NewScanner(p.out)
+	for scan.Scan() {
+		var r report
+		if err := json.Unmarshal(scan.Bytes(), &r); err != nil {
+			other(scan.Text())
+			continue
+		}
+		hear(r)
+	}
+	_, _ = io.Copy(io.Discard, p.out)
+	return p.cmd.Wait()
+}
+
+// kill, unlike all else, needs no cooperation.
+func (p *process) kill() { _ = p.cmd.Process.Kill() }
+
+// lines cuts what is written into lines.
+type lines struct {
+	each func(string)
+	part []byte
+}
+
+// Write takes any part of the text.
+func (l *lines) Write(text []byte) (int, error) {
+	l.part = append(l.part, text...)
+	for {
+		line, rest, ok := bytes.Cut(l.part, []byte("\n"))
+		if !ok {
+			return len(text), nil
+		}
+		l.each(string(line))
+		l.part = bytes.Clone(rest)
+	}
+}

@@ -1,0 +1,90 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+// reckless is a candidate that elects itself, and acts whatever the others do. The number in its name is its term.
+func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	line, err := lines.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var s spec
+	if err := json.Unmarshal(line, &s); err != nil {
+		return err
+	}
+	term, err := strconv.ParseUint(s.ID[1:], 10, 64)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, lines)
+		cancel()
+	}()
+	r := newReporter(out)
+	(&candidate{spec: s, reports: r}).tell(tenure.Event{Kind: tenure.EventElected, ID: s.ID, Term: term})
+	for sleep(ctx, time.Millisecond) {
+		r.send(report{At: stamp.Now(), Act: term})
+	}
+	return nil
+}
+
+// until is a writer that calls found once the text was written.
+type until struct {
+	text  string
+	found func()
+
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all.Write(p)
+	if strings.Contains(u.all.String(), u.text) {
+		u.found()
+	}
+	return len(p), nil
+}
+
+func TestDemoFailsLoudlyWhenTwoLead(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	out := &until{text: "OVERLAP", found: cancel}
+	err := Run(ctx, Options{
+		Election: "demo", Candidates: 2, Lease: time.Second, Out: out,
+		Command: func(string) *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), recklessEnv+"=1")
+			return cmd
+		},
+	})
+	var f *fault.Error
+	if !errors.As(err, &f) || !strings.Contains(err.Error(), "1 overlap found") || fault.Code(err) != fault.Failed {
+		t.Errorf("got %v", err)
+	}
+	if text := out.all.String(); !strings.Contains(text, "c1 (process ") || !strings.Contains(text, "overlaps found: 1") {
+		t.Errorf("not told:\n%s", text)
+	}
+}

@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// sight is what the store showed of the election's record.
+type sight struct {
+	absent bool // deleted
+	term   uint64
+	nonce  string // fresh in every write of a holder's
+	lease  time.Duration
+	held   bool
+}
+
+// sights is how many pushes may wait. More are dropped, and cost a failover its least time at worst.
+const sights = 256
+
+// look turns what the store pushes into entries. They come as soon as the store has them, so their stamps are, but for
+// the way, the moments from which followers count the lease.
+func look(ctx context.Context, store driver.Watcher, key string) (<-chan entry, func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for setting it up
+	defer cancel()
+	seen := make(chan entry, sights)
+	stop, err := store.Watch(ctx, key, func(e driver.Entry) {
+		select {
+		case seen <- entry{at: stamp.Now(), sight: read(e)}:
+		default:
+		}
+	})
+	return seen, stop, err
+}
+
+// read takes the few fields of the documented record that matter here. Bytes that are no record show nothing.
+func read(e driver.Entry) *sight {
+	if e.Absent() {
+		return &sight{absent: true}
+	}
+	var r struct {
+		LeaderID    string `json:"leaderID"`
+		Term        uint64 `json:"term"`
+		LeaseMillis int64  `json:"leaseMillis"`
+		Nonce       string `json:"nonce"`
+		Released    bool   `json:"released"`
+	}
+	if json.Unmarshal(e.Value, &r) != nil {
+		return &sight{}
+	}
+	return &sight{
+		term: r.Term, nonce: r.Nonce, lease: time.Duration(r.LeaseMillis) * time.Millisecond,
+		held: r.LeaderID != "" && !r.Released,
+	}
+}

@@ -1,0 +1,23 @@
+package demo
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// spec is what a candidate is told by the first line of its standard input. It holds credentials, so it is no argument of
+// the command line, which everybody on the machine may read.
+type spec struct {
+	Place    stores.Place  `json:"place"`
+	Election string        `json:"election"`
+	ID       string        `json:"id"`
+	Lease    time.Duration `json:"lease"`
+	Renew    time.Duration `json:"renew"`
+	Splay    time.Duration `json:"splay"`
+}
+
+func (s spec) config() tenure.Config {
+	return tenure.Config{ID: s.ID, Lease: s.Lease, Renew: s.Renew, Splay: s.Splay}
+}

@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"slices"
+	"time"
+)
+
+// kinds are all of them, in the order in which they are told.
+var kinds = []kind{kindCrash, kindPause, kindGraceful, kindForced, kindOther}
+
+// tally is what the failovers of each kind took.
+type tally map[kind][]failover
+
+func (t tally) add(f failover) { t[f.kind] = append(t[f.kind], f) }
+
+// row is the statistics of one kind.
+type row struct {
+	kind        kind
+	n           int
+	median, max time.Duration
+	// least is over the same failovers; false in known if it is unknown for one of them.
+	leastMedian, leastMax time.Duration
+	known                 bool
+}
+
+func (t tally) rows() []row {
+	var all []row
+	for _, k := range kinds {
+		all = append(all, summarize(k, t[k]))
+	}
+	return all
+}
+
+func summarize(k kind, fs []failover) row {
+	r := row{kind: k, n: len(fs)}
+	if r.n == 0 {
+		return r
+	}
+	var took, least []time.Duration
+	r.known = true
+	for _, f := range fs {
+		took, least = append(took, f.took), append(least, f.least)
+		r.known = r.known && f.known
+	}
+	r.median, r.max = median(took), slices.Max(took)
+	r.leastMedian, r.leastMax = median(least), slices.Max(least)
+	return r
+}
+
+// median of an even number is the middle between the two in the middle.
+func median(ds []time.Duration) time.Duration {
+	slices.Sort(ds)
+	n := len(ds)
+	return (ds[(n-1)/2] + ds[n/2]) / 2
+}
+
+func (t tally) total() int {
+	n := 0
+	for _, fs := range t {
+		n += len(fs)
+	}
+	return n
+}

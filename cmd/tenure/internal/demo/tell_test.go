@@ -1,0 +1,181 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// told is a demo that has one line of each sort.
+var told = Options{
+	Place:    stores.Place{Servers: []string{"nats://host:4222"}, User: "user", Password: "s3cret", Bucket: "ELECTIONS"},
+	Election: "demo", Candidates: 10, Lease: 2 * time.Second, Renew: 2 * time.Second / 3, CrashEvery: 5 * time.Second,
+	Verbose: true,
+}
+
+// library is an event as a candidate reports it.
+func library(t *testing.T, ms int, e tenure.Event) entry {
+	t.Helper()
+	e.Time, e.Election = wall(ms), "demo"
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := report{Event: text}.event()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entry{at: at(ms), event: got}
+}
+
+// tell tells a whole demo.
+func tell(t *testing.T, p printer) {
+	t.Helper()
+	p.begin(wall(0), told)
+	for _, d := range []deed{
+		{do: doAdvise, text: "warning: replicas: one server (run three)"},
+		{do: doUnseen, text: "permission denied"},
+		{do: doStart, id: "c1", pid: 4711},
+	} {
+		d.time = wall(1)
+		p.show(entry{deed: &d}, nil)
+	}
+	cause := errors.New(`tenure: election "demo": write: not connected`)
+	p.show(library(t, 10, tenure.Event{Kind: tenure.EventCandidate, ID: "c1"}), nil)
+	p.show(library(t, 11, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 1}), nil)
+	p.show(library(t, 12, tenure.Event{Kind: tenure.EventLeader, ID: "c2", Term: 1, Leader: tenure.Leader{ID: "c1"}}), nil)
+	p.show(library(t, 13, tenure.Event{Kind: tenure.EventTrouble, ID: "c10", Term: 1, Cause: cause}), nil)
+	for _, d := range []do{doKill, doPause, doResume, doStop} {
+		p.show(entry{deed: &deed{time: wall(500), do: d, id: "c1", term: 1}}, nil)
+	}
+	p.show(entry{deed: &deed{time: wall(501), do: doDied, id: "c1", pid: 4711, text: "signal: killed"}}, nil)
+	p.show(entry{deed: &deed{time: wall(502), do: doOutput, id: "c1", text: "panic: oh"}}, nil)
+	p.show(entry{deed: &deed{time: wall(503), do: doStore, text: "the connection is lost: EOF"}}, nil)
+	tellEnd(t, p)
+}
+
+func tellEnd(t *testing.T, p printer) {
+	t.Helper()
+	p.show(library(t, 1600, tenure.Event{Kind: tenure.EventLeader, ID: "c2"}), nil)
+	p.show(library(t, 1700, tenure.Event{Kind: tenure.EventElected, ID: "c2", Term: 7}),
+		&failover{kind: kindCrash, from: "c1", to: "c2", took: 1200 * time.Millisecond, least: 1100 * time.Millisecond, known: true})
+	p.show(library(t, 1800, tenure.Event{Kind: tenure.EventLeaving, ID: "c2", Term: 7, Cause: tenure.ErrHandOver}), nil)
+	p.show(library(t, 1801, tenure.Event{Kind: tenure.EventReleased, ID: "c2", Term: 7}), nil)
+	p.show(library(t, 1805, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 9}),
+		&failover{kind: kindOther, from: "c2", to: "c1", took: 5 * time.Millisecond})
+	p.show(library(t, 1900, tenure.Event{Kind: tenure.EventLost, ID: "c1", Term: 9, Cause: tenure.ErrExpired, Missed: 3}), nil)
+	p.show(library(t, 1901, tenure.Event{Kind: tenure.EventAlarm, ID: "c1", Cause: tenure.ErrForeign}), nil)
+	p.overlap(wall(1902), overlap{
+		older: span{token: 7, by: actor{"c2", 4712}, last: at(1950)}, newer: span{token: 9, by: actor{"c1", 4711}, first: at(1945)},
+	})
+	p.end(wall(2000), summary{
+		lasted: 2 * time.Second, elections: 3, first: 1, last: 9, failovers: 2, acts: 75, overlaps: 1,
+		rows: []row{
+			{kind: kindCrash, n: 1, median: 1200 * time.Millisecond, max: 1200 * time.Millisecond, leastMedian: 1100 * time.Millisecond, leastMax: 1100 * time.Millisecond, known: true},
+			{kind: kindPause}, {kind: kindOther, n: 1, median: 5 * time.Millisecond, max: 5 * time.Millisecond},
+		},
+	})
+}
+
+func TestHumanLines(t *testing.T) {
+	for name, colour := range map[string]bool{"human.txt": false, "human-colour.txt": true} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			o := told
+			o.Out, o.Colour = &out, colour
+			tell(t, o.printer())
+			golden(t, name, out.String())
+			if got := strings.Contains(out.String(), "\x1b["); got != colour {
+				t.Errorf("coloured: %v", got)
+			}
+			if strings.Contains(out.String(), "s3cret") {
+				t.Error("shows the password")
+			}
+		})
+	}
+}
+
+// A follower's view of the leader is the same for all, and one trouble of a store stands for those that follow.
+func TestHumanLeavesOutWhatIsDull(t *testing.T) {
+	var out bytes.Buffer
+	o := told
+	o.Out, o.Verbose = &out, false
+	h := newHuman(o)
+	trouble := tenure.Event{Kind: tenure.EventTrouble, ID: "c1", Cause: errors.New("down")}
+	for _, e := range []entry{
+		library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c1"}),
+		library(t, 1, trouble), library(t, 4000, trouble), library(t, 8000, trouble), // one outage
+		library(t, 8001, tenure.Event{Kind: tenure.EventTrouble, ID: "c2", Cause: errors.New("down")}),
+		library(t, 14000, trouble), // another
+	} {
+		h.show(e, nil)
+	}
+	want := "12:00:00.001  c1   trouble         down\n12:00:08.001  c2   trouble         down\n12:00:14.000  c1   trouble         down\n"
+	if out.String() != want {
+		t.Errorf("got:\n%s", out.String())
+	}
+}
+
+func TestJSONLines(t *testing.T) {
+	var out bytes.Buffer
+	o := told
+	o.Out, o.JSON = &out, true
+	tell(t, o.printer())
+	golden(t, "lines.jsonl", out.String())
+	for line := range strings.Lines(out.String()) {
+		checkHead(t, line)
+	}
+}
+
+// checkHead: the first fields are the same in every line.
+func checkHead(t *testing.T, line string) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	_, _ = d.Token()
+	for _, want := range []string{"time", "event", "election", "id", "term"} {
+		key, err := d.Token()
+		if err != nil || key != want {
+			t.Fatalf("got field %v (%v), want %s, in %s", key, err, want, line)
+		}
+		if value, err := d.Token(); want == "time" {
+			if _, err := time.Parse(time.RFC3339Nano, value.(string)); err != nil {
+				t.Error(err)
+			}
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0", 3200 * time.Microsecond: "3.2 ms", 99 * time.Millisecond: "99.0 ms", 100 * time.Millisecond: "0.100 s",
+		1871499 * time.Microsecond: "1.871 s", 75 * time.Second: "75.000 s",
+	} {
+		if got := seconds(d); got != want {
+			t.Errorf("%v is told as %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestBrief(t *testing.T) {
+	for cause, want := range map[string]string{
+		"tenure: shutting down":                         "shutting down",
+		`tenure: election "a: b": read: timeout`:        `b": read: timeout`, // no name of an election has a colon on NATS
+		`tenure: election "demo": write: not connected`: "write: not connected",
+		"permission denied":                             "permission denied",
+		"tenure: election is not what it was":           "election is not what it was",
+		"":                                              "",
+	} {
+		if got := brief(cause); got != want {
+			t.Errorf("%q is told as %q, want %q", cause, got, want)
+		}
+	}
+}

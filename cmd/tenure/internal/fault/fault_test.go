@@ -1,0 +1,39 @@
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+)
+
+func TestPrintGivesEachProblemALineAndTheHintOne(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		err  error
+		want string
+		code int
+	}{
+		{"a plain error has no remedy", errors.New("broken"), "error: broken\n", 1},
+		{"a hint comes last", fault.New("mend it", "%s is broken", "x"), "error: x is broken\nhint: mend it\n", 1},
+		{"all problems are told", &fault.Error{Err: errors.Join(errors.New("a"), errors.New("b")), Hint: "c"}, "error: a\nerror: b\nhint: c\n", 1},
+		{"a fault is found below others", fmt.Errorf("demo: %w", fault.New("mend it", "broken")), "error: demo: broken\nhint: mend it\n", 1},
+		{"misuse has a code of its own", fault.OfUsage(errors.New("no such flag")), "error: no such flag\nhint: see tenure --help\n", 2},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			var out strings.Builder
+			fault.Print(&out, c.err)
+			if out.String() != c.want || fault.Code(c.err) != c.code {
+				t.Errorf("got %q, code %d; want %q, code %d", out.String(), fault.Code(c.err), c.want, c.code)
+			}
+		})
+	}
+}
+
+func TestCodeOfNoErrorIsZero(t *testing.T) {
+	if code := fault.Code(nil); code != 0 {
+		t.Errorf("got %d", code)
+	}
+}

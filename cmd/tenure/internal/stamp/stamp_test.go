@@ -1,0 +1,25 @@
+package stamp_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+// The clock is the one that package time counts by, so both must agree on how long a while took.
+func TestNowGoesOnAsTimeDoes(t *testing.T) {
+	outside := time.Now()
+	first := stamp.Now()
+	for stamp.Now().Sub(first) < 2*time.Millisecond {
+	}
+	if took := time.Since(outside); took < 2*time.Millisecond {
+		t.Errorf("2 ms took %v", took)
+	}
+}
+
+func TestSubAndAdd(t *testing.T) {
+	if got := stamp.Time(5).Add(7); got != 12 || got.Sub(5) != 7 {
+		t.Errorf("got %d", got)
+	}
+}

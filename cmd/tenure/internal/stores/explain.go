@@ -1,0 +1,101 @@
+package stores
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/nats-io/jsm.go/natscontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// about names the setting and, without credentials, its value.
+func (p Place) about() string {
+	setting := p.Setting
+	if setting == "" {
+		setting = "store"
+	}
+	if p.Context != "" {
+		return setting + " " + p.Context
+	}
+	return setting + " " + p.String()
+}
+
+// explainConnect says why there is no connection.
+func explainConnect(p Place, err error) error {
+	var broken *contextError
+	if errors.As(err, &broken) {
+		return fault.New(contexts(), "%s: %w", p.about(), err)
+	}
+	return fault.New(connectHint(err), "%s: cannot connect: %w", p.about(), plainly(err))
+}
+
+// plainly takes the URL out of an error, as that of a context may hold credentials.
+func plainly(err error) error {
+	var u *url.Error
+	switch {
+	case errors.As(err, &u):
+		return errors.New("the context's URL is not valid")
+	case errors.Is(err, nats.ErrNoServers):
+		return errors.New("no server answers")
+	}
+	return err
+}
+
+func connectHint(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		record    tls.RecordHeaderError
+	)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
+		return "give a user and a password, nats://user:password@host:4222/BUCKET, or a context of the nats command with --context"
+	case errors.As(err, &authority):
+		return "make a context with the server's CA (nats context add NAME --tlsca FILE) and give it with --context"
+	case errors.Is(err, nats.ErrSecureConnWanted), errors.As(err, &record):
+		return "the server has no TLS: give nats:// instead of tls://, or put tls {} into its configuration"
+	}
+	return "check the host and the port, and that the server runs; without --store and --context the demo starts one itself"
+}
+
+func contexts() string {
+	known := natscontext.KnownContexts()
+	if len(known) == 0 {
+		return "make a context with: nats context add NAME --server nats://host:4222"
+	}
+	return "known contexts: " + strings.Join(known, ", ")
+}
+
+// Explain says why a bucket cannot be used.
+func Explain(p Place, err error) error {
+	about := p.about()
+	switch {
+	case errors.Is(err, jetstream.ErrBucketNotFound):
+		return fault.New(fmt.Sprintf("add --create, or make it with: %s kv add %s --history 1 --storage file", p.NATS(), p.Bucket),
+			"%s: there is no bucket %s", about, p.Bucket)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		return fault.New("start the server with -js or put jetstream {} into its configuration",
+			"%s: the server has no JetStream", about)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fault.New("put jetstream: enabled into the account's configuration",
+			"%s: the account has no JetStream", about)
+	case errors.Is(err, driver.ErrDenied):
+		return Denied(p, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.New("check that the cluster has a leader: "+p.NATS()+" server report jetstream", "%s: %w", about, err)
+	}
+	return fault.New("", "%s: %w", about, err)
+}
+
+// Denied says that a right is missing. The driver's error names it.
+func Denied(p Place, err error) error {
+	return fault.New("grant it in the server's configuration, or give other credentials; "+
+		"the documentation of driver/natskv lists all rights that a candidate needs", "%s: %w", p.about(), err)
+}

@@ -1,0 +1,163 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// accounts has users with too few rights each.
+const accounts = `
+listen: "127.0.0.1:-1"
+jetstream: { store_dir: %DIR% }
+accounts: {
+  A: { jetstream: enabled, users: [
+    {user: all, password: s3cret}
+    {user: deaf, password: s3cret, permissions: {subscribe: ["nothing"]}}
+    {user: mute, password: s3cret, permissions: {publish: ["nothing"]}}
+  ] }
+  B: { users: [ {user: plain, password: s3cret} ] }
+}`
+
+func startServer(t *testing.T, o *server.Options) string {
+	t.Helper()
+	o.NoLog, o.NoSigs = true, true
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	return strings.TrimPrefix(s.ClientURL(), "nats://")
+}
+
+func withAccounts(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "server.conf")
+	text := strings.ReplaceAll(accounts, "%DIR%", `"`+filepath.ToSlash(t.TempDir())+`"`)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startServer(t, o)
+}
+
+func withoutJetStream(t *testing.T) string {
+	return startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
+}
+
+func open(t *testing.T, url string, create bool) (*stores.Store, error) {
+	t.Helper()
+	place, err := stores.Parse("--store", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return stores.Open(ctx, place, stores.Options{Create: create})
+}
+
+func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	host, plain := withAccounts(t), withoutJetStream(t)
+	for _, c := range []struct{ why, url, err, hint string }{
+		{"no server", "nats://127.0.0.1:1/E", "no server answers", "check the host"},
+		{"no credentials", "nats://" + host + "/E", "Authorization", "user:password@"},
+		{"a wrong password", "nats://all:wrong@" + host + "/E", "Authorization", "user:password@"},
+		{"no TLS", "tls://" + plain + "/E", "secure connection", "nats:// instead of tls://"},
+		{"no JetStream", "nats://" + plain + "/E", "no JetStream", "-js"},
+		{"no JetStream in the account", "nats://plain:s3cret@" + host + "/E", "account has no JetStream", "account's configuration"},
+		{"no bucket", "nats://all:s3cret@" + host + "/E", "no bucket E", "add --create, or make it with: nats --server nats://***@" + host + " kv add E"},
+		{"no right to ask", "nats://mute:s3cret@" + host + "/E", "permission denied", "grant"},
+		{"no right to hear", "nats://deaf:s3cret@" + host + "/E", "permission denied", "grant"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			_, err := open(t, c.url, false)
+			var f *fault.Error
+			if !errors.As(err, &f) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.HasPrefix(f.Error(), "--store ") || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) {
+				t.Errorf("got error %q and hint %q", f.Error(), f.Hint)
+			}
+			if strings.Contains(f.Error()+f.Hint, "s3cret") {
+				t.Errorf("shows the password: %v", f)
+			}
+		})
+	}
+}
+
+func TestOpenCreatesTheBucketIfAsked(t *testing.T) {
+	url := "nats://all:s3cret@" + withAccounts(t) + "/E"
+	for _, create := range []bool{true, false} { // the second time it is there
+		s, err := open(t, url, create)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// inContexts makes a directory of contexts of the nats command.
+func inContexts(t *testing.T, name, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	dir = filepath.Join(dir, "nats", "context")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openContext(t *testing.T, name string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := stores.Open(ctx, stores.InContext("--context", name, "E"), stores.Options{Create: true})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func TestOpenUsesAContextOfTheNATSCommand(t *testing.T) {
+	inContexts(t, "prod", `{"url": "nats://`+withAccounts(t)+`", "user": "all", "password": "s3cret"}`)
+	if err := openContext(t, "prod"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenSaysWhichContextsThereAre(t *testing.T) {
+	inContexts(t, "prod", `{"url": "nats://user:s3cret@%zz"}`)
+	for _, c := range []struct{ name, err, hint string }{
+		{"test", `--context test: unknown context "test"`, "known contexts: prod"},
+		{"prod", "--context prod: cannot connect: the context's URL is not valid", "check the host"},
+	} {
+		err := openContext(t, c.name)
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Error() != c.err || !strings.Contains(f.Hint, c.hint) {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package stores
+
+import (
+	"strings"
+
+	"github.com/nats-io/jsm.go/natscontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// target is a place as the NATS client takes it.
+type target struct {
+	url     string
+	options []nats.Option
+	domain  string
+	prefix  string
+}
+
+func (p Place) target() (target, error) {
+	if p.Context != "" {
+		return fromContext(p.Context)
+	}
+	return target{url: strings.Join(p.Servers, ","), options: p.login()}, nil
+}
+
+// login keeps the credentials out of the URL, which the client may quote in an error.
+func (p Place) login() []nats.Option {
+	switch {
+	case p.User != "":
+		return []nats.Option{nats.UserInfo(p.User, p.Password)}
+	case p.Token != "":
+		return []nats.Option{nats.Token(p.Token)}
+	}
+	return nil
+}
+
+func fromContext(name string) (target, error) {
+	c, err := natscontext.New(name, true)
+	if err != nil {
+		return target{}, &contextError{err}
+	}
+	options, err := c.NATSOptions()
+	if err != nil {
+		return target{}, &contextError{err}
+	}
+	return target{url: c.ServerURL(), options: options, domain: c.JSDomain(), prefix: c.JSAPIPrefix()}, nil
+}
+
+// contextError is about the context itself, not about its servers.
+type contextError struct{ err error }
+
+func (e *contextError) Error() string { return e.err.Error() }
+func (e *contextError) Unwrap() error { return e.err }
+
+func (t target) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
+	switch {
+	case t.domain != "":
+		return jetstream.NewWithDomain(nc, t.domain)
+	case t.prefix != "":
+		return jetstream.NewWithAPIPrefix(nc, t.prefix)
+	}
+	return jetstream.New(nc)
+}

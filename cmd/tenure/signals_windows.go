@@ -1,0 +1,9 @@
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// endings are what ends a command in good order: Ctrl-C, and closing the console.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM}
