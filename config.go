@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -54,7 +57,7 @@ type Config struct {
 	ID string
 	// Address is published in the record while this candidate leads, for those who want to reach the leader.
 	Address string
-	// Metadata is published likewise.
+	// Metadata is published likewise. New keeps a copy.
 	Metadata map[string]string
 
 	// Lease is how long a leader may be silent before another takes over.
@@ -113,6 +116,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.FinishWithin, 10*time.Second)
 	orDefault(&c.Poll, c.Renew)
 	orDefault(&c.TimerLateness, protocol.TimerLateness(c.Lease))
+	c.Metadata = maps.Clone(c.Metadata)
 	if c.Backoff == nil {
 		c.Backoff = doubling(c.Lease)
 	}
@@ -146,15 +150,11 @@ func doubling(lease time.Duration) func(int) time.Duration {
 // validate finds everything that is wrong, at once.
 func (c *Config) validate(store driver.Store, name string) error {
 	problems := []error{
-		record.CheckName("ID", c.ID), record.CheckName("Address", c.Address), record.CheckMetadata(c.Metadata),
-		checkName(store, name), c.checkLease(store), c.checkMargin(),
+		c.checkRecord(), checkName(store, name), c.checkLease(store), c.checkDrift(), c.checkMargin(),
 		between("FinishWithin", c.FinishWithin, time.Millisecond, 24*time.Hour),
 		between("StopWithin", c.StopWithin, 0, MaxLease), between("Splay", c.Splay, 0, time.Hour),
 		between("Poll", c.Poll, time.Millisecond, time.Hour), between("TimerLateness", c.TimerLateness, 0, MaxLease),
 		between("Renew", c.Renew, time.Millisecond, MaxLease),
-	}
-	if c.Drift < 0 || c.Drift >= 0.5 {
-		problems = append(problems, fmt.Errorf("Drift is %v; it is a bound such as 0.01 and must lie in [0, 0.5)", c.Drift))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("tenure: election %q: %w", name, err)
@@ -188,8 +188,37 @@ func (c *Config) checkLease(store driver.Store) error {
 	return nil
 }
 
+func (c *Config) checkDrift() error {
+	if math.IsNaN(c.Drift) || c.Drift < 0 || c.Drift >= 0.5 {
+		return fmt.Errorf("Drift is %v; it is a bound such as 0.01 and must lie in [0, 0.5)", c.Drift)
+	}
+	return nil
+}
+
+// checkRecord: quotes and the like take up to six bytes in JSON, so what holds each limit may still be too long together.
+func (c *Config) checkRecord() error {
+	err := errors.Join(
+		record.CheckName("ID", c.ID), record.CheckName("Address", c.Address), record.CheckMetadata(c.Metadata))
+	if err != nil {
+		return err
+	}
+	random := strings.Repeat("0", 16)
+	_, err = record.Encode(record.Record{
+		LeaderID: c.ID, LeaderAddr: c.Address, Metadata: c.Metadata, LastUpdated: time.Unix(0, 1), Lease: MaxLease,
+		Term: record.MaxTerm, Seq: record.MaxTerm, Incarnation: random, Nonce: random,
+		Released: true, Successor: strings.Repeat("x", record.MaxName),
+	})
+	if err != nil {
+		return fmt.Errorf("ID, Address and Metadata do not fit into one record: %w", err)
+	}
+	return nil
+}
+
 // checkMargin: between a renewal and the deadline there must be time to try twice.
 func (c *Config) checkMargin() error {
+	if math.IsNaN(c.Drift) {
+		return nil // there is none to speak of
+	}
 	margin := protocol.Margin(c.Lease, c.Drift, c.TimerLateness, c.StopWithin)
 	usable := c.Lease - margin
 	if c.Renew+2*time.Millisecond > usable {

@@ -1,6 +1,7 @@
 package tenure_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,8 @@ func TestConfigLimits(t *testing.T) {
 		{"grace beyond the lease", tenure.Config{Grace: time.Minute}, "Grace", "it would never be told"},
 		{"negative finish", tenure.Config{FinishWithin: -1}, "FinishWithin", ""},
 		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "metadata", "records are small"},
+		{"quotes", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("<", 1000)}}, "Metadata", "in JSON they are too long for a record, and nobody could lead"},
+		{"no number", tenure.Config{Drift: math.NaN()}, "Drift", "no margin could be made of it"},
 		{"invalid address", tenure.Config{Address: "\xff"}, "Address", "JSON has no such strings"},
 	}
 	for _, c := range cases {

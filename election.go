@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -63,24 +64,24 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		err  error
 	}
 	won := make(chan result, 1)
-	if err := e.member.campaign(ctx, func(t *Term, err error) { won <- result{t, err} }); err != nil {
+	s := &seeker{ctx: ctx, once: true, won: func(t *Term, err error) { won <- result{t, err} }}
+	if err := e.member.campaign(s); err != nil {
 		return nil, err
 	}
 	r := <-won
-	e.member.dismissed()
 	return r.term, r.err
 }
 
-// campaign sets the machine to seek, and won to be told of every term and of the end.
-func (m *member) campaign(ctx context.Context, won func(*Term, error)) error {
-	s := &seeker{ctx: ctx, won: won}
+// campaign sets the machine to seek for somebody. Observers whom a refusal has stopped, and who do not know it yet, go on.
+func (m *member) campaign(s *seeker) error {
 	open := false
 	m.step(func(now Reading) {
 		if open = m.machine.Phase() != protocol.Idle; open {
 			return
 		}
 		m.seeker, m.refused = s, nil
-		s.stop = context.AfterFunc(ctx, m.leave)
+		s.stop = context.AfterFunc(s.ctx, func() { m.leave(s) })
+		m.machine.Observe(m.observers > 0)
 		m.machine.Campaign(now, 0)
 	})
 	if open {
@@ -89,31 +90,31 @@ func (m *member) campaign(ctx context.Context, won func(*Term, error)) error {
 	return nil
 }
 
-// leave is the end of the context that was campaigned with: whoever seeks gives up, whoever leads is asked to finish.
-func (m *member) leave() {
+// leave is the end of the context that was campaigned with: whoever seeks gives up, whoever leads is asked to finish. It
+// may come late, when somebody else seeks already.
+func (m *member) leave(s *seeker) {
 	m.step(func(now Reading) {
-		m.machine.Withdraw(now)
-		m.machine.Ask(now, ErrShutdown)
-	})
-}
-
-// dismissed forgets the seeker: its term, if any, is on its own.
-func (m *member) dismissed() {
-	m.step(func(Reading) {
-		if m.seeker != nil {
-			m.seeker.stop()
-			m.seeker = nil
+		if m.seeker == s {
+			m.machine.Withdraw(now)
+			m.machine.Ask(now, ErrShutdown)
 		}
 	})
 }
 
-// finish says that the work of a term has stopped. Nobody campaigns again for a context that has ended meanwhile.
-func (m *member) finish(t *Term, again bool, delay time.Duration) {
+// finish says that the work of a term has stopped. Nobody campaigns again for a context that has ended meanwhile. It
+// reports whether this is the first that is said of it; if not it has no effect.
+func (m *member) finish(t *Term, again bool, delay time.Duration) (first bool) {
 	m.step(func(now Reading) {
-		if m.term == t {
-			again = again && m.seeker != nil && m.seeker.ctx.Err() == nil
-			m.machine.Finish(now, "", again, delay)
-			t.end(&lostError{ErrReleased})
+		if first = !t.finished; !first {
+			return
 		}
+		t.finished = true
+		if !again {
+			m.drop()
+		}
+		_, lost := m.machine.Remaining(now, t.token)
+		m.machine.Finish(now, "", again && m.seeker.ctx.Err() == nil, delay)
+		t.end(&lostError{cmp.Or(lost, ErrReleased)})
 	})
+	return first
 }

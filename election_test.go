@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -307,4 +310,152 @@ func TestEventAsJSON(t *testing.T) {
 	if string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}
+}
+
+// tripped is a clock that calls a function at the first look after it was armed.
+type tripped struct {
+	tenure.Clock
+	armed atomic.Bool
+	trip  func()
+}
+
+func (c *tripped) Now() tenure.Reading {
+	if c.armed.Swap(false) {
+		c.trip()
+	}
+	return c.Clock.Now()
+}
+
+// arming arms the clock when a write was applied.
+type arming struct {
+	driver.Store
+	clock *tripped
+}
+
+func (s arming) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	defer s.clock.armed.Store(true)
+	return s.Store.CompareAndSwap(ctx, key, prev, value)
+}
+
+func TestContextThatEndsWithTheElectionAsksNoTermToLeave(t *testing.T) {
+	for range 100 {
+		ctx, cancel := context.WithCancel(context.Background())
+		clock := &tripped{Clock: tenure.StandardClock(), trip: cancel}
+		e := mustNew(t, arming{memory.NewPolled(), clock}, "a", func(c *tenure.Config) { c.Clock = clock })
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			continue // that is as good
+		}
+		if cause := context.Cause(term.Soft()); cause != nil {
+			t.Fatalf("a term that Campaign returned is asked to leave: %v", cause)
+		}
+		_ = term.Resign(context.Background())
+	}
+}
+
+func TestReleasedTermSaysSoWhateverTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term, err := mustNew(t, memory.New(), "a", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = term.Resign(t.Context())
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 50 {
+			if err := term.Resign(ended); err != nil {
+				t.Fatalf("Resign returned %v", err)
+			}
+		}
+	})
+}
+
+func TestSlowObserverOutlivesARefusal(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		f := faults.New(store, 1, faults.Plan{})
+		f.Next(faults.Read, faults.Deny)
+		e := mustNew(t, f, "a", nil)
+		busy, got := make(chan struct{}), make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() {
+			_, err := e.Wait(ctx, func(s tenure.Status) bool { <-busy; return s.Leader.ID == "b" })
+			got <- err
+		}()
+		synctest.Wait() // refused, which the observer does not know yet
+		a := start(t, e, holdOn)
+		within(t, time.Minute, a.won, "term")
+		_ = a.end(t)
+		close(busy)
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		if err := within(t, 2*time.Hour, got, "answer"); err != nil {
+			t.Errorf("Wait returned %v", err)
+		}
+		_ = b.end(t)
+	})
+}
+
+func TestRefusalIsForgottenWhenSomebodyAsksAnew(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		f := faults.New(store, 1, faults.Plan{})
+		f.Next(faults.Read, faults.Deny)
+		e := mustNew(t, f, "a", nil)
+		for _, err := range e.Leaders(t.Context()) {
+			if err == nil {
+				t.Fatal("not refused")
+			}
+			time.Sleep(time.Minute) // a person acts, and this observer is still there
+			if _, err := e.Wait(t.Context(), func(s tenure.Status) bool { return s.Known }); err != nil {
+				t.Errorf("Wait returned %v", err)
+			}
+		}
+	})
+}
+
+func TestGoexitInOnEventCostsOneEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) {
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventCandidate {
+					runtime.Goexit()
+				}
+				d.note(e)
+			}
+		}), holdOn)
+		within(t, time.Minute, a.won, "term")
+		_ = a.end(t)
+		if d.find(tenure.EventElected) == nil || d.find(tenure.EventReleased) == nil {
+			t.Errorf("told only of %v", d.events)
+		}
+	})
+}
+
+func TestHandOverNamesItsElectionOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faults.New(memory.New(), 1, faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
+		err := mustNew(t, f, "a", nil).HandOver(t.Context(), "")
+		if !errors.Is(err, faults.ErrInjected) || strings.Count(err.Error(), "tenure:") != 1 {
+			t.Errorf("HandOver returned %v", err)
+		}
+	})
+}
+
+func TestMetadataIsCopiedInAndOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		given := map[string]string{"zone": "1"}
+		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Metadata = given })
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		given["zone"] = "2"
+		s, _ := e.Status()
+		s.Leader.Metadata["zone"] = "3"
+		time.Sleep(lease) // with -race: while renewals encode it
+		if s, _ := e.Status(); s.Leader.Metadata["zone"] != "1" {
+			t.Errorf("zone %s", s.Leader.Metadata["zone"])
+		}
+		_ = term.Resign(t.Context())
+	})
 }

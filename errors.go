@@ -10,7 +10,8 @@ import (
 var (
 	// ErrRunning: a Run, Start or Campaign of this Election is under way already.
 	ErrRunning = errors.New("tenure: this election is already being campaigned for")
-	// ErrTermOpen: the last term of this Election was not resigned, so its work may still be running.
+	// ErrTermOpen: the last term of this Election was not resigned, so its work may still be running; or it was, and its
+	// release, for which Resign was not allowed to wait, is still going on.
 	ErrTermOpen = errors.New("tenure: the last term is still open; Resign says that its work has stopped")
 	// ErrDecline is what lead returns when this process cannot lead now: the lease is released, and after a back-off
 	// the process campaigns again.

@@ -20,7 +20,7 @@ const (
 	EventReleased  EventKind = "released"  // its lease was released; with a Cause the store did not confirm it
 	EventLeader    EventKind = "leader"    // Leader is another, or nobody if it has no ID
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
-	EventFailed    EventKind = "failed"    // lead returned an error, or panicked, and nobody else hears of it
+	EventFailed    EventKind = "failed"    // lead returned an error that nobody else hears of
 	EventTrouble   EventKind = "trouble"   // the store failed or refused; the election goes on
 	EventAlarm     EventKind = "alarm"     // the key holds what it should not: a person should look
 )
@@ -111,12 +111,19 @@ func (n *notifier) post(e Event) {
 }
 
 func (n *notifier) deliver() {
+	done := false
+	defer func() {
+		if !done {
+			go n.deliver() // OnEvent has called Goexit, which costs that one event alone
+		}
+	}()
 	for e, ok := n.next(); ok; e, ok = n.next() {
 		n.write(e)
 		if n.onEvent != nil {
 			n.onEvent(e)
 		}
 	}
+	done = true
 }
 
 func (n *notifier) next() (Event, bool) {

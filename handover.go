@@ -26,11 +26,14 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 	for range handOverAttempts {
 		var done bool
 		if done, err = e.member.request(ctx, to); done {
-			return err
+			break
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+	}
+	if errors.Is(err, ErrNoLeader) {
+		return err
 	}
 	return e.member.wrap("hand-over", err)
 }
@@ -55,14 +58,14 @@ func (m *member) askSelf(to string) (leads bool) {
 func (m *member) request(ctx context.Context, to string) (done bool, err error) {
 	entry, err := m.store.Read(ctx, m.key)
 	if err != nil {
-		return errors.Is(err, driver.ErrDenied), m.wrap("hand-over", err)
+		return errors.Is(err, driver.ErrDenied), err
 	}
 	if entry.Absent() {
 		return true, ErrNoLeader
 	}
 	r, err := record.Decode(entry.Value)
 	if err != nil {
-		return true, m.wrap("hand-over", err)
+		return true, err
 	}
 	if !r.Held() {
 		return true, ErrNoLeader
@@ -72,7 +75,7 @@ func (m *member) request(ctx context.Context, to string) (done bool, err error) 
 		return true, nil
 	}
 	if err != nil {
-		return true, m.wrap("hand-over", err)
+		return true, err
 	}
 	_, err = m.store.CompareAndSwap(ctx, m.key, entry.Version, value)
 	return err == nil || errors.Is(err, driver.ErrDenied), err

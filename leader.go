@@ -3,6 +3,7 @@ package tenure
 import (
 	"context"
 	"iter"
+	"maps"
 
 	"github.com/tenure-go/tenure/internal/protocol"
 )
@@ -22,7 +23,9 @@ type Leader struct {
 func (l Leader) Exists() bool { return l.ID != "" }
 
 func leaderOf(l protocol.Leader) Leader {
-	return Leader{ID: l.ID, Incarnation: l.Incarnation, Address: l.Addr, Metadata: l.Metadata, Term: l.Term}
+	return Leader{
+		ID: l.ID, Incarnation: l.Incarnation, Address: l.Addr, Metadata: maps.Clone(l.Metadata), Term: l.Term,
+	}
 }
 
 // Leaders yields who leads, first as soon as that is known and then at every change, without campaigning; the zero

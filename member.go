@@ -42,6 +42,7 @@ type member struct {
 type seeker struct {
 	ctx  context.Context
 	won  func(*Term, error)
+	once bool        // seeks one term alone, which the end of ctx does not concern
 	stop func() bool // stops waiting for the end of ctx
 }
 

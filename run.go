@@ -36,14 +36,19 @@ func (e *Election) Run(ctx context.Context, lead Lead) error {
 
 // Start is Run without a goroutine that waits: it returns at once, and lead is called in a goroutine of its own that
 // lives as long as the term. A process with ten thousand elections wants this. The channel receives what Run would have
-// returned, once. The error is Run's ErrRunning or ErrTermOpen.
+// returned, once; an error that wraps ErrAbandoned if lead calls runtime.Goexit. The error is Run's ErrRunning or
+// ErrTermOpen.
 func (e *Election) Start(ctx context.Context, lead Lead) (<-chan error, error) {
 	done := make(chan error, 1)
 	s := &session{e: e, ctx: ctx, lead: lead}
 	s.spawn = func(f func() bool) {
-		if !f() {
-			done <- s.result
-		}
+		more := false
+		defer func() {
+			if !more {
+				done <- s.result
+			}
+		}()
+		more = f()
 	}
 	return done, s.begin()
 }
@@ -55,7 +60,8 @@ type session struct {
 	lead  Lead
 	spawn func(func() bool) // calls its argument, in a goroutine that may be used for long
 
-	declined int
+	declined int           // in a row
+	pause    time.Duration // before the next campaign
 	result   error
 }
 
@@ -63,9 +69,9 @@ func (s *session) begin() error {
 	if !s.e.busy.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
-	err := s.e.member.campaign(s.ctx, func(t *Term, err error) {
+	err := s.e.member.campaign(&seeker{ctx: s.ctx, won: func(t *Term, err error) {
 		s.spawn(func() bool { return s.next(t, err) })
-	})
+	}})
 	if err != nil {
 		s.e.busy.Store(false)
 	}
@@ -90,39 +96,51 @@ func (s *session) serve(t *Term) bool {
 	err := s.call(t)
 	lost := t.Err() != nil
 	asked := t.softly.Err() != nil
-	switch declined := errors.Is(err, ErrDecline); {
+	switch declined := s.declined > 0; {
 	case s.ctx.Err() != nil:
-		return s.leave(t, s.without(err))
+		return s.leave(t, s.without(t, err))
 	case lost, asked && !declined:
-		s.tell(err, lost)
-		s.declined = 0
-		s.e.member.finish(t, true, 0)
-	case declined:
-		s.declined++
-		s.e.member.finish(t, true, s.backoff())
+		s.tell(t, err, lost)
+		s.declined, s.pause = 0, 0
+	case declined: // goes on after the pause
 	default:
 		return s.leave(t, err)
+	}
+	if !s.e.member.finish(t, true, s.pause) {
+		return s.leave(t, err) // the work itself has resigned
 	}
 	return true
 }
 
-// call runs lead; however it ends, the machine learns of it.
+// call runs lead and then, of the user's code as well, Backoff. However they end, the machine learns of it.
 func (s *session) call(t *Term) error {
 	returned := false
 	defer func() {
 		if !returned {
 			s.e.member.abandon(t)
+			s.result = &lostError{ErrAbandoned}
 			s.e.busy.Store(false)
 		}
 	}()
 	err := s.lead(t.softly, t)
+	s.count(errors.Is(err, ErrDecline))
 	returned = true
 	return err
 }
 
+// count keeps count of terms declined in a row.
+func (s *session) count(declined bool) {
+	s.pause = 0
+	if !declined {
+		s.declined = 0
+		return
+	}
+	s.declined++
+	s.pause = max(0, s.e.member.cfg.Backoff(s.declined))
+}
+
 // leave ends the session with a release.
 func (s *session) leave(t *Term, err error) bool {
-	s.e.member.dismissed()
 	_ = t.Resign(context.WithoutCancel(s.ctx)) // bounded by itself; unconfirmed, the lease runs out
 	s.result = err
 	s.e.member.events.flush()
@@ -130,35 +148,29 @@ func (s *session) leave(t *Term, err error) bool {
 	return false
 }
 
-// without drops an error that only says that the context has ended.
-func (s *session) without(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, ErrShutdown) || errors.Is(err, context.Cause(s.ctx)) {
-		return nil
+// without drops an error that only says that the context of lead, or the one that Run was given, has ended.
+func (s *session) without(t *Term, err error) error {
+	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.softly), context.Cause(s.ctx)} {
+		if end != nil && errors.Is(err, end) {
+			return nil
+		}
 	}
 	return err
 }
 
 // tell makes an event of an error that nobody else will hear of.
-func (s *session) tell(err error, lost bool) {
-	if err == nil || lost || errors.Is(err, context.Canceled) {
-		return
+func (s *session) tell(t *Term, err error, lost bool) {
+	if err = s.without(t, err); err != nil && !lost {
+		s.e.member.step(func(Reading) { s.e.member.report(EventFailed, err) })
 	}
-	s.e.member.step(func(Reading) { s.e.member.report(EventFailed, err) })
-}
-
-func (s *session) backoff() time.Duration {
-	return max(0, s.e.member.cfg.Backoff(s.declined))
 }
 
 // abandon ends the term of work that panicked or called Goexit.
 func (m *member) abandon(t *Term) {
 	m.step(func(now Reading) {
-		if m.term == t {
+		if !t.finished {
 			m.machine.Abandon(now)
-		}
-		if m.seeker != nil {
-			m.seeker.stop()
-			m.seeker = nil
+			m.drop()
 		}
 	})
 }

@@ -394,3 +394,161 @@ func TestRunWithAnEndedContextReturns(t *testing.T) {
 		}
 	})
 }
+
+func TestEndOfAnOldContextConcernsNoLaterCampaign(t *testing.T) {
+	for range 300 {
+		e, err := tenure.New(memory.NewPolled(), key, tenure.Config{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, end := context.WithCancel(context.Background())
+		_ = e.Run(old, func(context.Context, *tenure.Term) error { go end(); return nil })
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		term, err := e.Campaign(ctx)
+		cancel()
+		if term == nil && err == nil {
+			t.Fatal("Campaign returned neither a term nor an error")
+		}
+	}
+}
+
+func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		ctx, cancel := context.WithCancel(context.Background())
+		e := mustNew(t, store, "a", nil)
+		failure := errors.New("broken work")
+		finish := make(chan struct{})
+		done, err := e.Start(ctx, func(_ context.Context, term *tenure.Term) error {
+			err := term.Resign(context.Background())
+			<-finish
+			return errors.Join(err, failure)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it has resigned
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		within(t, time.Minute, b.won, "term of b")
+		if err := e.Run(ctx, holdOn); !errors.Is(err, tenure.ErrRunning) || len(done) > 0 {
+			t.Errorf("while the work runs another Run returned %v, and %d ends were told", err, len(done))
+		}
+		close(finish)
+		if err := within(t, time.Minute, done, "end"); !errors.Is(err, failure) {
+			t.Errorf("Start ended with %v", err)
+		}
+		cancel()
+		_ = b.end(t)
+	})
+}
+
+func TestReturningTheCauseOfTheContextIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		finish := make(chan struct{}, 1)
+		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note }),
+			func(ctx context.Context, _ *tenure.Term) error {
+				<-ctx.Done()
+				<-finish
+				return context.Cause(ctx)
+			})
+		handOver := func() {
+			within(t, time.Minute, a.won, "term")
+			if err := a.election.HandOver(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		handOver()
+		finish <- struct{}{}
+		handOver()
+		a.stop() // the work was asked to hand over before
+		finish <- struct{}{}
+		if err := a.end(t); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		if e := d.find(tenure.EventFailed); e != nil {
+			t.Errorf("reported as a failure: %v", e.Cause)
+		}
+	})
+}
+
+func TestPanicInBackoffEndsTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Backoff = func(int) time.Duration { panic("oh") } })
+		var term *tenure.Term
+		func() {
+			defer func() { _ = recover() }()
+			_ = e.Run(t.Context(), func(_ context.Context, t *tenure.Term) error { term = t; return tenure.ErrDecline })
+		}()
+		if err := term.Err(); !errors.Is(err, tenure.ErrAbandoned) {
+			t.Errorf("Err is %v", err)
+		}
+		_ = term.Resign(t.Context())
+		if err := e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil }); err != nil {
+			t.Errorf("another Run returned %v", err)
+		}
+	})
+}
+
+func TestStartTellsOfGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terms := make(chan *tenure.Term, 1)
+		done, err := mustNew(t, memory.New(), "a", nil).Start(t.Context(), func(_ context.Context, term *tenure.Term) error {
+			terms <- term
+			runtime.Goexit()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := within(t, time.Minute, done, "end"); !errors.Is(err, tenure.ErrAbandoned) {
+			t.Errorf("Start ended with %v", err)
+		}
+		_ = (<-terms).Resign(t.Context())
+	})
+}
+
+func TestSetUpOfAWatchEndsWithItsElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faults.New(memory.New(), 1, faults.Plan{})
+		f.Next(faults.Watch, faults.HangBefore)
+		a := start(t, mustNew(t, f, "a", func(c *tenure.Config) { c.Lease = time.Hour }), holdOn)
+		within(t, time.Minute, a.won, "term")
+		_ = a.end(t)
+		// The bubble fails the test if a goroutine is left that hangs for a renewal interval.
+	})
+}
+
+// leaky goes on pushing after a watch was stopped.
+type leaky struct {
+	*memory.Polled
+	see func(driver.Entry)
+}
+
+func (l *leaky) Watch(_ context.Context, _ string, see func(driver.Entry)) (func(), error) {
+	l.see = see
+	return func() {}, nil
+}
+
+func TestPushAfterTheEndOfRunIsNotHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		store := &leaky{Polled: memory.NewPolled()}
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note }), holdOn)
+		within(t, time.Minute, a.won, "term")
+		synctest.Wait()
+		_ = a.end(t)
+		told := len(d.events)
+		b := start(t, mustNew(t, store.Polled, "b", nil), holdOn)
+		within(t, time.Minute, b.won, "term of b")
+		entry, err := store.Read(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.see(entry)
+		synctest.Wait()
+		if len(d.events) > told {
+			t.Errorf("events after the end: %v", d.events[told:])
+		}
+		_ = b.end(t)
+	})
+}

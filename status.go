@@ -144,9 +144,8 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 // observe turns on the interest in the election until the returned function is called.
 func (m *member) observe() (stop func()) {
 	m.step(func(Reading) {
-		if m.observers++; m.observers == 1 {
-			m.refused = nil
-		}
+		m.observers++
+		m.refused = nil // whoever joins asks anew, also for those who were refused before
 		m.machine.Observe(true)
 	})
 	return func() {

@@ -17,6 +17,7 @@ type Term struct {
 	closed           chan struct{} // the machine has left the term behind
 	close            sync.Once
 	unconfirmed      error // set before closed
+	finished         bool  // its work has stopped; under the member's lock
 }
 
 type termKey struct{}
@@ -100,8 +101,14 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 // for those who Campaign; Run does it by itself. It returns nil once the release is in the store or somebody else leads;
 // ErrUnconfirmed if the store did not confirm within a third of the lease, at most 2 s (the lease then runs out by
 // itself); or ctx's error if that ends first, while the release goes on. More calls change nothing and wait likewise.
+// Work of Run that resigns all the same ends Run: it returns, once lead has, what lead does.
 func (t *Term) Resign(ctx context.Context) error {
 	t.member.finish(t, false, 0)
+	select {
+	case <-t.closed:
+		return t.unconfirmed
+	default:
+	}
 	select {
 	case <-t.closed:
 		return t.unconfirmed

@@ -49,6 +49,9 @@ func (m *member) report(kind EventKind, cause error) {
 func (m *member) elected(token uint64) {
 	s := m.seeker
 	m.term = newTerm(s.ctx, m, token)
+	if s.once {
+		m.drop()
+	}
 	go s.won(m.term, nil)
 }
 
@@ -73,7 +76,14 @@ func (m *member) deny(cause error) {
 
 func (m *member) dismiss(err error) {
 	s := m.seeker
-	m.seeker = nil
-	s.stop()
+	m.drop()
 	go s.won(nil, err)
+}
+
+// drop forgets the seeker: it is told of nothing more.
+func (m *member) drop() {
+	if m.seeker != nil {
+		m.seeker.stop()
+		m.seeker = nil
+	}
 }

@@ -11,6 +11,7 @@ type watch struct {
 	// serial names the present wish for a watch; what belongs to an earlier one is not heard.
 	serial uint64
 	on     bool
+	cancel func() // ends the set-up
 	stop   func()
 	retry  func() bool
 }
@@ -27,6 +28,7 @@ func (w *watch) want(m *member, store driver.Watcher, on bool) {
 		return
 	}
 	m.machine.Watching(false)
+	w.cancel()
 	if w.stop != nil {
 		go w.stop()
 	}
@@ -39,14 +41,21 @@ func (w *watch) want(m *member, store driver.Watcher, on bool) {
 func (w *watch) begin(m *member, store driver.Watcher) {
 	serial := w.serial
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Renew)
+	w.cancel = cancel
 	go func() {
 		defer cancel()
-		stop, err := store.Watch(ctx, m.key, func(e driver.Entry) {
-			cell := decode(e)
-			m.step(func(now Reading) { m.machine.Seen(now, cell) })
-		})
+		stop, err := store.Watch(ctx, m.key, func(e driver.Entry) { w.see(m, serial, e) })
 		m.step(func(Reading) { w.begun(m, store, serial, stop, err) })
 	}()
+}
+
+func (w *watch) see(m *member, serial uint64, e driver.Entry) {
+	cell := decode(e)
+	m.step(func(now Reading) {
+		if w.on && w.serial == serial {
+			m.machine.Seen(now, cell)
+		}
+	})
 }
 
 // begun takes the answer of the store. A watch that could not be had is tried again with every renewal interval.

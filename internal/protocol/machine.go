@@ -188,6 +188,9 @@ func (m *Machine) Observe(on bool) {
 		m.awake()
 	}
 	m.observing = on
+	if !on && m.phase == Idle {
+		m.op = nil // nobody is left to hear its answer
+	}
 }
 
 // awake forgets, after a rest, what was known of the cell but not which terms and leases there were.

@@ -57,6 +57,9 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 			at.in(left)
 		}
 	}
+	if l.ID == "" && !m.Active() && m.leader.Incarnation != m.cfg.Incarnation {
+		return // nobody looks, so what is known grows old, and that tells nothing
+	}
 	if l.Term != m.leader.Term || l.Incarnation != m.leader.Incarnation {
 		m.leader = l
 		m.tell(Transition{What: NewLeader, Term: l.Term, Leader: l})
