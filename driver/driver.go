@@ -35,8 +35,9 @@ import (
 const MaxValue = 4096
 
 var (
-	// ErrConflict says that this request was refused because the cell no longer had the expected version. An earlier
-	// delivery of the same request may have been applied: networks and proxies replay. The caller reads to find out.
+	// ErrConflict says that this request was refused because the cell no longer had the expected version, or is about to
+	// lose it to a write on its way to the replicas. An earlier delivery of the same request may have been applied:
+	// networks and proxies replay. The caller reads to find out.
 	ErrConflict = errors.New("version conflict")
 
 	// ErrDenied says that the store refused the request for want of rights. Waiting does not help; a person must act.

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/test/internal/relay"
+)
+
+// cast is a number of workers that play one scene, and what they said.
+type cast struct {
+	b       *bench
+	name    string
+	journal *journal
+	book    acts.Book
+	members []*member
+	hired   int
+	relayed bool    // each through a relay of its own
+	role    command // how they campaign
+}
+
+// cast hires n workers under a common name. They are dismissed by dismiss, whatever happens.
+func (b *bench) cast(name string, n int, role command) (*cast, error) {
+	c := &cast{b: b, name: name, journal: newJournal(), role: role}
+	return c, c.hire(n)
+}
+
+// relayedCast is a cast whose connections can be cut one by one.
+func (b *bench) relayedCast(name string, n int, role command) (*cast, error) {
+	c := &cast{b: b, name: name, journal: newJournal(), role: role, relayed: true}
+	return c, c.hire(n)
+}
+
+// hire adds n workers and waits until they are connected.
+func (c *cast) hire(n int) error {
+	for range n {
+		m, err := c.hireOne()
+		if err != nil {
+			return err
+		}
+		c.members = append(c.members, m)
+		if _, err := c.await(0, m, connected); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cast) hireOne() (*member, error) {
+	c.hired++
+	me := identity{ID: fmt.Sprintf("%s-%d", c.name, c.hired), URL: c.b.server.URL()}
+	var r *relay.Relay
+	if c.relayed {
+		var err error
+		if r, err = relay.New(me.URL); err != nil {
+			return nil, err
+		}
+		me.URL = r.URL()
+	}
+	m, err := hire(me, func(r report) { c.hear(me.ID, r) })
+	if err != nil {
+		return nil, err
+	}
+	m.relay = r
+	return m, nil
+}
+
+// hear keeps answers apart: there are very many.
+func (c *cast) hear(who string, r report) {
+	if r.What == acted {
+		c.book.Add(r.Election, who, r.Token, r.Acts...)
+		return
+	}
+	c.journal.add(entry{who, r})
+}
+
+func (c *cast) dismiss() {
+	for _, m := range c.members {
+		m.kill()
+	}
+	c.members = nil
+}
+
+// replace is for a member that was killed.
+func (c *cast) replace(dead *member) error {
+	c.members = slices.DeleteFunc(c.members, func(m *member) bool { return m == dead })
+	mark := c.journal.mark()
+	if err := c.hire(1); err != nil {
+		return err
+	}
+	return c.join(mark, c.members[len(c.members)-1])
+}
+
+// tell tells all members, or those given.
+func (c *cast) tell(what command, to ...*member) error {
+	if len(to) == 0 {
+		to = c.members
+	}
+	for _, m := range to {
+		if err := m.tell(what); err != nil {
+			return fmt.Errorf("%s: %w", m.id, err)
+		}
+	}
+	return nil
+}
+
+// join lets members campaign, in the cast's role, and waits until each knows the record of every election.
+func (c *cast) join(mark int, who ...*member) error {
+	if err := c.tell(c.role, who...); err != nil {
+		return err
+	}
+	for _, m := range who {
+		if err := c.awaitAll(mark, m, following); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// halt ends the campaigns of all.
+func (c *cast) halt() error {
+	mark := c.journal.mark()
+	if err := c.tell(command{Do: stop}); err != nil {
+		return err
+	}
+	for _, m := range c.members {
+		if _, err := c.await(mark, m, stopped); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for a report of one member, or of any if it is nil.
+func (c *cast) await(mark int, m *member, w what) (entry, error) {
+	return c.journal.await(c.b.ctx, mark, fmt.Sprintf("%q in %s", w, c.name), func(e entry) bool {
+		return e.What == w && (m == nil || e.who == m.id)
+	})
+}
+
+// awaitAll waits for a report of one member, or of any, for every election.
+func (c *cast) awaitAll(mark int, m *member, w what) error {
+	missing := map[string]bool{}
+	for _, name := range c.role.Elections {
+		missing[name] = true
+	}
+	_, err := c.journal.await(c.b.ctx, mark, fmt.Sprintf("%q for all in %s", w, c.name), func(e entry) bool {
+		if e.What == w && (m == nil || e.who == m.id) {
+			delete(missing, e.Election)
+		}
+		return len(missing) == 0
+	})
+	return err
+}
+
+// successor waits for another leader than the one given.
+func (c *cast) successor(mark int, of *member) (entry, *member, error) {
+	e, err := c.journal.await(c.b.ctx, mark, "the next leader in "+c.name, func(e entry) bool {
+		return e.What == leads && (of == nil || e.who != of.id)
+	})
+	if err != nil {
+		return entry{}, nil, err
+	}
+	return e, c.member(e.who), nil
+}
+
+func (c *cast) member(id string) *member {
+	for _, m := range c.members {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// settle is a moment for news to arrive that nothing waits for.
+const settle = 100 * time.Millisecond

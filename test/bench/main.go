@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+func main() {
+	natsd.Main()
+	workerMain()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+type options struct {
+	quick, strict, markdown, list bool
+	row                           string
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) int {
+	var o options
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(log)
+	f.BoolVar(&o.quick, "quick", false, "repeat less: a minute and a half instead of six")
+	f.BoolVar(&o.strict, "strict", false, "exit 1 also where a bound on time is missed")
+	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
+	f.BoolVar(&o.list, "rows", false, "list the rows and measure nothing")
+	f.StringVar(&o.row, "row", "", "measure this row only")
+	if err := f.Parse(args); err != nil || f.NArg() > 0 {
+		return exitUsage
+	}
+	chosen, err := choose(o.row)
+	switch {
+	case err != nil:
+		fmt.Fprintln(log, "error:", err)
+		return exitUsage
+	case o.list:
+		list(out, chosen)
+		return exitOK
+	case !machine.Supported:
+		fmt.Fprintln(log, "error: this needs Linux: elsewhere the clocks of two processes cannot be compared")
+		return exitFailed
+	}
+	return measureAll(ctx, o, chosen, out, log)
+}
+
+func list(out io.Writer, chosen []row) {
+	for _, r := range chosen {
+		fmt.Fprintf(out, "%-8s %s\n", r.name, r.title)
+	}
+}
+
+// measureAll prints one table whatever became of the rows.
+func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer) int {
+	b, err := open(ctx, o.quick, log)
+	if err != nil {
+		fmt.Fprintln(log, "error:", err)
+		return exitFailed
+	}
+	defer b.close()
+	t := table{quick: o.quick}
+	for _, r := range chosen {
+		t.add(b.try(r))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	t.print(out, o.markdown)
+	if worst := t.worst(); worst > missed || o.strict && worst == missed {
+		return exitFailed
+	}
+	return exitOK
+}
+
+// try measures a row. What went wrong is a line of it.
+func (b *bench) try(r row) result {
+	fmt.Fprintf(b.log, "%s: %s\n", r.name, r.title)
+	around := listen()
+	found, err := r.measure(b)
+	if err != nil {
+		fmt.Fprintf(b.log, "%s: error: %v\n", r.name, err)
+		found = append(found, measure{what: "could not be measured", verdict: unmeasured})
+	}
+	return result{row: r, found: found, noise: around.end()}
+}

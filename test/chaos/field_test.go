@@ -1,0 +1,170 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/relay"
+)
+
+// key is the election of every test.
+const key = "billing"
+
+// field is an election on a server process, with candidates that come and go. In the end it must not have had two leaders
+// at once, nor a token that was not above all before.
+type field struct {
+	testing.TB
+	lease  time.Duration
+	server *natsd.Server
+	js     jetstream.JetStream // an operator's
+	kv     jetstream.KeyValue
+	store  driver.Store
+	book   acts.Book
+
+	mu      sync.Mutex
+	elected []elected
+	grew    chan struct{} // closed when somebody is elected
+}
+
+// elected is a beginning of a term.
+type elected struct {
+	by    *candidate
+	token uint64
+}
+
+// newField registers its judgement first, so that it comes last.
+func newField(t testing.TB, lease time.Duration, change ...func(*jetstream.KeyValueConfig)) *field {
+	t.Helper()
+	f := &field{TB: t, lease: lease, grew: make(chan struct{})}
+	t.Cleanup(f.judge)
+	f.server = startServer(t)
+	f.js = connect(t, f.server.URL())
+	f.kv = addBucket(t, f.js, change...)
+	f.store = openStore(t, f.js, f.kv.Bucket())
+	return f
+}
+
+func (f *field) judge() {
+	v := f.book.Judge()
+	if !v.Safe() {
+		f.Errorf("%d answers of yes after the next was elected, up to %v after; %d terms not above the last",
+			v.Stale, v.Overlap, v.Regressed)
+	}
+	f.Logf("%d terms, %d answers of yes", v.Terms, v.Answers)
+}
+
+// candidate takes part over a connection of its own, which can be cut.
+type candidate struct {
+	id    string
+	relay *relay.Relay
+	leave func() // ends Run and waits for it
+}
+
+// join adds candidates and returns them.
+func (f *field) join(n int, wrap ...func(driver.Store) driver.Store) []*candidate {
+	f.Helper()
+	var all []*candidate
+	for i := range n {
+		all = append(all, f.joinOne(fmt.Sprintf("c%d", i), wrap...))
+	}
+	return all
+}
+
+func (f *field) joinOne(id string, wrap ...func(driver.Store) driver.Store) *candidate {
+	f.Helper()
+	c := &candidate{id: id, relay: startRelay(f, f.server)}
+	var store driver.Store = openStore(f, connect(f, c.relay.URL()), f.kv.Bucket())
+	for _, w := range wrap {
+		store = w(store)
+	}
+	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease})
+	must(f, err)
+	f.run(c, e)
+	return c
+}
+
+// run lets the candidate campaign until it leaves or the test ends.
+func (f *field) run(c *candidate, e *tenure.Election) {
+	asker := asking.Start(func(election string, token uint64, stamps []int64) { f.book.Add(election, c.id, token, stamps...) })
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- e.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
+			asker.Enter(key, t, asking.ByTerm)
+			f.note(elected{c, t.Token()})
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	c.leave = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			f.Errorf("Run of %s: %v", c.id, err)
+		}
+		asker.Stop()
+	})
+	f.Cleanup(c.leave)
+}
+
+func (f *field) note(e elected) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.elected = append(f.elected, e)
+	close(f.grew)
+	f.grew = make(chan struct{})
+}
+
+// leader returns the latest one with a token above that one. It waits for it.
+func (f *field) leader(above uint64) elected {
+	f.Helper()
+	for late := time.After(patience); ; {
+		f.mu.Lock()
+		last, grew := elected{}, f.grew
+		if n := len(f.elected); n > 0 {
+			last = f.elected[n-1]
+		}
+		f.mu.Unlock()
+		if last.token > above {
+			return last
+		}
+		select {
+		case <-grew:
+		case <-late:
+			f.Fatalf("no leader with a token above %d within %v", above, patience)
+		}
+	}
+}
+
+// latest is the highest token so far.
+func (f *field) latest() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var token uint64
+	for _, e := range f.elected {
+		token = max(token, e.token)
+	}
+	return token
+}
+
+// record is what the store holds, as the operator sees it.
+func (f *field) record() driver.Entry {
+	f.Helper()
+	var e driver.Entry
+	eventually(f, "the operator reads the record", func() (ok bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		var err error
+		e, err = f.store.Read(ctx, key)
+		return err == nil
+	})
+	return e
+}

@@ -1,0 +1,120 @@
+package chaos
+
+import (
+	"context"
+	"crypto/rand"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/relay"
+)
+
+// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+func TestMain(m *testing.M) {
+	natsd.Main()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func startServer(t testing.TB) *natsd.Server {
+	t.Helper()
+	s, err := natsd.Start(t.TempDir())
+	must(t, err)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// startCluster returns three servers that have found each other.
+func startCluster(t testing.TB) []*natsd.Server {
+	t.Helper()
+	all, err := natsd.StartCluster(t.TempDir(), t.TempDir(), t.TempDir())
+	must(t, err)
+	for _, s := range all {
+		t.Cleanup(s.Kill)
+	}
+	js := connect(t, all[0].URL())
+	eventually(t, "the cluster can keep a bucket", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "first", Replicas: len(all)})
+		return err == nil
+	})
+	return all
+}
+
+func startRelay(t testing.TB, s *natsd.Server) *relay.Relay {
+	t.Helper()
+	r, err := relay.New(s.URL())
+	must(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// connect returns a connection that finds its way back soon.
+func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	opts = append([]nats.Option{
+		nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.Timeout(time.Second),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}, opts...)
+	nc, err := nats.Connect(url, opts...)
+	must(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	must(t, err)
+	return js
+}
+
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// addBucket makes a bucket as an operator does.
+func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.KeyValueConfig)) jetstream.KeyValue {
+	t.Helper()
+	c := jetstream.KeyValueConfig{Bucket: "B" + rand.Text()[:12], History: 1, Storage: jetstream.FileStorage}
+	for _, ch := range change {
+		ch(&c)
+	}
+	kv, err := js.CreateKeyValue(bounded(t), c)
+	must(t, err)
+	return kv
+}
+
+func openStore(t testing.TB, js jetstream.JetStream, bucket string) *natskv.Store {
+	t.Helper()
+	s, err := natskv.Open(bounded(t), js, bucket)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
+// eventually waits for a condition that nothing announces.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package fenced_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+	_ "modernc.org/sqlite"
+)
+
+// Each row remembers the highest token that wrote to it. A leader that was frozen between asking whether it leads and
+// writing comes with a lower one: its statement finds no row, and changes nothing.
+func Example() {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		log.Fatal(err)
+	}
+	db.SetMaxOpenConns(1) // every connection to :memory: is a database of its own
+	if _, err := db.Exec(`
+		CREATE TABLE accounts (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, token INTEGER NOT NULL DEFAULT 0);
+		INSERT INTO accounts (id, balance) VALUES ('alice', 100)`); err != nil {
+		log.Fatal(err)
+	}
+
+	election, err := tenure.New(memory.New(), "billing", tenure.Config{ID: "node-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		result, err := db.ExecContext(ctx,
+			`UPDATE accounts SET balance = balance - 30, token = $1 WHERE id = $2 AND token <= $1`, term.Token(), "alice")
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, errors.New("no such account, or deposed: a later leader has written to it"))
+		}
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	var balance, token int
+	if err := db.QueryRow(`SELECT balance, token FROM accounts WHERE id = 'alice'`).Scan(&balance, &token); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("balance", balance, "by token", token)
+	// Output: balance 70 by token 1
+}

@@ -1,0 +1,145 @@
+// Package asking is the work of leaders under test: it asks again and again whether it may act, and stamps each question.
+package asking
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+const (
+	// pace is the time from one question to the next.
+	pace = 2 * time.Millisecond
+	// batch is how many answers are told at once.
+	batch = 25
+)
+
+// Way is how the work of a leader decides that it may act.
+type Way string
+
+// The ways.
+const (
+	Never    Way = ""
+	ByTerm   Way = "term"   // by Term.Err
+	ByMemory Way = "memory" // by remembering that it was elected, until it hears of another: a planted mistake
+)
+
+// Tell is given the stamps of questions that were answered yes, in their order. The slice is the receiver's to keep.
+type Tell func(election string, token uint64, stamps []int64)
+
+// Asker asks for all leaders of one candidate. It goes on asking when a term is over, because a wrong answer then is what
+// is looked for.
+type Asker struct {
+	tell Tell
+	stop chan struct{}
+	done sync.WaitGroup
+
+	mu    sync.Mutex
+	terms map[string]*asked // the last one of each election
+}
+
+// asked is a term that is asked about.
+type asked struct {
+	election string
+	term     *tenure.Term
+	way      Way
+	believes bool
+	stamps   []int64
+}
+
+// Start begins to ask.
+func Start(tell Tell) *Asker {
+	a := &Asker{tell: tell, stop: make(chan struct{}), terms: map[string]*asked{}}
+	a.done.Go(a.run)
+	return a
+}
+
+// Stop ends it, after everything was told.
+func (a *Asker) Stop() {
+	close(a.stop)
+	a.done.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.terms {
+		a.flush(t)
+	}
+}
+
+// Enter is called on being elected, and returns when that was.
+func (a *Asker) Enter(election string, t *tenure.Term, way Way) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := machine.Now()
+	if way == Never {
+		return now
+	}
+	if last := a.terms[election]; last != nil {
+		a.flush(last)
+	}
+	a.terms[election] = &asked{election: election, term: t, way: way, believes: true, stamps: []int64{now}}
+	return now
+}
+
+// Hear is what makes those who go by memory give up.
+func (a *Asker) Hear(e tenure.Event) {
+	other := e.Kind == tenure.EventLeader && e.Leader.Exists() && e.Leader.ID != e.ID
+	if !other && e.Kind != tenure.EventReleased {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t := a.terms[e.Election]; t != nil {
+		t.believes = false
+	}
+}
+
+func (a *Asker) run() {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-a.stop:
+			return
+		case <-tick.C:
+			a.round()
+		}
+	}
+}
+
+func (a *Asker) round() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.terms {
+		a.question(t)
+	}
+}
+
+// question takes the stamp first: the answer may be younger than its stamp, never older.
+func (a *Asker) question(t *asked) {
+	now := machine.Now()
+	if !t.may() {
+		a.flush(t)
+		return
+	}
+	t.stamps = append(t.stamps, now)
+	if len(t.stamps) >= batch {
+		a.flush(t)
+	}
+}
+
+func (t *asked) may() bool {
+	if t.way == ByMemory {
+		return t.believes
+	}
+	return t.term.Err() == nil
+}
+
+func (a *Asker) flush(t *asked) {
+	if len(t.stamps) > 0 {
+		a.tell(t.election, t.term.Token(), slices.Clone(t.stamps))
+		t.stamps = t.stamps[:0]
+	}
+}

@@ -1,0 +1,77 @@
+package natsd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	// variable tells a process to be a server.
+	variable = "TENURE_TEST_NATSD"
+	anyPort  = server.RANDOM_PORT
+)
+
+// Nobody is the name, and the password, of a user who may ask what streams there are and nothing else.
+const Nobody = "nobody"
+
+// Main turns a process that Start started into a server, and returns in any other. Call it first.
+func Main() {
+	encoded := os.Getenv(variable)
+	if encoded == "" {
+		return
+	}
+	if err := serve(encoded); err != nil {
+		fmt.Fprintln(os.Stderr, "natsd:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serve ends when whoever started it does.
+func serve(encoded string) error {
+	var p place
+	if err := json.Unmarshal([]byte(encoded), &p); err != nil {
+		return err
+	}
+	s, err := server.NewServer(options(p))
+	if err != nil {
+		return err
+	}
+	s.Start()
+	if !s.ReadyForConnections(patience) {
+		return errors.New("not ready for connections")
+	}
+	ready := said{URL: s.ClientURL(), Monitor: "http://" + s.MonitorAddr().String(), Port: portOf(s)}
+	if err := json.NewEncoder(os.Stdout).Encode(ready); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func options(p place) *server.Options {
+	const host = "127.0.0.1"
+	o := &server.Options{
+		Host: host, Port: p.Port, HTTPHost: host, HTTPPort: anyPort,
+		JetStream: true, StoreDir: p.Dir, NoLog: true, NoSigs: true,
+		NoAuthUser: "all",
+		Users: []*server.User{
+			{Username: "all", Password: "all"},
+			{Username: Nobody, Password: Nobody, Permissions: &server.Permissions{
+				Publish:   &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.>"}},
+				Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+			}},
+		},
+	}
+	if p.Name != "" {
+		o.ServerName, o.Routes = p.Name, server.RoutesFromStr(strings.Join(p.Routes, ","))
+		o.Cluster = server.ClusterOpts{Name: "test", Host: host, Port: p.Inner, NoAdvertise: true}
+	}
+	return o
+}
