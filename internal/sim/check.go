@@ -1,11 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/protocol"
-	"github.com/tenure-go/tenure/internal/record"
 )
 
 // check is the judge. Nothing here asks the protocol for its opinion of itself but Holds, which is the very answer that a
@@ -15,8 +15,25 @@ type check struct {
 	fault   error
 	highest uint64            // the highest term ever elected or held in the store
 	owner   map[uint64]string // who has a term
-	token   uint64            // the highest token that the resource has seen
-	amnesty time.Duration     // an older state was put back: until then two leaders are nobody's fault
+	usurped map[tenure]bool   // terms whose record was replaced by anything but their holder's
+	claims  map[tenure]time.Duration
+	token   uint64        // the highest token that the resource has seen
+	elected time.Duration // when somebody was last elected
+	amnesty time.Duration // an older state was put back: until then two leaders are nobody's fault
+}
+
+// tenure is one term of one holder.
+type tenure struct {
+	incarnation string
+	term        uint64
+}
+
+func newCheck(w *world) *check {
+	c := &check{w: w, owner: map[uint64]string{}, usurped: map[tenure]bool{}, claims: map[tenure]time.Duration{}}
+	if !w.plan.pristine {
+		c.highest = w.plan.startSeq // there were others here, long ago
+	}
+	return c
 }
 
 func (c *check) failf(format string, args ...any) {
@@ -26,22 +43,30 @@ func (c *check) failf(format string, args ...any) {
 	}
 }
 
-// excused: nothing that a lease can do helps against an old backup, or against a machine that was frozen with its clocks.
-func (c *check) excused(n *node) bool { return c.w.now < c.amnesty || n.proc.frozen }
+// excused: nothing that a lease can do helps against an old backup, or against a machine that was frozen with its clocks,
+// for as long as leases that were believed in then may last.
+func (c *check) excused(n *node) bool {
+	return c.w.now < c.amnesty || n != nil && n.excused()
+}
 
-// elected: a term begins. Now, and only now, a second valid lease could come to be.
-func (c *check) elected(n *node, term uint64) {
+// unordered: neither do tokens then, nor where the store forgets them.
+func (c *check) unordered(n *node) bool { return c.excused(n) || c.w.plan.forgets() }
+
+// election: a term begins.
+func (c *check) election(n *node, term uint64) {
 	c.w.stats.elections++
-	if term < c.highest && !c.excused(n) {
+	c.elected = c.w.now
+	if term < c.highest && !c.unordered(n) {
 		c.failf("%s elected with term %d after term %d", n.incarnation(), term, c.highest)
 	}
+	if n.inside {
+		c.failf("%s elected with term %d while it works for term %d", n.incarnation(), term, n.term)
+	}
 	c.own(term, n.incarnation())
+	c.alone(n, term)
 	for _, o := range c.w.nodes {
 		if o == n || !o.alive || c.excused(o) || c.excused(n) {
 			continue
-		}
-		if o.m.Holds(o.now()) {
-			c.failf("two valid leases: %s term %d, %s term %d", n.incarnation(), term, o.incarnation(), o.term)
 		}
 		if o.working && !o.stalled && o.proc.stillUntil <= c.w.now {
 			c.failf("two at work: %s term %d, %s term %d", n.incarnation(), term, o.incarnation(), o.term)
@@ -49,46 +74,24 @@ func (c *check) elected(n *node, term uint64) {
 	}
 }
 
+// alone: nobody but n believes in a lease of his. Only with a claim or a release could a second one come to be.
+func (c *check) alone(n *node, term uint64) {
+	for _, o := range c.w.nodes {
+		if o == n || !o.alive || c.excused(o) || c.excused(n) {
+			continue
+		}
+		if o.m.Holds(o.now()) {
+			c.failf("two valid leases: term %d, and %s term %d", term, o.incarnation(), o.m.Term())
+		}
+	}
+}
+
 func (c *check) own(term uint64, who string) {
-	if was, ok := c.owner[term]; ok && was != who {
+	if was, ok := c.owner[term]; ok && was != who && !c.w.plan.forgets() {
 		c.failf("term %d belongs to %s and %s", term, was, who)
 	}
 	c.owner[term] = who
 	c.highest = max(c.highest, term)
-}
-
-// write: a record goes into the store.
-func (c *check) write(old *protocol.Cell, r *record.Record) {
-	switch {
-	case old.Kind == protocol.Foreign:
-		c.failf("foreign bytes overwritten by %s", r.Incarnation)
-	case r.Held() && r.Seq == 1:
-		c.claimed(old, r)
-	case r.Released:
-		c.released(r)
-	}
-}
-
-func (c *check) claimed(old *protocol.Cell, r *record.Record) {
-	if old.Kind == protocol.Absent && !old.Pristine {
-		c.failf("absence claimed by %s", r.Incarnation)
-	}
-	if r.Term <= c.highest {
-		c.failf("term %d claimed after term %d", r.Term, c.highest)
-	}
-	if r.Request != nil {
-		c.failf("term %d begins with a request", r.Term)
-	}
-	c.own(r.Term, r.Incarnation)
-}
-
-// released: its work must have stopped.
-func (c *check) released(r *record.Record) {
-	for _, n := range c.w.nodes {
-		if n.alive && n.working && n.term == r.Term && n.incarnation() == r.Incarnation {
-			c.failf("term %d released while %s works", r.Term, r.Incarnation)
-		}
-	}
 }
 
 // answer: somebody was told whether he may act.
@@ -96,7 +99,7 @@ func (c *check) answer(n *node, term uint64, yes bool) {
 	if yes && n.doubted == term {
 		c.failf("%s was told that term %d is over, and now that it is not", n.incarnation(), term)
 	}
-	if yes && c.highest > term && !c.excused(n) {
+	if yes && c.highest > term && !c.unordered(n) {
 		c.failf("%s may act by term %d while term %d is held", n.incarnation(), term, c.highest)
 	}
 	if !yes {
@@ -106,39 +109,57 @@ func (c *check) answer(n *node, term uint64, yes bool) {
 
 // act: the work touches the resource. A prompt act needs no token; a late one must carry an old token if another leads.
 func (c *check) act(n *node, term uint64, prompt bool, left time.Duration) {
-	if c.excused(n) {
-		return
-	}
-	if term < c.token && prompt {
+	if term < c.token && prompt && !c.unordered(n) {
 		c.failf("%s acts by term %d (%v left when it asked) after an act by term %d", n.incarnation(), term, left, c.token)
 	}
 	c.token = max(c.token, term)
 }
 
-// calm checks the end of the run: faults are over, so there is a leader, it stays, and it costs little.
-func (c *check) calm() {
-	w := c.w
-	n := w.leading()
-	if n == nil {
-		c.failf("nobody leads, though nothing has gone wrong for %v", w.now-w.calmAt)
+// lost: a term ends before its time only if something else is, or was, in its place. A stale read may show what was there
+// before, which costs a term and no more.
+func (c *check) lost(n *node, t protocol.Transition) {
+	switch {
+	case errors.Is(t.Cause, protocol.ErrExpired):
+		late := c.w.now - n.due
+		if !n.stalled && !c.w.plan.step && n.proc.stillUntil < n.due && late > n.late {
+			c.failf("%s hears %v late that term %d is over", n.incarnation(), late, t.Term)
+		}
+		return
+	case errors.Is(t.Cause, protocol.ErrOverdue), errors.Is(t.Cause, protocol.ErrAbandoned):
 		return
 	}
-	span := w.now - w.settledAt
-	writes := int(span*11/10/w.plan.renew) + 3 // a slewed clock makes a leader hasten
-	if w.plan.mixed {
-		writes *= 3
+	if !c.usurped[tenure{n.incarnation(), t.Term}] && !c.w.plan.stale {
+		c.failf("%s lost term %d to nobody: %v", n.incarnation(), t.Term, t.Cause)
 	}
-	if w.stats.calmWrites > writes {
-		c.failf("%d writes in %v of calm, more than %d", w.stats.calmWrites, span, writes)
+}
+
+// alarm: nobody is told that terms went back if they did not. Where records vanish, vacant ones may.
+func (c *check) alarm(n *node, t protocol.Transition) {
+	p := &c.w.plan
+	if errors.Is(t.Cause, protocol.ErrRegressed) && !(p.stale || p.erase || p.rollback || p.freeze || p.forgets()) {
+		c.failf("%s says that terms went back, and they did not", n.incarnation())
 	}
-	reads := 0
-	if !w.plan.watch {
-		reads = len(w.nodes) * (int(span/(w.plan.poll*8/10)) + 3)
+}
+
+// withdrawn: whoever gave up has left nothing behind that others must wait out, if nothing kept it from that.
+func (c *check) withdrawn(n *node) {
+	r := &c.w.store.cell.Record
+	if c.w.plan.reliable() && r.Held() && r.Incarnation == n.incarnation() {
+		c.failf("%s withdrew and left term %d in the store", n.incarnation(), r.Term)
 	}
-	if w.stats.calmReads > reads {
-		c.failf("%d reads in %v of calm, more than %d", w.stats.calmReads, span, reads)
+}
+
+// closing: a release or a withdrawal takes bounded time.
+func (c *check) closing(n *node) {
+	switch {
+	case n.m.Phase() != protocol.Releasing:
+		n.closing = 0
+		return
+	case n.closing == 0 || n.proc.stillUntil > n.closing:
+		n.closing = c.w.now
 	}
-	if w.stats.calmTerms > 0 {
-		c.failf("%d changes of leader in the calm", w.stats.calmTerms)
+	bound := min(c.w.longest()/3, 2*time.Second)*12/10 + 200*time.Millisecond
+	if c.w.now-n.closing > bound {
+		c.failf("%s has been releasing for %v", n.incarnation(), c.w.now-n.closing)
 	}
 }

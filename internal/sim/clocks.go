@@ -47,11 +47,12 @@ func (w *world) retune(c *machineClocks) {
 	if w.chance(0.5) {
 		raw = 1 + w.cfg.Drift*drift*float64(1-2*w.rng.IntN(2))
 	}
+	// CLOCK_BOOTTIME is slewed like CLOCK_MONOTONIC, and differs from it by the time spent asleep alone.
 	mono := raw
 	if w.plan.slew && w.chance(0.5) {
-		mono = raw * (1 + 0.083*(2*w.rng.Float64()-1))
+		mono = raw * (1 + slew*max(-1, min(1, 3*w.rng.Float64()-1.5)))
 	}
-	c.set(w.now, mono, raw, raw)
+	c.set(w.now, mono, raw, mono)
 }
 
 // origin is what the clocks of a machine show when it starts: anything, also less than nothing.

@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
 
 // schedule arranges what befalls the members, at random times until the calm at the end.
 func (w *world) schedule() {
@@ -11,6 +15,7 @@ func (w *world) schedule() {
 	w.every(p.crash, 10*p.lease, func() { w.crashLeader() })
 	w.every(p.pause, 4*p.lease, func() { w.pause(w.victim()) })
 	w.every(p.suspend, 8*p.lease, func() { w.suspend(w.victim(), false) })
+	w.every(p.naps(), 4*p.lease, func() { w.nap(w.victim()) })
 	w.every(p.freeze, 20*p.lease, func() { w.suspend(w.victim(), true) })
 	w.every(p.cut, 5*p.lease, func() { w.cut(w.victim()) })
 	w.every(p.cut, 30*p.lease, func() { w.outageUntil = w.now + w.span(2*p.lease) })
@@ -119,14 +124,16 @@ func (w *world) resume(p *process, suspended bool) {
 	}
 }
 
-// suspend stops the machine: monotonic clocks stand still, and when it is frozen from outside the other one too.
-func (w *world) suspend(n *node, frozen bool) {
+func (w *world) suspend(n *node, frozen bool) { w.sleep(n, 3*w.plan.lease, frozen) }
+
+// sleep stops the machine: monotonic clocks stand still, and when it is frozen from outside the other one too.
+func (w *world) sleep(n *node, most time.Duration, frozen bool) {
 	p, c := n.proc, n.proc.clocks
 	if p.stillUntil > w.now {
 		return
 	}
 	boot := c.raw
-	p.stillUntil = w.now + w.span(3*w.plan.lease)
+	p.stillUntil = w.now + w.span(most)
 	if frozen {
 		boot = 0
 		p.excusedUntil = p.stillUntil + w.longest()
@@ -136,7 +143,7 @@ func (w *world) suspend(n *node, frozen bool) {
 	c.set(w.now, 0.0000001, 0.0000001, boot)
 	c.asleep = true
 	w.queue.add(p.stillUntil, func() {
-		c.set(w.now, mono, raw, raw)
+		c.set(w.now, mono, raw, mono)
 		c.asleep = false
 		w.resume(p, true)
 		w.rearm(p)
@@ -150,6 +157,19 @@ func (w *world) longest() time.Duration {
 		lease = lease * 3 / 2
 	}
 	return time.Duration(float64(lease) / (1 - w.cfg.Drift*drift))
+}
+
+// nap: a member that has lost its store sleeps for a little while, so that awake, by a slow clock, and asleep together
+// outlast its lease.
+func (w *world) nap(n *node) {
+	if c := n.proc.clocks; !c.asleep {
+		slow := c.raw * (1 - slew)
+		c.set(w.now, slow, c.raw, slow)
+		w.rearm(n.proc)
+	}
+	n.proc.cutUntil = w.now + w.plan.lease*3/2
+	w.tracef(n, "is cut off until %v", n.proc.cutUntil)
+	w.queue.add(w.now+w.plan.lease/2+w.span(w.plan.lease/2), func() { w.sleep(n, w.plan.lease/2, false) })
 }
 
 func (w *world) cut(n *node) {
@@ -197,22 +217,23 @@ func (w *world) breakRecord() {
 }
 
 func (w *world) rollback() {
-	if len(w.store.history) == 0 {
-		return
+	if len(w.store.history) == 0 || w.now < w.check.amnesty {
+		return // two of them within a lease can give a leader its old term back for good
 	}
-	w.tracef(nil, "an older state is put back")
+	c := w.store.history[w.rng.IntN(len(w.store.history))]
+	if w.plan.pristine && w.chance(0.3) {
+		c = protocol.Cell{Pristine: true}
+	}
+	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
 	w.check.amnesty = w.now + w.longest()
-	w.store.put(w.store.history[w.rng.IntN(len(w.store.history))])
+	w.store.put(c)
 }
 
 func (w *world) withdraw(n *node) {
-	if !n.alive || n.proc.stillUntil > w.now {
-		return
+	if n.alive {
+		n.run(n.lives, func() {
+			n.m.Withdraw(n.now())
+			n.pump()
+		})
 	}
-	n.m.Withdraw(n.now())
-	n.pump()
-	n.later(w.span(w.plan.lease), func() {
-		n.m.Campaign(n.now(), 0)
-		n.pump()
-	})
 }

@@ -1,37 +1,69 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
+// options are the flags.
+type options struct {
+	seeds, seed  uint64
+	verbose      bool
+	json, all    bool
+	bug          string
+	bugs, mark   bool
+	picture      bool
+	cfg          settings
+	seedsByHands bool
+}
+
 func main() {
-	seeds := flag.Uint64("seeds", 5000, "how many seeds to run")
-	seed := flag.Uint64("seed", 0, "run this seed alone")
-	verbose := flag.Bool("v", false, "print every event (with -seed)")
-	hour := flag.Duration("for", time.Hour, "virtual time of each run")
-	excess := flag.Float64("drift", 1, "what clocks do, as a multiple of the promised bound")
+	var o options
+	flag.Uint64Var(&o.seeds, "seeds", 5000, "how many seeds to run; for bugs 200 unless given")
+	flag.Uint64Var(&o.seed, "seed", 0, "run this seed alone")
+	flag.BoolVar(&o.verbose, "v", false, "print every event (with -seed), or every seed that fails")
+	flag.BoolVar(&o.json, "json", false, "print the result as one line for programs")
+	flag.BoolVar(&o.all, "all", true, "go on after the first seed that fails")
+	flag.StringVar(&o.bug, "bug", "", "build with this planted bug, and run that")
+	flag.BoolVar(&o.bugs, "bugs", false, "run every planted bug in turn and print a table")
+	flag.BoolVar(&o.mark, "markdown", false, "print the table as docs/planted-bugs.md has it")
+	flag.BoolVar(&o.picture, "picture", false, "draw one lease's life, as docs/lease.txt has it")
+	flag.DurationVar(&o.cfg.Hour, "for", time.Hour, "virtual time of each run")
+	flag.Float64Var(&o.cfg.Drift, "drift", 1, "what clocks do, as a multiple of the promised bound")
 	flag.Parse()
-	cfg := settings{Hour: *hour, Drift: *excess}
-	if *seed != 0 {
-		os.Exit(one(*seed, cfg, *verbose))
+	flag.Visit(func(f *flag.Flag) { o.seedsByHands = o.seedsByHands || f.Name == "seeds" })
+	os.Exit(o.main())
+}
+
+func (o *options) main() int {
+	if (o.bug != "" || o.bugs) && !o.seedsByHands {
+		o.seeds = standard
 	}
-	os.Exit(many(*seeds, cfg))
+	switch {
+	case o.picture:
+		picture(os.Stdout)
+		return 0
+	case o.bugs:
+		return listBugs(o.seeds, o.mark)
+	case o.bug != "":
+		return replay(o.bug, fmt.Sprintf("-seeds=%d", o.seeds), fmt.Sprintf("-seed=%d", o.seed),
+			fmt.Sprintf("-v=%t", o.verbose), fmt.Sprintf("-for=%v", o.cfg.Hour), fmt.Sprintf("-drift=%v", o.cfg.Drift))
+	case o.seed != 0:
+		return one(o.seed, o.cfg, o.verbose)
+	}
+	return many(o)
 }
 
 func one(seed uint64, cfg settings, verbose bool) int {
-	var s stats
-	var err error
+	var trace io.Writer
 	if verbose {
-		s, err = run(seed, cfg, os.Stdout)
-	} else {
-		s, err = run(seed, cfg, nil)
+		trace = os.Stdout
 	}
+	s, err := run(seed, cfg, trace)
 	fmt.Printf("seed %d: %d operations, %d elections, led %v\n", seed, s.ops, s.elections, s.led)
 	if err != nil {
 		fmt.Println(err)
@@ -40,61 +72,16 @@ func one(seed uint64, cfg settings, verbose bool) int {
 	return 0
 }
 
-// total is what a range of seeds came to.
-type total struct {
-	ran, failed atomic.Uint64
-	mu          sync.Mutex
-	sum         stats
-	first       uint64
-	fault       error
-}
-
-// sweep runs seeds 1 to n on every core, until one fails if so wished.
-func sweep(n uint64, cfg settings, stopAtFirst bool) *total {
-	t := &total{}
-	var next atomic.Uint64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for seed := next.Add(1); seed <= n; seed = next.Add(1) {
-				s, err := run(seed, cfg, nil)
-				t.add(seed, s, err)
-				if err != nil && stopAtFirst {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return t
-}
-
-func (t *total) add(seed uint64, s stats, err error) {
-	t.ran.Add(1)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sum.ops += s.ops
-	t.sum.elections += s.elections
-	t.sum.led += s.led
-	if err != nil {
-		t.failed.Add(1)
-		if t.fault == nil || seed < t.first {
-			t.first, t.fault = seed, err
-		}
-	}
-}
-
-func many(n uint64, cfg settings) int {
+func many(o *options) int {
 	start := time.Now()
-	t := sweep(n, cfg, false)
-	took := time.Since(start)
-	hours := float64(t.ran.Load()) * cfg.Hour.Hours()
-	fmt.Printf("%d seeds of %v in %v: %.0f election-hours a second, %d operations, %d elections, led %.1f %% of the time\n",
-		t.ran.Load(), cfg.Hour, took.Round(time.Millisecond), hours/took.Seconds(), t.sum.ops, t.sum.elections,
-		100*t.sum.led.Hours()/hours)
+	t := sweep(o.seeds, o.cfg, !o.all, o.verbose)
+	if o.json {
+		_ = json.NewEncoder(os.Stdout).Encode(t.verdict(o.cfg))
+	} else {
+		t.print(o.cfg, time.Since(start))
+	}
 	if t.fault == nil {
 		return 0
 	}
-	fmt.Printf("%d seeds failed, the first: seed %d: %v\nreplay: go run ./internal/sim -seed %d -v\n", t.failed.Load(), t.first, t.fault, t.first)
 	return 1
 }

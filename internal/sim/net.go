@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -12,61 +13,110 @@ func (n *node) send(op protocol.Op) {
 	w := n.w
 	w.stats.ops++
 	n.count(op.Write)
+	w.check.sent(n, &op)
+	w.check.cost()
+	if w.plan.withdraws && op.Write && !w.calm && w.chance(0.02) {
+		w.queue.add(w.now+w.span(3*w.plan.latency), func() { w.withdraw(n) })
+	}
 	there, lost := w.hop(n)
-	if lost {
+	if lost || w.losing(op) {
 		w.tracef(n, "sends %s, which is lost", describe(op))
+		if w.plan.fail && !w.calm {
+			n.refuse(op)
+		}
 		return
 	}
-	if op.Write && w.plan.replay && !w.calm && w.chance(0.1) {
+	switch {
+	case w.calm:
+	case op.Write && w.plan.replay && w.chance(0.1):
 		n.replay(op, there)
 		return
+	case op.Write && w.plan.fail && w.chance(0.05):
+		n.fail(op, there+w.span(w.plan.lease/2))
+		return
 	}
-	w.queue.add(w.now+there, func() { n.deliver(op) })
+	life := n.lives
+	w.queue.add(w.now+there, func() { n.deliver(life, op) })
 }
 
 // deliver is the moment in which the store decides.
-func (n *node) deliver(op protocol.Op) {
+func (n *node) deliver(life int, op protocol.Op) {
 	if op.Write {
 		v, out := n.w.store.swap(op.Prev, op.Record)
 		n.w.tracef(n, "%s: %v, version %s", describe(op), out == protocol.Applied, v)
-		n.answer(op, protocol.Cell{}, v, out)
+		n.answer(life, op, protocol.Cell{}, v, out)
 		return
 	}
 	c := n.w.store.read()
 	n.w.tracef(n, "reads version %q term %d of %s", c.Version, c.Record.Term, c.Record.Incarnation)
-	n.answer(op, c, "", protocol.Applied)
+	n.answer(life, op, c, "", protocol.Applied)
 }
 
 // replay delivers a request twice: at once with a second answer, or a second time much later.
 func (n *node) replay(op protocol.Op, there time.Duration) {
-	w := n.w
+	w, life := n.w, n.lives
 	if w.chance(0.5) {
 		w.queue.add(w.now+there, func() {
 			w.store.swap(op.Prev, op.Record)
-			n.deliver(op)
+			n.deliver(life, op)
 		})
 		return
 	}
-	w.queue.add(w.now+there, func() { n.deliver(op) })
+	w.queue.add(w.now+there, func() { n.deliver(life, op) })
 	w.queue.add(w.now+there+w.span(2*w.plan.lease), func() { w.store.swap(op.Prev, op.Record) })
 }
 
-func (n *node) answer(op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
+// fail answers with an error while the request is still under way.
+func (n *node) fail(op protocol.Op, there time.Duration) {
+	n.w.tracef(n, "sends %s, and hears of an error at once", describe(op))
+	n.refuse(op)
+	n.w.queue.add(n.w.now+there, func() { n.w.store.swap(op.Prev, op.Record) })
+}
+
+// refuse is an error that comes at once and says nothing.
+func (n *node) refuse(op protocol.Op) {
+	n.later(n.w.plan.latency, func() {
+		if op.Write {
+			n.m.WriteDone(n.now(), op.ID, "", protocol.Unknown, errFault)
+		} else {
+			n.m.ReadDone(n.now(), op.ID, protocol.Cell{}, protocol.Unknown, errFault)
+		}
+		n.pump()
+	})
+}
+
+// answer goes to the life that asked; another one may use the same numbers for its operations.
+func (n *node) answer(life int, op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
 	back, lost := n.w.hop(n)
-	if lost {
+	won := out == protocol.Applied && op.Write && kindOf(&op.Record) == "claim"
+	if lost || won && n.w.plan.lose && !n.w.calm && n.w.chance(0.2) {
 		return
 	}
 	if n.w.plan.fail && !n.w.calm && n.w.chance(0.05) {
 		out = protocol.Unknown
 	}
-	n.later(back, func() {
-		if op.Write {
-			n.m.WriteDone(n.now(), op.ID, v, out, nil)
-		} else {
-			n.m.ReadDone(n.now(), op.ID, c, out, nil)
-		}
-		n.pump()
-	})
+	n.w.queue.add(n.w.now+back, func() { n.run(life, func() { n.heed(op, c, v, out) }) })
+}
+
+func (n *node) heed(op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
+	if n.m.Current(op.ID) && out == protocol.Applied {
+		n.sees(&c)
+	}
+	if op.Write {
+		n.m.WriteDone(n.now(), op.ID, v, out, problem(out))
+	} else {
+		n.m.ReadDone(n.now(), op.ID, c, out, problem(out))
+	}
+	n.pump()
+}
+
+var errFault = errors.New("the store did not say")
+
+func problem(out protocol.Outcome) error {
+	if out == protocol.Unknown {
+		return errFault
+	}
+	return nil
 }
 
 // push tells every watcher of a new state: late, twice, or never.
@@ -90,10 +140,25 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 	if lost {
 		return
 	}
+	if w.plan.slow && !w.calm {
+		d += w.straggle(&c)
+	}
 	n.later(d, func() {
+		n.sees(&c)
 		n.m.Seen(n.now(), c)
 		n.pump()
 	})
+}
+
+// straggle is how much longer pushes take than answers do: the news of a deletion sometimes until others have led since.
+func (w *world) straggle(c *protocol.Cell) time.Duration {
+	switch {
+	case c.Kind == protocol.Absent && w.chance(0.3):
+		return w.plan.lease + w.span(w.plan.lease)
+	case w.chance(0.1):
+		return w.span(w.plan.lease / 4)
+	}
+	return 0
 }
 
 // hop is the way of one message between a member and the store.
@@ -109,7 +174,7 @@ func (w *world) hop(n *node) (time.Duration, bool) {
 		return 0, true
 	}
 	if w.plan.slow && w.chance(0.05) {
-		d += w.span(w.plan.lease * 3 / 2)
+		d += w.span(w.pick(w.plan.lease/4, w.plan.lease*3/2))
 	}
 	return d, false
 }

@@ -26,12 +26,15 @@ type node struct {
 	m     *protocol.Machine
 	lives int // how often it was started; what belongs to an earlier life is not heard
 	alive bool
-	ticks int // the number of the armed timer; earlier ones are stale
+	ticks int           // the number of the armed timer; earlier ones are stale
+	late  time.Duration // the most by which it may ring late, as the margin has it
 	timed bool
 	wake  time.Duration // when it rings, on the monotonic clock, as timers do
 
-	// The work. working spans from the election to the moment when the work has stopped.
+	// The work. working spans from the election to the moment when the work has stopped, inside to the return of the
+	// function that did it, which may take its time over it.
 	working bool
+	inside  bool
 	term    uint64
 	doubted uint64
 	// stalled: the process was stopped across its deadline, or timers stood still while the deadline came nearer, so the
@@ -41,9 +44,17 @@ type node struct {
 	leftover uint64
 	// busyUntil is when the act that is under way will be done; work does not stop in the middle of one.
 	busyUntil time.Duration
+	former    uint64        // the term before
+	seen      uint64        // the highest term that this life was shown
+	due       time.Duration // when the lease will be over
+	withdrew  time.Duration // when it last gave up seeking
+	closing   time.Duration // since when it tries to release or withdraw
 }
 
 func (n *node) incarnation() string { return fmt.Sprintf("%s#%d.%d", n.name, n.index, n.lives) }
+
+// excused: its machine was frozen, clocks and all, and it may still believe what it believed then.
+func (n *node) excused() bool { return n.w.now < n.proc.excusedUntil }
 
 func (n *node) now() clock.Reading { return n.proc.clocks.at(n.w.now) }
 
@@ -57,17 +68,23 @@ func (n *node) boot() {
 		return
 	}
 	n.lives++
-	n.alive, n.working, n.leftover, n.timed = true, false, 0, false
-	n.m = protocol.New(n.w.config(n))
+	n.alive, n.working, n.inside, n.timed = true, false, false, false
+	n.leftover, n.seen, n.term, n.doubted = 0, 0, 0, 0
+	cfg := n.w.config(n)
+	n.m, n.late = protocol.New(cfg), protocol.TimerLateness(cfg.Lease)
 	n.m.Watching(n.w.plan.watch)
 	n.w.tracef(n, "starts as %s", n.incarnation())
+	n.campaign()
+}
+
+func (n *node) campaign() {
 	n.m.Campaign(n.now(), 0)
 	n.pump()
 }
 
 func (n *node) kill() {
 	n.w.tracef(n, "is killed")
-	n.alive, n.working = false, false
+	n.alive, n.working, n.inside = false, false, false
 }
 
 // later runs something in this life of this node, when its process is not stopped.
@@ -99,25 +116,38 @@ func (n *node) pump() {
 	if n.m.Holds(n.now()) {
 		n.stalled = false // the timer that is armed now is right again
 	}
+	n.w.check.closing(n)
 	n.timed, n.wake = todo.Timed, n.now().Mono+todo.Wake
 	n.arm()
 }
 
-// arm sets the timer, which rings late by up to half of what the margin has for that.
+// arm sets the timer, which rings late by most of what the margin has for that; the rest is for slewed clocks.
 func (n *node) arm() {
+	n.foresee()
 	n.ticks++
 	if !n.timed {
 		return
 	}
 	number := n.ticks
-	late := n.w.rng.Int64N(int64(protocol.TimerLateness(n.w.plan.lease) / 2))
+	late := n.w.span(n.late * 6 / 10)
 	left := float64(n.wake-n.now().Mono) / n.proc.clocks.mono
-	n.later(time.Duration(max(left, 0))+time.Duration(late)+time.Microsecond, func() {
+	n.later(time.Duration(max(left, 0))+late+time.Microsecond, func() {
 		if n.ticks == number {
 			n.m.Tick(n.now())
 			n.pump()
 		}
 	})
+}
+
+// foresee is when, if clocks keep their rates, the lease will be over.
+func (n *node) foresee() {
+	if !n.working || !n.m.Holds(n.now()) {
+		return
+	}
+	c := n.proc.clocks
+	if left, err := n.m.Remaining(n.now(), n.term); err == nil {
+		n.due = n.w.now + time.Duration(float64(left)/max(c.mono, c.raw))
+	}
 }
 
 // resume is the moment in which the process goes on after it was stopped, or after its machine was suspended.
@@ -134,17 +164,29 @@ func (n *node) transition(t protocol.Transition) {
 	}
 	switch t.What {
 	case protocol.Elected:
-		w.check.elected(n, t.Term)
-		n.working, n.term, n.stalled = true, t.Term, false
-		w.stats.terms++
-		n.act(n.lives, t.Term)
+		w.check.election(n, t.Term)
+		n.working, n.inside, n.stalled = true, true, false
+		n.former, n.term = n.term, t.Term
+		if w.chance(0.7) { // other work never asks, and relies on its context
+			n.act(n.lives, t.Term, w.plan.lease/2)
+		}
 		n.career(t.Term)
 	case protocol.Lost:
-		n.later(w.span(w.plan.stopWithin), func() { n.finish(t.Term) })
+		w.check.lost(n, t)
+		n.later(w.span(w.plan.stopWithin), func() { n.stop(t.Term) })
+	case protocol.Alarm:
+		w.check.alarm(n, t)
+	case protocol.Withdrawn:
+		n.withdrew = w.now
+		w.check.withdrawn(n)
+		n.later(w.span(w.plan.lease), n.campaign)
 	case protocol.Leaving:
 		n.later(n.patience(), func() { n.finish(t.Term) })
 	}
 }
+
+// sees is what a member knows by itself, whatever it makes of it.
+func (n *node) sees(c *protocol.Cell) { n.seen = max(n.seen, c.Record.Term) }
 
 // career is how a term may end by the will, or the fault, of the work itself.
 func (n *node) career(term uint64) {
@@ -164,9 +206,10 @@ func (n *node) panic(term uint64) {
 		return
 	}
 	n.w.tracef(n, "panics")
-	n.working, n.leftover = false, term
+	n.working, n.inside, n.leftover = false, false, term
 	n.m.Abandon(n.now())
 	n.pump()
+	n.later(n.w.span(4*n.w.plan.lease), func() { n.w.crash(n) })
 }
 
 // patience is how long the work takes to finish when asked to; some never listens until it must.
@@ -187,25 +230,54 @@ func (n *node) finish(term uint64) {
 		return
 	}
 	n.working = false
+	n.leave(term)
+}
+
+// stop: the term was lost. The work stops in time; its function may be long in returning.
+func (n *node) stop(term uint64) {
+	if !n.working || n.term != term {
+		return
+	}
+	if left := n.busyUntil - n.w.now; left > 0 {
+		n.later(left, func() { n.stop(term) })
+		return
+	}
+	n.working = false
+	if n.w.chance(0.7) {
+		n.leave(term)
+		return
+	}
+	n.later(n.w.span(n.w.plan.lease), func() { n.leave(term) })
+}
+
+func (n *node) leave(term uint64) {
+	if !n.inside || n.term != term {
+		return
+	}
+	n.inside = false
 	n.m.Finish(n.now(), "", true, 0)
 	n.pump()
 }
 
-// act is what the work does all the time: it asks whether it may, and a moment later it acts on some resource.
-func (n *node) act(life int, term uint64) {
+// act is what the work does all the time: it asks whether it may, and a moment later it acts on some resource. The less
+// time there is left the more often it asks.
+func (n *node) act(life int, term uint64, within time.Duration) {
 	w := n.w
-	n.later(w.span(w.plan.lease/2), func() {
+	n.later(w.span(within)+time.Millisecond, func() {
 		if !n.working || n.term != term {
 			return
 		}
+		if _, err := n.m.Remaining(n.now(), n.former); err == nil && n.former != term && n.former > 0 {
+			w.check.failf("%s was told that it may act by term %d, in term %d", n.incarnation(), n.former, term)
+		}
 		left, err := n.m.Remaining(n.now(), term)
-		n.w.check.answer(n, term, err == nil)
+		w.check.answer(n, term, err == nil)
 		n.pump()
 		if err == nil {
 			n.commit(life, term, left)
 		}
 		if n.working && n.term == term {
-			n.act(life, term)
+			n.act(life, term, min(w.plan.lease/2, left))
 		}
 	})
 }
@@ -213,7 +285,7 @@ func (n *node) act(life int, term uint64) {
 // commit is the act itself. It comes within the reserve that the user asked for, unless the process is stopped between
 // the question and the act; then only the token helps.
 func (n *node) commit(life int, term uint64, left time.Duration) {
-	reserve := n.w.span(n.w.plan.stopWithin + protocol.TimerLateness(n.w.plan.lease))
+	reserve := n.w.span(n.w.plan.stopWithin + n.late)
 	at := n.w.now + reserve
 	n.busyUntil = max(n.busyUntil, at)
 	n.w.queue.add(at, func() {

@@ -9,6 +9,9 @@ import (
 // drift is the bound r that the elections are promised; -drift multiplies what the clocks really do.
 const drift = 0.01
 
+// slew is what a time daemon may do to CLOCK_MONOTONIC.
+const slew = 0.083
+
 // plan is what one seed has in store. Every seed draws a handful of fault kinds, because many faults at once hide each other.
 type plan struct {
 	nodes        int
@@ -21,6 +24,7 @@ type plan struct {
 	watch        bool
 	pristine     bool
 	clockFloor   bool
+	floorless    bool // the store vouches for nothing
 	startSeq     uint64
 
 	latency time.Duration // of a message, typically
@@ -73,17 +77,38 @@ func (w *world) draw() plan {
 		*k = *k || w.chance(0.25)
 	}
 	p.freeze = w.chance(0.05)
-	p.rollback = w.chance(0.05)
+	p.rollback = !p.freeze && w.chance(0.05) // together they can give a machine that thaws its old term back for good
 	// A record that is deleted takes the knowledge of its lease along: with members of different leases nobody can know
 	// how long to wait. docs/guarantees.md says so.
 	if p.mixed {
 		p.erase, p.foreign, p.broken = false, false, false
 	}
+	p.floorless = !p.clockFloor && w.chance(0.2)
 	if !p.pristine {
 		p.startSeq += 5
 	}
 	return p
 }
+
+// forgets: the record may be lost, and the store does not vouch for terms. Then they can repeat themselves, and all that
+// can be asked is that nobody claims what he knows better.
+func (p *plan) forgets() bool {
+	return p.floorless && (p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
+}
+
+// naps: machines sleep for moments, with clocks that are slewed while they are awake.
+func (p *plan) naps() bool { return p.suspend && p.slew }
+
+// reliable: every message arrives, and soon, and nobody is stopped.
+func (p *plan) reliable() bool {
+	return !(p.lose || p.slow || p.cut || p.fail || p.replay || p.stale || p.pause || p.suspend || p.freeze || p.step || p.rollback)
+}
+
+// timely: whatever arrives comes soon after it was sent, and shows what is.
+func (p *plan) timely() bool { return !(p.slow || p.stale || p.fail || p.replay || p.step) }
+
+// cramped: messages take about as long as the lease leaves room for.
+func (p *plan) cramped() bool { return p.lease < 100*p.latency }
 
 func (w *world) pick(ds ...time.Duration) time.Duration { return ds[w.rng.IntN(len(ds))] }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -15,7 +16,7 @@ type store struct {
 	seq     uint64
 	cell    protocol.Cell
 	history []protocol.Cell
-	written bool
+	created record.Record // the last vacant record that replaced a purged one, where requests are replayed
 }
 
 const never driver.Version = "never"
@@ -28,9 +29,12 @@ func newStore(w *world) *store {
 	return s
 }
 
-// floor is what the store vouches for: its sequence, or its clock.
+// floor is what the store vouches for: its sequence, or its clock, or nothing.
 func (s *store) floor() uint64 {
-	if s.w.plan.clockFloor {
+	switch {
+	case s.w.plan.floorless:
+		return 0
+	case s.w.plan.clockFloor:
 		return uint64(epoch.Add(s.w.now).UnixMilli())
 	}
 	return s.seq
@@ -50,24 +54,44 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 		return "", protocol.Conflict
 	}
 	s.w.check.write(&s.cell, &r)
+	if s.w.plan.replay && s.w.plan.erase && prev == "" {
+		s.created = r
+	}
+	vacant := s.created.Nonce != "" && s.cell.Record.Nonce == s.created.Nonce
 	s.put(protocol.Cell{Kind: protocol.Valid, Record: r})
+	if vacant && r.Held() && !s.w.calm && s.w.chance(0.2) {
+		s.w.queue.add(s.w.now+s.w.span(s.w.plan.poll), s.relapse)
+	}
 	return s.cell.Version, protocol.Applied
+}
+
+// relapse: the record is purged, and then a proxy delivers the request that created the vacant one once more.
+func (s *store) relapse() {
+	if s.w.calm {
+		return
+	}
+	s.w.tracef(nil, "the record is purged, and a vacant one of term %d created again", s.created.Term)
+	s.purge()
+	s.swap("", s.created)
 }
 
 // put makes a new state, whatever was there, and pushes it.
 func (s *store) put(c protocol.Cell) {
 	s.remember()
+	s.w.check.replaced(&s.cell, &c)
 	s.seq++
-	s.written = true
 	c.Version = driver.Version(strconv.FormatUint(s.seq, 10))
 	c.Floor = s.floor()
 	s.cell = c
-	s.w.push(c)
+	if !s.w.deaf {
+		s.w.push(c)
+	}
 }
 
 // purge leaves nothing, not even a marker.
 func (s *store) purge() {
 	s.remember()
+	s.w.check.replaced(&s.cell, &protocol.Cell{})
 	s.seq++
 	s.cell = protocol.Cell{}
 }
@@ -83,13 +107,25 @@ func (s *store) remember() {
 	s.history = append(s.history, old)
 }
 
-// request asks the present holder to hand over, as an outsider does: by compare-and-swap, copying everything else.
+// request asks the present holder to hand over, as an outsider does: by compare-and-swap of the bytes with a request added.
 func (s *store) request(to string) {
 	c := s.cell
-	if c.Kind != protocol.Valid || !c.Record.Held() || c.Record.Request != nil {
+	if c.Kind != protocol.Valid || !c.Record.Held() {
 		return
 	}
-	c.Record.Request = &record.Request{Term: c.Record.Term, To: to, By: "operator"}
+	value, err := record.Encode(c.Record)
+	if err == nil {
+		value, err = record.AddRequest(value, record.Request{Term: c.Record.Term, To: to, By: "operator"})
+	}
+	if errors.Is(err, record.ErrRequested) {
+		return
+	}
+	if err == nil {
+		c.Record, err = record.Decode(value)
+	}
+	if err != nil {
+		s.w.check.failf("a request cannot be added: %v", err)
+	}
 	s.put(c)
 }
 

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// bug is a rule left out on purpose: a change to the text of the source, which the simulation must notice. The source
+// itself knows nothing of it.
+type bug struct {
+	Name string
+	Rule string
+	Left string // what is left out, or done instead
+	Edit []edit
+	// Note says, of a bug that is not found, why: the rule is kept for another reason, or holds by other means.
+	Note string
+}
+
+// edit is one change to a file below internal.
+type edit struct{ File, Old, New string }
+
+// verdict is what a run over several seeds came to, as it is handed from one process to another.
+type verdict struct {
+	Ran, Failed, First uint64
+	Fault              string
+	Led                float64 // the part of the time in which somebody led
+}
+
+func findBug(name string) (bug, error) {
+	for _, b := range planted {
+		if b.Name == name {
+			return b, nil
+		}
+	}
+	return bug{}, fmt.Errorf("there is no bug %q; -bugs lists them", name)
+}
+
+// root is the directory of the module.
+func root() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// build compiles this program with the bug in it. The binary and all that leads to it are in dir.
+func (b *bug) build(dir string) (binary string, err error) {
+	top, err := root()
+	if err != nil {
+		return "", err
+	}
+	overlay, err := b.overlay(top, dir)
+	if err != nil {
+		return "", err
+	}
+	binary = filepath.Join(dir, "sim")
+	cmd := exec.Command("go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", binary, "./internal/sim")
+	cmd.Dir = top
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
+	}
+	return binary, nil
+}
+
+// overlay writes the changed files into dir, and what go build wants to know of them.
+func (b *bug) overlay(top, dir string) (string, error) {
+	changed := map[string]string{}
+	for _, e := range b.Edit {
+		path := filepath.Join(top, "internal", filepath.FromSlash(e.File))
+		text, ok := changed[path]
+		if !ok {
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return "", err
+			}
+			text = string(source)
+		}
+		if n := strings.Count(text, e.Old); n != 1 {
+			return "", fmt.Errorf("bug %s: %s holds this text %d times, not once:\n%s", b.Name, e.File, n, e.Old)
+		}
+		changed[path] = strings.Replace(text, e.Old, e.New, 1)
+	}
+	replace := map[string]string{}
+	for path, text := range changed {
+		copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[path] = copied
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, list, 0o600)
+}
+
+// hunt builds the bug and runs seeds 1 to n on one core, all of them or until the first that finds it. A bug may make the
+// machine go in circles for ever, which has been noticed then, too.
+func (b *bug) hunt(seeds uint64, all bool) (verdict, error) {
+	dir, err := os.MkdirTemp("", "tenure-bug-")
+	if err != nil {
+		return verdict{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary, err := b.build(dir)
+	if err != nil {
+		return verdict{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "-seeds", strconv.FormatUint(seeds, 10), "-json", "-all="+strconv.FormatBool(all))
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return verdict{Ran: 1, Failed: 1, First: 1, Fault: "it never ends"}, nil
+	}
+	var v verdict
+	if json.Unmarshal(out, &v) != nil {
+		return verdict{}, fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
+	}
+	return v, nil
+}
+
+// replay runs this program with the bug in it, in the place of this process.
+func replay(name string, args ...string) int {
+	b, err := findBug(name)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	dir, err := os.MkdirTemp("", "tenure-bug-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary, err := b.build(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if cmd.Run() != nil {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// The last quarter of a run: the faults end, and what should then go by itself is asked for.
+
+// quieten ends the faults: everybody is there, and everything arrives.
+func (w *world) quieten() {
+	w.calm, w.calmAt = true, w.now
+	w.outageUntil = 0
+	w.repair()
+	for _, n := range w.nodes {
+		n.proc.cutUntil = 0
+		if n.leftover != 0 {
+			n.kill()
+		}
+		n.boot()
+	}
+	// One member may be stopped for three leases more, hold the record for one, ignore a request, and be waited out.
+	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.poll
+	w.queue.add(w.now+min(bound, w.cfg.Hour/10), w.settle)
+}
+
+// settle: by now there is a leader; from now on it is watched whether it stays and what that costs, though one of its
+// renewals is lost on the way there or the answer on the way back.
+func (w *world) settle() {
+	w.settled, w.settledAt = true, w.now
+	w.stats.calmTerms = -w.stats.elections
+	if w.leading() == nil {
+		w.check.failf("nobody leads %v after the last fault", w.now-w.calmAt)
+		return
+	}
+	w.queue.add(w.now+w.span(w.plan.lease), func() { w.lossy = !w.plan.cramped() })
+	w.queue.add(w.now+2*w.plan.lease+w.cfg.Hour/60, func() {
+		w.settled = false
+		w.stats.calmTerms += w.stats.elections
+		w.check.budget()
+		w.handOver()
+	})
+}
+
+// losing reports whether this is the one message that is lost: a renewal while it is settled, the release afterwards.
+func (w *world) losing(op protocol.Op) bool {
+	if !w.lossy || !op.Write || op.Record.Released == w.settled {
+		return false
+	}
+	w.lossy = false
+	if w.chance(0.5) {
+		w.store.swap(op.Prev, op.Record) // only the answer is lost
+	}
+	return true
+}
+
+// handOver asks the leader to make room: for a certain member, for anybody, or for one who is not there.
+func (w *world) handOver() {
+	from := w.leading()
+	if from == nil {
+		w.check.failf("nobody leads in the calm")
+		return
+	}
+	to, others := "", false
+	for _, o := range w.nodes {
+		if o.name != from.name {
+			to, others = o.name, true
+		}
+	}
+	named := w.chance(0.5)
+	if !named {
+		to = [2]string{"", "gone"}[w.rng.IntN(2)]
+	}
+	w.store.request(to)
+	w.lossy = !w.plan.cramped() && w.chance(0.3)
+	w.tracef(nil, "%s is asked to make room for %q", from.incarnation(), to)
+	// The leader sees the request when it renews, takes its time, and the successor sees the release when it polls.
+	bound := w.plan.finishWithin/2 + 2*w.longest() + w.plan.grace
+	w.queue.add(w.now+bound, func() {
+		n := w.leading()
+		// By clocks that are slewed, the leader who stands back for two polls may be there first again.
+		back := n == from && (w.plan.watch || !w.plan.slew)
+		if n == nil || back || others && named && n.name != to {
+			w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
+			return
+		}
+		w.deaf = w.chance(0.3)
+		w.queue.add(w.now+2*w.longest(), w.finale)
+	})
+}
+
+// finale kills the leader. The watches may have been broken for a while, without a word. Somebody asks its record for a hand-over just before it runs out, which must not help it: the
+// followers' timers go on. Members with leases of their own may take over before; then nobody asks.
+func (w *world) finale() {
+	n := w.leading()
+	if n == nil {
+		w.check.failf("nobody leads in the calm")
+		return
+	}
+	n.kill()
+	killed := w.now
+	if !w.plan.mixed {
+		w.queue.add(w.now+w.plan.lease*9/10, func() { w.store.request("") })
+	}
+	// A follower's clock may be slewed by 8.3 %; it reads once more before it claims.
+	bound := w.longest()*111/100 + w.plan.poll + w.plan.poll/2 + w.plan.grace + 20*w.plan.latency + time.Second/10
+	w.queue.add(w.now+bound, func() {
+		if w.check.elected < killed {
+			w.check.failf("nobody leads %v after the leader died", w.now-killed)
+		}
+	})
+}
+
+// budget is what a leader who stays may cost: a write in each interval, and reads only where nothing is pushed.
+func (c *check) budget() {
+	w := c.w
+	span := w.now - w.settledAt
+	writes := int(span*11/10/w.plan.renew) + 4 // a slewed clock makes a leader hasten
+	if w.plan.mixed {
+		writes *= 3
+	}
+	if w.stats.calmWrites > writes {
+		c.failf("%d writes in %v of calm, more than %d", w.stats.calmWrites, span, writes)
+	}
+	reads := 1 + len(w.nodes)
+	switch {
+	case !w.plan.watch:
+		reads += len(w.nodes) * (int(span/(w.plan.poll*8/10)) + 3)
+	case w.plan.cramped(): // pushes are late by about what silence is borne
+		reads += len(w.nodes) * int(span/w.plan.renew) / 20
+	}
+	if w.stats.calmReads > reads {
+		c.failf("%d reads in %v of calm, more than %d", w.stats.calmReads, span, reads)
+	}
+	if w.stats.calmTerms > 0 {
+		c.failf("%d changes of leader in the calm", w.stats.calmTerms)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// What may be written over what.
+
+// write: a record goes into the store.
+func (c *check) write(old *protocol.Cell, r *record.Record) {
+	switch {
+	case old.Kind == protocol.Foreign:
+		c.failf("foreign bytes overwritten by %s", r.Incarnation)
+	case r.Held() && r.Seq == 1:
+		c.claimed(old, r)
+	case r.Held():
+		c.renewed(old, r)
+	case r.Released:
+		c.released(old, r)
+	}
+}
+
+func (c *check) claimed(old *protocol.Cell, r *record.Record) {
+	n := c.w.find(r.Incarnation)
+	if old.Kind == protocol.Absent && (!old.Pristine || n != nil && n.seen > 0) {
+		c.failf("absence claimed by %s", r.Incarnation)
+	}
+	if r.Term <= c.highest && !c.w.plan.forgets() {
+		c.failf("term %d claimed after term %d", r.Term, c.highest)
+	}
+	if r.Request != nil {
+		c.failf("term %d begins with a request", r.Term)
+	}
+	if n != nil && n.alive {
+		c.candid(n, old, r)
+	}
+	c.own(r.Term, r.Incarnation)
+	c.alone(n, r.Term)
+	c.claims[tenure{r.Incarnation, r.Term}] = c.w.now
+}
+
+// sent: nobody forgets a term that he has seen.
+func (c *check) sent(n *node, op *protocol.Op) {
+	r := &op.Record
+	if vacant := op.Write && r.LeaderID == ""; vacant && r.Term < n.seen || op.Write && r.Held() && r.Seq == 1 && r.Term <= n.seen {
+		c.failf("%s sends a %s of term %d and has seen term %d", n.incarnation(), kindOf(r), r.Term, n.seen)
+	}
+}
+
+// candid: a claim is by somebody who still wants to lead and has not just been given what he wants.
+func (c *check) candid(n *node, old *protocol.Cell, r *record.Record) {
+	if c.w.plan.reliable() && n.m.Phase() == protocol.Idle {
+		c.failf("%s withdrew and claimed term %d after that", r.Incarnation, r.Term)
+	}
+	first, known := c.claims[tenure{r.Incarnation, old.Record.Term}]
+	again := known && first > n.withdrew && old.Record.Held() && old.Record.Incarnation == r.Incarnation && n.term != old.Record.Term
+	if again && c.w.now-first < c.w.plan.lease/4 && c.w.plan.timely() && !c.excused(n) {
+		c.failf("%s claims term %d right after it claimed term %d", r.Incarnation, r.Term, old.Record.Term)
+	}
+}
+
+// renewed: only the holder's own record of the same term may be under a renewal.
+func (c *check) renewed(old *protocol.Cell, r *record.Record) {
+	was := &old.Record
+	if old.Kind != protocol.Valid || !was.Held() || was.Incarnation != r.Incarnation || was.Term != r.Term {
+		c.failf("term %d of %s renewed over term %d of %q", r.Term, r.Incarnation, was.Term, was.Incarnation)
+	}
+}
+
+// released: its work must have stopped, and everybody else's too, because now anyone may claim.
+func (c *check) released(old *protocol.Cell, r *record.Record) {
+	n := c.w.find(r.Incarnation)
+	if n != nil && n.alive && (n.inside && n.term == r.Term || n.leftover == r.Term && r.Term > 0) {
+		c.failf("term %d released while %s works", r.Term, r.Incarnation)
+	}
+	if old.Kind == protocol.Absent && c.excused(n) {
+		c.amnesty = c.w.now + c.w.longest() // it releases what it believes to hold, and opens the election to all
+	}
+	was := &old.Record // of another it is a claim of unknown fate that was turned into a release
+	if r.Term < was.Term || r.Term == was.Term && was.Held() && was.Incarnation != r.Incarnation {
+		c.failf("term %d of %s released over term %d of %s", r.Term, r.Incarnation, was.Term, was.Incarnation)
+	}
+	c.alone(n, r.Term)
+}
+
+// replaced keeps in mind which terms were ended from outside.
+func (c *check) replaced(old, by *protocol.Cell) {
+	was, is := &old.Record, &by.Record
+	if was.Held() && (is.Incarnation != was.Incarnation || is.Term != was.Term) {
+		c.usurped[tenure{was.Incarnation, was.Term}] = true
+	}
+}

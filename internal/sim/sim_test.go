@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var standardHour = settings{Hour: time.Hour, Drift: 1}
+
+// TestNoFault is a small part of what `go run ./internal/sim` does.
+func TestNoFault(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 60
+	}
+	if s := sweep(seeds, standardHour, false, false); s.fault != nil {
+		t.Errorf("seed %d: %v\nreplay: go run ./internal/sim -seed %d -v", s.first, s.fault, s.first)
+	}
+}
+
+func TestSeedReplaysExactly(t *testing.T) {
+	for _, seed := range []uint64{3, 14} {
+		var one, two bytes.Buffer
+		_, _ = run(seed, standardHour, &one)
+		_, _ = run(seed, standardHour, &two)
+		if one.Len() == 0 || !bytes.Equal(one.Bytes(), two.Bytes()) {
+			t.Errorf("seed %d has two traces, of %d and %d bytes", seed, one.Len(), two.Len())
+		}
+	}
+}
+
+func TestClocksBeyondTheBoundAreNoticed(t *testing.T) {
+	s := sweep(40, settings{Hour: time.Hour, Drift: 3}, false, false)
+	if s.fault == nil || !strings.Contains(s.fault.Error(), "two") {
+		t.Errorf("clocks that run three times as wrong as promised make no two leaders: %v", s.fault)
+	}
+}
+
+// TestPlantedBugsAreCaught compiles the simulation with each bug in it. In -short mode, and in the quick run of all tests,
+// only with some: `go run ./internal/sim -bugs` is the whole, and a step of its own in .ci/run.
+func TestPlantedBugsAreCaught(t *testing.T) {
+	for _, name := range []string{"deadline-from-answer", "timer-by-version", "absence-claimed", "release-before-stop"} {
+		t.Run(name, func(t *testing.T) {
+			b, err := findBug(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := b.hunt(30, false)
+			if err != nil || !v.found() {
+				t.Errorf("%s: not caught within 30 seeds, %v", b.Left, err)
+			}
+		})
+	}
+}
+
+// TestEveryPlantedBugStillApplies: the text that it changes is there, once.
+func TestEveryPlantedBugStillApplies(t *testing.T) {
+	top, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range planted {
+		if _, err := b.overlay(top, t.TempDir()); err != nil {
+			t.Errorf("%s: %v", b.Name, err)
+		}
+	}
+}
+
+func TestPageListsEveryPlantedBug(t *testing.T) {
+	page, err := os.ReadFile("../../docs/planted-bugs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range planted {
+		if !strings.Contains(string(page), fmt.Sprintf("| `%s` | %s | %s |", b.Name, b.Rule, cell(b.Left))) {
+			t.Errorf("docs/planted-bugs.md does not list %s as it is; write it anew", b.Name)
+		}
+	}
+}

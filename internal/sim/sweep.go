@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// standard is the number of seeds within which every planted bug must be found.
+const standard = 200
+
+// total is what a range of seeds came to.
+type total struct {
+	mu          sync.Mutex
+	ran, failed uint64
+	sum         stats
+	first       uint64
+	fault       error
+	list        bool // print every seed that fails
+}
+
+// sweep runs seeds 1 to n on every core, until one fails if so wished.
+func sweep(n uint64, cfg settings, stopAtFirst, list bool) *total {
+	t := &total{list: list}
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := next.Add(1); seed <= n; seed = next.Add(1) {
+				if s, err := run(seed, cfg, nil); t.add(seed, s, err) && stopAtFirst {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if t.fault == nil && t.ran >= standard {
+		t.fault = t.idle(cfg)
+	}
+	return t
+}
+
+// add counts one run in. It reports whether any has failed.
+func (t *total) add(seed uint64, s stats, err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ran++
+	t.sum.ops += s.ops
+	t.sum.elections += s.elections
+	t.sum.led += s.led
+	if err != nil {
+		t.failed++
+		if t.list {
+			fmt.Printf("seed %d: %v\n", seed, err)
+		}
+		if t.fault == nil || seed < t.first {
+			t.first, t.fault = seed, err
+		}
+	}
+	return t.fault != nil
+}
+
+// idle: what costs a little time in every run shows in the sum of many.
+func (t *total) idle(cfg settings) error {
+	least := 81.0
+	if t.ran == standard {
+		least = 81.7 // always the same seeds
+	}
+	if led := 100 * t.led(cfg); led < least {
+		return fmt.Errorf("somebody led for %.1f %% of the time only, over all seeds, less than %.1f %%", led, least)
+	}
+	return nil
+}
+
+// led is the part of the time in which somebody led.
+func (t *total) led(cfg settings) float64 {
+	return t.sum.led.Hours() / (float64(t.ran) * cfg.Hour.Hours())
+}
+
+func (t *total) verdict(cfg settings) verdict {
+	v := verdict{Ran: t.ran, Failed: t.failed, First: t.first, Led: t.led(cfg)}
+	if t.fault != nil {
+		v.Fault = t.fault.Error()
+	}
+	return v
+}
+
+func (t *total) print(cfg settings, took time.Duration) {
+	hours := float64(t.ran) * cfg.Hour.Hours()
+	fmt.Printf("%d seeds of %v in %v: %.0f election-hours a second, %d operations, %d elections, led %.1f %% of the time\n",
+		t.ran, cfg.Hour, took.Round(time.Millisecond), hours/took.Seconds(), t.sum.ops, t.sum.elections, 100*t.led(cfg))
+	switch {
+	case t.fault == nil:
+	case t.failed == 0:
+		fmt.Println(t.fault)
+	default:
+		fmt.Printf("%d seeds failed, the first: seed %d: %v\nreplay: go run ./internal/sim -seed %d -v\n",
+			t.failed, t.first, t.fault, t.first)
+	}
+}
+
+// rescue makes a fault of a panic: a bug may cause one.
+func rescue(fault *error) {
+	if p := recover(); p != nil {
+		*fault = errors.Join(*fault, fmt.Errorf("panic: %v", p))
+	}
+}

@@ -1,0 +1,55 @@
+package main
+
+import "time"
+
+// worth: nothing shall pass by idling. Somebody leads for as much of the time as the faults of this run allow, leaders
+// change as often as they must, and the store is not asked more than three times in a renewal interval.
+func (c *check) worth() {
+	w, p := c.w, &c.w.plan
+	if least := w.cfg.Hour - time.Duration(p.hardship()*float64(w.cfg.Hour)); w.stats.led < least {
+		c.failf("somebody led for %v only, less than %v", w.stats.led, least)
+	}
+	leases := int(w.cfg.Hour / p.lease)
+	if least := p.changes(leases); w.stats.elections < least {
+		c.failf("%d elections only, less than %d", w.stats.elections, least)
+	}
+}
+
+// cost is looked at with every operation, because what costs too much may never end.
+func (c *check) cost() {
+	p := &c.w.plan
+	if most := 10 + 9*int(c.w.cfg.Hour/p.lease)*p.nodes; c.w.stats.ops > most {
+		c.failf("%d operations, more than %d", c.w.stats.ops, most)
+	}
+}
+
+// changes is how often a new leader is at least needed in so many leases.
+func (p *plan) changes(leases int) int {
+	switch {
+	case p.yield, p.spam:
+		return max(1, leases/8)
+	case p.crash:
+		return max(1, leases/20)
+	}
+	return 1
+}
+
+// hardship is the part of the time that the faults of a plan may cost, all told. The figures are somewhat above the worst
+// of 12,000 seeds.
+func (p *plan) hardship() float64 {
+	sum := 0.06
+	for _, f := range []struct {
+		on   bool
+		cost float64
+	}{
+		{p.crash, 0.22}, {p.cut, 0.22}, {p.erase, 0.2}, {p.pause, 0.15}, {p.suspend, 0.15}, {p.naps(), 0.15}, {p.foreign, 0.15},
+		{p.broken, 0.15}, {p.panics, 0.15}, {p.spam, 0.15}, {p.slow, 0.08}, {p.lose, 0.06}, {p.yield, 0.06},
+		{p.freeze, 0.05}, {p.rollback, 0.05}, {p.stale, 0.05}, {p.step, 0.05}, {p.fail, 0.04}, {p.withdraws, 0.04},
+		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03},
+	} {
+		if f.on {
+			sum += f.cost
+		}
+	}
+	return min(sum, 0.68)
+}
