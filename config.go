@@ -223,7 +223,8 @@ func (c *Config) checkMargin() error {
 	usable := c.Lease - margin
 	if c.Renew+2*time.Millisecond > usable {
 		return fmt.Errorf("Renew is %v, but only %v of the Lease of %v is usable (%v are kept back for clock drift, "+
-			"TimerLateness and StopWithin); lengthen Lease, or shorten Renew or StopWithin", c.Renew, usable, c.Lease, margin)
+			"TimerLateness and StopWithin); lengthen Lease, or shorten Renew or StopWithin",
+			c.Renew, usable.Round(time.Millisecond), c.Lease, margin.Round(time.Millisecond))
 	}
 	if c.Grace < 0 || c.Grace >= usable {
 		return fmt.Errorf("Grace is %v; it must be at least 0 and below the usable %v of the Lease", c.Grace, usable)
