@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,13 +39,17 @@ func StandardClock() Clock { return clock.Standard{} }
 //	ID             host name and process id     256 bytes
 //	Address        none                         256 bytes
 //	Metadata       none                         1 KiB of keys and values in all
+//	Priority       0                            -1,000,000 to 1,000,000
 //	Lease          15 s                         whole milliseconds, from the store's least to 1 h
 //	Renew          Lease / 3                    room for two attempts before the deadline
 //	StopWithin     0                            part of the lease, see Margin
 //	FinishWithin   10 s                         at least 1 ms
 //	Grace          0                            less than the lease without its margin
 //	Splay          0                            at most 1 h
-//	Poll           Renew                        at most 1 h
+//	Poll           Renew                        1 ms to 1 h
+//	PollStable     Lease                        Poll to 1 h
+//	NoWatch        false
+//	Retry          0, 100 ms, 1 s               at most 10, each from 0 to Renew
 //	Drift          the clock's: 1 % on Linux    below 50 %
 //	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease, see Margin
 //	Backoff        Lease * 2^(n-1), to 10 Lease
@@ -60,6 +65,10 @@ type Config struct {
 	// Metadata is published likewise. New keeps a copy.
 	Metadata map[string]string
 
+	// Priority says who is to lead rather: a candidate that has been well for two leases and has a higher one than the
+	// leader asks it to hand over, at most once in ten leases. It orders nobody while nobody leads.
+	Priority int
+
 	// Lease is how long a leader may be silent before another takes over.
 	Lease time.Duration
 	// Renew is the time from one renewal to the next.
@@ -74,8 +83,17 @@ type Config struct {
 	Grace time.Duration
 	// Splay is the upper bound of a random delay before the first claim, to spread processes that start together.
 	Splay time.Duration
-	// Poll is the time between reads of a store that cannot push changes.
+	// Poll is the time between reads of a store that does not push changes, in transitions and in trouble: while it is not
+	// known that somebody leads and renews. Each interval is drawn anew from 90 to 110 % of it.
 	Poll time.Duration
+	// PollStable is the same while a leader is seen to renew. Whatever it is, the store is read when the lease of a leader
+	// that was not heard of would be over; so longer than Lease has no effect. See WorstFailover for its price.
+	PollStable time.Duration
+	// NoWatch follows by reading alone, though the store can push changes.
+	NoWatch bool
+	// Retry is how long to wait after the first, the second, ... store operation in a row that failed, before the next;
+	// after the last of these the interval is Renew. The default's are at most a quarter and a half of Renew.
+	Retry []time.Duration
 
 	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r, 1+r].
 	Drift float64
@@ -101,6 +119,24 @@ func (c Config) Margin() time.Duration {
 	return protocol.Margin(c.Lease, c.Drift, c.TimerLateness, c.StopWithin)
 }
 
+// WorstFailover is the longest time from a leader's last renewal until another claims its place, if it dies and the
+// store answers at once: the lease, and where nothing is pushed the longest time between two reads before it,
+//
+//	pushed:  Lease
+//	polled:  Lease + min(1.1 * PollStable, Lease)
+//
+// To it come the latency of the store, twice, and how late timers fire. The mean of a polled one is half a PollStable
+// less, and with many followers the first of them is there far sooner. All members are taken to have the same Config,
+// which must be one that New accepts; unset fields count with their defaults.
+func (c Config) WorstFailover(pushed bool) time.Duration {
+	c = c.withDefaults()
+	if pushed && !c.NoWatch {
+		return c.Lease
+	}
+	gap := max(c.PollStable, c.Poll)
+	return c.Lease + min(gap+gap/10, c.Lease)
+}
+
 func (c Config) withDefaults() Config {
 	if c.ID == "" {
 		c.ID = defaultID()
@@ -115,14 +151,23 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.Renew, c.Lease/3)
 	orDefault(&c.FinishWithin, 10*time.Second)
 	orDefault(&c.Poll, c.Renew)
+	orDefault(&c.PollStable, max(c.Lease, c.Poll))
 	orDefault(&c.TimerLateness, protocol.TimerLateness(c.Lease))
-	c.Metadata = maps.Clone(c.Metadata)
+	if c.Retry == nil {
+		c.Retry = []time.Duration{0, min(100*time.Millisecond, c.Renew/4), min(time.Second, c.Renew/2)}
+	}
 	if c.Backoff == nil {
 		c.Backoff = doubling(c.Lease)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	return c.clone()
+}
+
+// clone shares nothing with c that either of them may change.
+func (c Config) clone() Config {
+	c.Metadata, c.Retry = maps.Clone(c.Metadata), slices.Clone(c.Retry)
 	return c
 }
 
@@ -154,7 +199,8 @@ func (c *Config) validate(store driver.Store, name string) error {
 		between("FinishWithin", c.FinishWithin, time.Millisecond, 24*time.Hour),
 		between("StopWithin", c.StopWithin, 0, MaxLease), between("Splay", c.Splay, 0, time.Hour),
 		between("Poll", c.Poll, time.Millisecond, time.Hour), between("TimerLateness", c.TimerLateness, 0, MaxLease),
-		between("Renew", c.Renew, time.Millisecond, MaxLease),
+		between("PollStable", c.PollStable, c.Poll, time.Hour), between("Renew", c.Renew, time.Millisecond, MaxLease),
+		c.checkRetry(),
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("tenure: election %q: %w", name, err)
@@ -188,6 +234,21 @@ func (c *Config) checkLease(store driver.Store) error {
 	return nil
 }
 
+func (c *Config) checkRetry() error {
+	if len(c.Retry) > maxRetry {
+		return fmt.Errorf("Retry has %d waits, more than %d", len(c.Retry), maxRetry)
+	}
+	for i, d := range c.Retry {
+		if err := between(fmt.Sprintf("Retry[%d]", i), d, 0, c.Renew); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRetry bounds how many tries may follow one another faster than Renew.
+const maxRetry = 10
+
 func (c *Config) checkDrift() error {
 	if math.IsNaN(c.Drift) || c.Drift < 0 || c.Drift >= 0.5 {
 		return fmt.Errorf("Drift is %v; it is a bound such as 0.01 and must lie in [0, 0.5)", c.Drift)
@@ -197,15 +258,16 @@ func (c *Config) checkDrift() error {
 
 // checkRecord: quotes and the like take up to six bytes in JSON, so what holds each limit may still be too long together.
 func (c *Config) checkRecord() error {
-	err := errors.Join(
-		record.CheckName("ID", c.ID), record.CheckName("Address", c.Address), record.CheckMetadata(c.Metadata))
+	err := errors.Join(record.CheckName("ID", c.ID), record.CheckName("Address", c.Address),
+		record.CheckMetadata(c.Metadata), record.CheckPriority(c.Priority))
 	if err != nil {
 		return err
 	}
 	random := strings.Repeat("0", 16)
 	_, err = record.Encode(record.Record{
 		LeaderID: c.ID, LeaderAddr: c.Address, Metadata: c.Metadata, LastUpdated: time.Unix(0, 1), Lease: MaxLease,
-		Term: record.MaxTerm, Seq: record.MaxTerm, Incarnation: random, Nonce: random,
+		Term: record.MaxTerm, Seq: record.MaxTerm, Incarnation: strings.Repeat("0", record.MaxToken), Nonce: random,
+		Priority: -record.MaxPriority,
 		Released: true, Successor: strings.Repeat("x", record.MaxName),
 	})
 	if err != nil {

@@ -27,18 +27,18 @@ func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if store == nil {
 		return nil, errors.New("tenure: the store is nil")
 	}
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(store, name); err != nil {
+	full := cfg.withDefaults()
+	if err := full.validate(store, name); err != nil {
 		return nil, err
 	}
-	return &Election{name: name, member: newMember(store, name, cfg)}, nil
+	return &Election{name: name, member: newMember(store, name, cfg.clone(), full)}, nil
 }
 
 // Name is the election's.
 func (e *Election) Name() string { return e.name }
 
 // ID is this candidate's.
-func (e *Election) ID() string { return e.member.cfg.ID }
+func (e *Election) ID() string { return e.member.id }
 
 // random is 64 bits that no other process draws: incarnations and nonces must differ also after a machine was cloned, so
 // they come from the system's generator.

@@ -111,7 +111,8 @@ func TestCancelledCampaignTakesBackAClaimWhoseAnswerWasLost(t *testing.T) {
 			time.Sleep(time.Millisecond) // the claim is in the store, its answer is not here
 			cancel()
 		}()
-		term, err := mustNew(t, f, "a", nil).Campaign(ctx)
+		patient := func(c *tenure.Config) { c.Retry = []time.Duration{time.Second} }
+		term, err := mustNew(t, f, "a", patient).Campaign(ctx)
 		if term != nil || !errors.Is(err, context.Canceled) {
 			t.Fatalf("Campaign returned %v, %v", term, err)
 		}

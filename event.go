@@ -18,10 +18,11 @@ const (
 	EventLeaving   EventKind = "leaving"   // it was asked to leave; Cause says why
 	EventLost      EventKind = "lost"      // its term ended otherwise than by release; Cause says why
 	EventReleased  EventKind = "released"  // its lease was released; with a Cause the store did not confirm it
-	EventLeader    EventKind = "leader"    // Leader is another, or nobody if it has no ID
+	EventLeader    EventKind = "leader"    // Leader is another, or publishes something else; nobody if it has no ID
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
 	EventFailed    EventKind = "failed"    // lead returned an error that nobody else hears of
 	EventTrouble   EventKind = "trouble"   // the store failed or refused; the election goes on
+	EventAsking    EventKind = "asking"    // it asks the leader of Term to hand over, because its Priority is higher
 	EventAlarm     EventKind = "alarm"     // the key holds what it should not: a person should look
 )
 
@@ -33,7 +34,7 @@ type Event struct {
 	// Election and ID are the name of the election and of this candidate.
 	Election string
 	ID       string
-	// Term is this candidate's, and for EventLeader the leader's; 0 where there is none.
+	// Term is this candidate's, and for EventLeader and EventAsking the leader's; 0 where there is none.
 	Term uint64
 	// Leader is who leads, for EventLeader.
 	Leader Leader
@@ -75,7 +76,7 @@ func (e Event) level() slog.Level {
 		return slog.LevelError
 	case EventTrouble, EventLost:
 		return slog.LevelWarn
-	case EventElected, EventLeaving, EventReleased, EventLeader:
+	case EventElected, EventLeaving, EventReleased, EventLeader, EventAsking:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/record"
@@ -25,7 +26,7 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 	var err error
 	for range handOverAttempts {
 		var done bool
-		if done, err = e.member.request(ctx, to); done {
+		if done, err = e.member.request(ctx, to, 0); done {
 			break
 		}
 		if ctx.Err() != nil {
@@ -47,15 +48,25 @@ func (m *member) askSelf(to string) (leads bool) {
 		if m.term == nil {
 			return
 		}
-		m.machine.HandOver(now, to, m.cfg.ID)
+		m.machine.HandOver(now, to, m.id)
 		leads = m.machine.Asked() != nil
 	})
 	return leads
 }
 
-// request adds the wish to the holder's record and copies every other byte of it, so that nobody takes it for a renewal.
+// aspire asks the leader of a term to hand over to this member, whose priority is higher. It is tried once; the machine
+// has it tried again when that is due.
+func (m *member) aspire(term uint64, within time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if _, err := m.request(ctx, m.id, term); err != nil && !errors.Is(err, ErrNoLeader) {
+		m.step(func(Reading) { m.report(EventTrouble, m.wrap("hand-over", err)) })
+	}
+}
+
+// request adds the wish to the holder's record, if it is of the given term or that is 0, and copies every other byte of it, so that nobody takes it for a renewal.
 // After a lost answer the next attempt finds the request there.
-func (m *member) request(ctx context.Context, to string) (done bool, err error) {
+func (m *member) request(ctx context.Context, to string, term uint64) (done bool, err error) {
 	entry, err := m.store.Read(ctx, m.key)
 	if err != nil {
 		return errors.Is(err, driver.ErrDenied), err
@@ -67,10 +78,10 @@ func (m *member) request(ctx context.Context, to string) (done bool, err error) 
 	if err != nil {
 		return true, err
 	}
-	if !r.Held() {
+	if !r.Held() || term != 0 && r.Term != term {
 		return true, ErrNoLeader
 	}
-	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.cfg.ID})
+	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
 	if errors.Is(err, record.ErrRequested) {
 		return true, nil
 	}

@@ -55,4 +55,6 @@ func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-func same(a, b Leader) bool { return a.Incarnation == b.Incarnation && a.Term == b.Term }
+func same(a, b Leader) bool {
+	return a.Incarnation == b.Incarnation && a.Term == b.Term && a.Address == b.Address && maps.Equal(a.Metadata, b.Metadata)
+}

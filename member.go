@@ -19,12 +19,15 @@ import (
 // user code runs there. A member has no goroutine of its own: steps happen in store calls (one at a time, each in a
 // goroutine that ends with it), in timers, in pushes from the store, and in calls of the user's.
 type member struct {
-	cfg    Config
+	id     string
 	key    string
 	store  driver.Store
+	clock  Clock
 	events *notifier
 
 	mu      sync.Mutex
+	given   Config // as the user wrote it
+	cfg     Config // the same with its defaults
 	machine *protocol.Machine
 	timer   alarm
 	call    call
@@ -34,8 +37,11 @@ type member struct {
 	refused   error         // reading was denied before it was ever allowed
 	changed   chan struct{} // closed when the status changes
 	shown     shown         // the status as of the last change
-	term      *Term         // the open one
-	seeker    *seeker       // who waits for the next one
+	published int           // how often another leader, or other things of one, became known
+	// leaderSince is when the present leader was first seen, or the last one was last.
+	leaderSince time.Time
+	term        *Term   // the open one
+	seeker      *seeker // who waits for the next one
 }
 
 // seeker is told of each election, and once of the end: exactly one of its arguments is set. It must not block.
@@ -58,29 +64,31 @@ type alarm struct {
 	stop func() bool
 }
 
-func newMember(store driver.Store, key string, cfg Config) *member {
+func newMember(store driver.Store, key string, given, cfg Config) *member {
 	m := &member{
-		cfg: cfg, key: key, store: store, changed: make(chan struct{}),
+		id: cfg.ID, key: key, store: store, clock: cfg.Clock, given: given, cfg: cfg, changed: make(chan struct{}),
 		events: &notifier{log: cfg.Logger, onEvent: cfg.OnEvent},
 	}
-	m.machine = protocol.New(protocol.Config{
-		ID: cfg.ID, Addr: cfg.Address, Metadata: cfg.Metadata, Incarnation: fmt.Sprintf("%016x", random()),
-		Lease: cfg.Lease, Renew: cfg.Renew, Budget: cfg.Lease - cfg.Margin(),
-		FinishWithin: cfg.FinishWithin, Grace: cfg.Grace, Splay: cfg.Splay, Poll: cfg.Poll,
-		HeadStart: headStart, Rand: random,
-	})
+	p := cfg.protocol()
+	p.ID, p.Incarnation, p.Rand = cfg.ID, incarnation(store), random
+	m.machine = protocol.New(p)
 	return m
 }
 
-// headStart is what a named successor is given before others claim.
-const headStart = 250 * time.Millisecond
+// incarnation is a name that no other election value has, in this process or another (L12).
+func incarnation(store driver.Store) string {
+	if s, ok := store.(driver.Identifier); ok {
+		return s.Incarnation()
+	}
+	return fmt.Sprintf("%016x", random())
+}
 
 // step is the only way to the machine. It returns after the machine's wishes were taken down and, where they must be
 // atomic with the step (the end of contexts), carried out.
 func (m *member) step(input func(now Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.cfg.Clock.Now()
+	now := m.clock.Now()
 	if input != nil {
 		input(now)
 	}
@@ -183,7 +191,7 @@ func (m *member) arm(now Reading, todo protocol.Todo) {
 	}
 	m.timer = alarm{at: at}
 	armed := at
-	m.timer.stop = m.cfg.Clock.AfterFunc(at-now.Mono, func() {
+	m.timer.stop = m.clock.AfterFunc(at-now.Mono, func() {
 		m.step(func(now Reading) { m.ring(now, armed) })
 	})
 }
@@ -202,7 +210,7 @@ func (m *member) ring(now Reading, armed time.Duration) {
 func (m *member) attend() {
 	active := m.machine.Active()
 	if w, ok := m.store.(driver.Watcher); ok {
-		m.watch.want(m, w, active)
+		m.watch.want(m, w, active && !m.cfg.NoWatch)
 	}
 	if !active && m.timer.stop != nil {
 		m.timer.stop()

@@ -136,7 +136,14 @@ func (s *session) count(declined bool) {
 		return
 	}
 	s.declined++
-	s.pause = max(0, s.e.member.cfg.Backoff(s.declined))
+	s.pause = max(0, s.e.member.backoff()(s.declined))
+}
+
+// backoff is the present one; it is the user's code, so it is not called under the lock.
+func (m *member) backoff() func(int) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cfg.Backoff
 }
 
 // leave ends the session with a release.

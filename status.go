@@ -22,6 +22,20 @@ const (
 	StateReleasing State = "releasing" // the work has stopped, the lease is being released
 )
 
+// Pace is how a member that does not lead follows the election.
+type Pace string
+
+// The paces.
+const (
+	PacePushed     Pace = "pushed"     // the store pushes changes, and is read in its silence alone
+	PaceFrequent   Pace = "frequent"   // it is read each Config.Poll: in transitions and in trouble
+	PaceInfrequent Pace = "infrequent" // it is read each Config.PollStable: a leader is seen to renew
+)
+
+var paces = map[protocol.Pace]Pace{
+	protocol.Pushed: PacePushed, protocol.Frequent: PaceFrequent, protocol.Infrequent: PaceInfrequent,
+}
+
 // Status is a snapshot.
 type Status struct {
 	State State
@@ -29,6 +43,11 @@ type Status struct {
 	Known bool
 	// Leader is who leads as far as this process knows; it may have changed since LastContact.
 	Leader Leader
+	// LeaderSince is when this process first saw that leader's term, or saw that the last one was over, by its wall
+	// clock. It is zero before the first.
+	LeaderSince time.Time
+	// Pace is how this member follows while it does not lead.
+	Pace Pace
 	// Term is the latest term of this candidate, 0 before the first. It is no permission to act: ask Term.Err.
 	Term uint64
 	// LastContact is when the record was last seen, by this process's wall clock.
@@ -63,16 +82,17 @@ func (e *Election) Status() (Status, <-chan struct{}) {
 	heard, known := m.machine.Heard()
 	s := Status{
 		State: m.state(), Known: known, Leader: leaderOf(m.machine.Leader()), Term: m.machine.Term(),
-		Failures: m.machine.Failures(), Err: m.refused,
+		Failures: m.machine.Failures(), Err: m.refused, Pace: paces[m.machine.Pace()],
 	}
 	if known {
-		s.LastContact = heard.Wall
+		s.LastContact, s.LeaderSince = heard.Wall, m.leaderSince
 	}
 	return s, m.changed
 }
 
 // shown is what of a status is worth telling a change of.
 type shown struct {
+	published   int // how often what a leader publishes was new
 	state       State
 	known       bool
 	incarnation string
@@ -80,13 +100,16 @@ type shown struct {
 	term        uint64
 	failures    int
 	refused     bool
+	pace        protocol.Pace
 }
 
 // show closes the channel of those who wait for a change, if there is one.
 func (m *member) show() {
 	l := m.machine.Leader()
 	_, known := m.machine.Heard()
-	now := shown{m.state(), known, l.Incarnation, l.Term, m.machine.Term(), m.machine.Failures(), m.refused != nil}
+	now := shown{
+		m.published, m.state(), known, l.Incarnation, l.Term, m.machine.Term(), m.machine.Failures(), m.refused != nil, m.machine.Pace(),
+	}
 	if now != m.shown {
 		m.shown = now
 		close(m.changed)

@@ -24,6 +24,13 @@ func (m *member) transition(now Reading, t protocol.Transition) {
 		m.term.resigned(t.Cause)
 	case protocol.Candidacy, protocol.Withdrawn:
 		m.between(t.What)
+	case protocol.NewLeader:
+		m.published++
+		if t.Term != m.shown.leaderTerm || t.Leader.Incarnation != m.shown.incarnation {
+			m.leaderSince = now.Wall
+		}
+	case protocol.Asking:
+		go m.aspire(t.Term, m.cfg.Renew)
 	case protocol.Refused:
 		m.deny(t.Cause)
 	}
@@ -34,16 +41,16 @@ var kinds = map[protocol.What]EventKind{
 	protocol.Candidacy: EventCandidate, protocol.Elected: EventElected, protocol.Leaving: EventLeaving,
 	protocol.Lost: EventLost, protocol.Released: EventReleased, protocol.NewLeader: EventLeader,
 	protocol.Overdue: EventOverdue, protocol.Trouble: EventTrouble, protocol.Refused: EventTrouble,
-	protocol.Alarm: EventAlarm,
+	protocol.Alarm: EventAlarm, protocol.Asking: EventAsking,
 }
 
 func (m *member) post(e Event) {
-	e.Election, e.ID = m.key, m.cfg.ID
+	e.Election, e.ID = m.key, m.id
 	m.events.post(e)
 }
 
 func (m *member) report(kind EventKind, cause error) {
-	m.post(Event{Time: m.cfg.Clock.Now().Wall, Kind: kind, Term: m.machine.Term(), Cause: cause})
+	m.post(Event{Time: m.clock.Now().Wall, Kind: kind, Term: m.machine.Term(), Cause: cause})
 }
 
 func (m *member) elected(token uint64) {

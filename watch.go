@@ -69,7 +69,7 @@ func (w *watch) begun(m *member, store driver.Watcher, serial uint64, stop func(
 		go stop()
 	case current:
 		m.report(EventTrouble, m.wrap("watch", err))
-		w.retry = m.cfg.Clock.AfterFunc(m.cfg.Renew, func() {
+		w.retry = m.clock.AfterFunc(m.cfg.Renew, func() {
 			m.step(func(Reading) {
 				if w.on && w.serial == serial {
 					w.begin(m, store)

@@ -105,9 +105,18 @@ type Bounded interface {
 
 // Inspector is a Store that can say what about itself is unsafe for elections.
 type Inspector interface {
-	// Inspect looks at the store's settings, for elections with leases up to the one given. It changes nothing.
+	// Inspect looks at the store's settings, for elections with leases up to the one given. Where settings tell
+	// nothing it may try the store out on cells of its own, which it removes; it never touches an election's.
 	// No finding means that nothing unsafe is known. Errors are as for Read.
 	Inspect(ctx context.Context, lease time.Duration) ([]Finding, error)
+}
+
+// Identifier is a Store that names the incarnations of the elections made on it, because it can prove later that a record
+// is theirs: a name may be a public key.
+type Identifier interface {
+	// Incarnation returns a new name, 1 to 64 bytes of text, that nobody else ever gets. It is called once for each
+	// election made.
+	Incarnation() string
 }
 
 // Severity ranks a finding.

@@ -22,6 +22,7 @@ func (m *Machine) mine() bool {
 
 // seek is what a candidate does: follow, and take over when the election is vacant.
 func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
+	m.aspire(now, at)
 	if !m.view.known || m.view.suspect {
 		return m.follow(now, at)
 	}
@@ -55,7 +56,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 	case m.mine():
 		// This incarnation's own term is over and its work has stopped (L4). But a store that changes what it is given
 		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
-		return m.cfg.retryDelay(max(0, m.claims-1)), true
+		return m.retryDelay(max(0, m.claims-1)), true
 	case c.Kind == Valid && c.Record.Released:
 		return m.precedence(&c.Record), true
 	}
@@ -64,16 +65,19 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 
 // absence: whoever held when the record vanished is given a moment to put a released one there, which saves a lease.
 func (m *Machine) absence() time.Duration {
-	if m.view.fled {
-		return m.headStart()
+	switch {
+	case !m.view.fled:
+		return 0
+	case m.watching:
+		return m.cfg.HeadStart
 	}
-	return 0
+	return max(m.cfg.HeadStart, m.cfg.Renew+m.cfg.Renew/4) // the holder sees it when it renews
 }
 
 // precedence after a release: the named successor at once, else everybody a little apart; the releaser last (H1), so after
 // the others even where a successor was named and is gone.
 func (m *Machine) precedence(r *record.Record) time.Duration {
-	if r.Successor == m.cfg.ID {
+	if r.Successor == m.cfg.ID && r.Incarnation != m.cfg.Incarnation { // its namesake may have been meant
 		return 0
 	}
 	wait := spread(m.cfg.Incarnation, r.Term)
@@ -84,14 +88,6 @@ func (m *Machine) precedence(r *record.Record) time.Duration {
 		wait += m.headStart()
 	}
 	return wait
-}
-
-// headStart is the time in which everybody else who lives has seen what this member sees.
-func (m *Machine) headStart() time.Duration {
-	if m.watching {
-		return m.cfg.HeadStart
-	}
-	return max(m.cfg.HeadStart, m.cfg.Poll+m.cfg.Poll/4) // the longest jittered interval, and some
 }
 
 // fresh reports whether the view will do for a claim: its Floor must belong to this version (L10), and where a timer ran
@@ -134,37 +130,6 @@ func (m *Machine) floor() uint64 {
 func (m *Machine) record(now clock.Reading, term, seq uint64) record.Record {
 	return record.Record{
 		LeaderID: m.cfg.ID, LeaderAddr: m.cfg.Addr, LastUpdated: now.Wall, Term: term, Seq: seq,
-		Incarnation: m.cfg.Incarnation, Metadata: m.cfg.Metadata,
+		Incarnation: m.cfg.Incarnation, Priority: m.cfg.Priority, Metadata: m.cfg.Metadata,
 	}
-}
-
-// follow reads when there is cause to: nothing known, an outcome to settle, or silence.
-func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
-	left := m.patience(now)
-	if left <= 0 {
-		return m.read(now)
-	}
-	at.in(left)
-	return nil
-}
-
-// patience is the time until the next read is due.
-func (m *Machine) patience(now clock.Reading) time.Duration {
-	switch {
-	case m.view.known && !m.view.suspect:
-		return m.quiet() - now.FollowerSince(m.view.heard)
-	case m.failures > 0:
-		return m.cfg.retryDelay(m.failures) - now.LeaderSince(m.failedAt)
-	}
-	return 0
-}
-
-// quiet is the silence after which the cell is read. Where changes are pushed it is longer than a holder's interval, so
-// that nothing is read while all is well.
-func (m *Machine) quiet() time.Duration {
-	if !m.watching {
-		return m.polls
-	}
-	beat := max(m.cfg.Renew, m.view.cell.Record.Lease/3)
-	return beat + beat/4
 }

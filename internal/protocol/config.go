@@ -27,6 +27,7 @@ type Config struct {
 	ID          string
 	Addr        string
 	Metadata    map[string]string
+	Priority    int
 	Incarnation string
 
 	// Lease is written into records; Renew is the time from one send to the next; Budget is Lease less the margin.
@@ -39,8 +40,12 @@ type Config struct {
 	Grace time.Duration
 	// Splay is the bound of a random delay before the first claim of a campaign.
 	Splay time.Duration
-	// Poll is the time between reads where nothing is pushed; HeadStart is what a named successor is given.
-	Poll      time.Duration
+	// Poll is the time between reads where nothing is pushed, PollStable while a leader is seen to renew.
+	Poll       time.Duration
+	PollStable time.Duration
+	// Retry is the wait after the first, second, ... operation that failed in a row; then it is Renew.
+	Retry []time.Duration
+	// HeadStart is what a named successor is given where changes are pushed.
 	HeadStart time.Duration
 	// Rand returns 64 random bits: for nonces, jitter and splay.
 	Rand func() uint64
@@ -58,33 +63,7 @@ func TimerLateness(lease time.Duration) time.Duration {
 	return max(25*time.Millisecond, min(lease/50, 100*time.Millisecond))
 }
 
-// AttemptTimeout bounds one operation so that, in the time from a renewal to the deadline, two fit.
-func (c *Config) AttemptTimeout() time.Duration {
-	return (c.Budget - c.Renew) / 2
-}
-
 // ReleaseWithin bounds the work of a release or a withdrawal; after it the lease is left to run out.
 func (c *Config) ReleaseWithin() time.Duration {
 	return min(c.Lease/3, 2*time.Second)
-}
-
-// retryDelay is the wait before the next try after n failed ones in a row.
-func (c *Config) retryDelay(n int) time.Duration {
-	switch n {
-	case 0:
-		return 0
-	case 1:
-		return min(100*time.Millisecond, c.Renew/4)
-	case 2:
-		return min(time.Second, c.Renew/2)
-	}
-	return c.Renew
-}
-
-// jitter spreads d over 90 to 110 %, so that many members do not ask in step.
-func (c *Config) jitter(d time.Duration) time.Duration {
-	if d < 10 {
-		return d
-	}
-	return d - d/10 + time.Duration(c.Rand()%uint64(d/5))
 }

@@ -12,7 +12,8 @@ func (m *Machine) keep(now clock.Reading, at *alarm) *Op {
 	if m.view.suspect {
 		return m.follow(now, at)
 	}
-	due := m.cfg.Renew - now.LeaderSince(m.lease.held.sent)
+	// A longer interval is for the longer lease that comes with the next renewal.
+	due := min(m.cfg.Renew, m.lease.held.renew) - now.LeaderSince(m.lease.held.sent)
 	if due > 0 && len(m.pending) == 0 {
 		at.in(due)
 		return nil
@@ -45,7 +46,7 @@ func (m *Machine) judge(c *Cell) {
 	case c.Kind == Broken:
 		m.end(ErrMalformed)
 	case m.mine() && c.Record.Term == m.lease.term:
-	case c.Record.Term < m.lease.term:
+	case c.Record.Term < m.lease.term && !c.predecessor():
 		m.end(ErrRegressed)
 	default:
 		m.end(ErrDeposed)

@@ -25,9 +25,12 @@ type attempt struct {
 	term    uint64
 	prev    driver.Version
 	sent    clock.Reading
-	// budget is the lease in the write's own bytes less the margin.
-	budget time.Duration
+	// budget is the lease in the write's own bytes less the margin, and renew when it is to be followed by another.
+	budget, renew time.Duration
 }
+
+// timeout bounds one operation so that, in the time from a renewal to the deadline, two fit.
+func (a *attempt) timeout() time.Duration { return (a.budget - a.renew) / 2 }
 
 // remaining is how long the holder may trust this write if it is the one in the cell.
 func (a *attempt) remaining(now clock.Reading) time.Duration {

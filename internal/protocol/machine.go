@@ -60,7 +60,7 @@ type Machine struct {
 
 	observing bool
 	watching  bool
-	polls     time.Duration // the present interval between reads, jittered
+	dither    uint8         // where between its bounds the present interval between reads lies
 	notBefore clock.Reading // no claim before hold has passed since
 	hold      time.Duration
 
@@ -69,6 +69,7 @@ type Machine struct {
 	failedAt   clock.Reading
 	conflicted bool // the last write was refused, and none applied since
 	goodRead   bool
+	health     health
 
 	again     bool // after the release: campaign again
 	successor string
@@ -80,7 +81,14 @@ type Machine struct {
 
 // New returns an idle machine.
 func New(cfg Config) *Machine {
-	return &Machine{cfg: cfg, polls: cfg.Poll}
+	return &Machine{cfg: cfg, dither: 128}
+}
+
+// Reconfigure changes the settings of a running machine; who it is stays. What was written was promised with the settings
+// of its time, so a changed lease concerns the next write, and those who wait for a longer one see it through.
+func (m *Machine) Reconfigure(cfg Config) {
+	cfg.ID, cfg.Incarnation, cfg.Rand = m.cfg.ID, m.cfg.Incarnation, m.cfg.Rand
+	m.cfg = cfg
 }
 
 // Campaign begins to seek leadership, after the splay and not before the given delay. It has an effect only when Idle.
@@ -98,6 +106,7 @@ func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 	m.phase, m.claims = Candidate, 0
 	m.pending = m.pending[:0]
+	m.health.well = false
 	m.notBefore, m.hold = now, delay
 	m.tell(Transition{What: Candidacy})
 }
@@ -319,7 +328,11 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 func (m *Machine) start(now clock.Reading, op Op) *Op {
 	m.lastOp++
 	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes
-	op.Timeout = m.cfg.AttemptTimeout()
+	next := attempt{budget: m.cfg.Budget, renew: m.cfg.Renew}
+	op.Timeout = next.timeout()
+	if m.phase == Leading {
+		op.Timeout = min(op.Timeout, m.lease.held.timeout())
+	}
 	return &op
 }
 
@@ -330,7 +343,7 @@ func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r rec
 	r.Nonce = m.nonce()
 	r.Lease = m.leaseFor(p)
 	m.pending = append(m.pending, attempt{
-		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, sent: now, budget: m.cfg.Budget,
+		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, sent: now, budget: m.cfg.Budget, renew: m.cfg.Renew,
 	})
 	return m.start(now, Op{Write: true, Prev: prev, Record: r, nonce: r.Nonce})
 }

@@ -17,7 +17,7 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		return
 	}
 	m.goodRead = true
-	m.polls = m.cfg.jitter(m.cfg.Poll)
+	m.dither = uint8(m.cfg.Rand())
 	if m.overtaken(op, &c) {
 		m.view.suspect = true
 		return
@@ -88,6 +88,7 @@ func (m *Machine) trouble(now clock.Reading, out Outcome, err error) {
 }
 
 func (m *Machine) fail(now clock.Reading) {
+	m.health.well = false
 	m.failures, m.failedAt = m.failures+1, now
 	m.view.suspect = true
 }
@@ -104,6 +105,7 @@ func (m *Machine) settle(id uint64) *Op {
 
 // observe takes a cell into view and raises the alarms that it gives cause for.
 func (m *Machine) observe(now clock.Reading, c Cell) {
+	m.health.recover(now)
 	known, high := m.view.known, m.view.highTerm
 	if !m.view.learn(now, c) {
 		return
@@ -113,7 +115,7 @@ func (m *Machine) observe(now clock.Reading, c Cell) {
 		m.tell(Transition{What: Alarm, Cause: because(ErrForeign, c.Problem)})
 	case c.Kind == Broken:
 		m.tell(Transition{What: Alarm, Cause: because(ErrMalformed, c.Problem)})
-	case c.Kind == Valid && known && c.Record.Term < high:
+	case c.Kind == Valid && known && c.Record.Term < high && !c.predecessor():
 		m.tell(Transition{What: Alarm, Cause: ErrRegressed})
 	}
 }

@@ -36,15 +36,17 @@ func newStage() *stage {
 	s.now.Wall = epoch
 	s.cfg = protocol.Config{
 		ID: "a", Incarnation: "a1", Lease: 15 * time.Second, Renew: 5 * time.Second, Budget: 14600 * time.Millisecond,
-		FinishWithin: 10 * time.Second, Poll: 5 * time.Second, HeadStart: 250 * time.Millisecond, Rand: s.rand,
+		FinishWithin: 10 * time.Second, Poll: 5 * time.Second, PollStable: 15 * time.Second,
+		Retry:     []time.Duration{100 * time.Millisecond, time.Second},
+		HeadStart: 250 * time.Millisecond, Rand: s.rand,
 	}
 	return s
 }
 
-// rand is different each time, and in the middle of every range that a jitter of 5 s draws from.
+// rand is different each time, and in the middle of the ranges that are drawn from: a second of splay, a byte of dither.
 func (s *stage) rand() uint64 {
 	s.dice++
-	return s.dice*uint64(time.Second) + uint64(time.Second/2)
+	return s.dice*uint64(time.Second) + uint64(time.Second/2) + 128
 }
 
 func (s *stage) machine() *protocol.Machine {
@@ -62,12 +64,16 @@ func (s *stage) input(words []string) ([]string, error) {
 		}
 		words = words[1:]
 	}
-	if words[0] == "config" {
+	if words[0] == "config" && s.m == nil {
 		return nil, s.configure(words[1:])
 	}
 	s.machine()
 	if words[0] == "may-act" {
 		return s.mayAct(words[1:])
+	}
+	if words[0] == "reconfigure" {
+		defer func() { s.m.Reconfigure(s.cfg) }()
+		return nil, s.configure(words[1:])
 	}
 	if quiet, err := s.environment(words); quiet || err != nil {
 		return nil, err
@@ -107,16 +113,20 @@ func (s *stage) slew(words []string) error {
 	return err
 }
 
-// configure changes the figures; only before the first input.
+// configure changes the figures, before the first input or, by reconfigure, of the running machine.
 func (s *stage) configure(words []string) error {
 	fields := map[string]*time.Duration{
 		"lease": &s.cfg.Lease, "renew": &s.cfg.Renew, "budget": &s.cfg.Budget, "finish": &s.cfg.FinishWithin,
-		"grace": &s.cfg.Grace, "splay": &s.cfg.Splay, "poll": &s.cfg.Poll,
+		"grace": &s.cfg.Grace, "splay": &s.cfg.Splay, "poll": &s.cfg.Poll, "stable": &s.cfg.PollStable,
 	}
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		d, err := time.ParseDuration(value)
-		if fields[key] == nil || err != nil || s.m != nil {
+		if key == "retry" && err == nil {
+			s.cfg.Retry = append([]time.Duration{d}, s.cfg.Retry...)
+			continue
+		}
+		if fields[key] == nil || err != nil {
 			return fmt.Errorf("config: %q", w)
 		}
 		*fields[key] = d

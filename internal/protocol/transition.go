@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/clock"
@@ -22,6 +23,7 @@ const (
 	Overdue                   // its work did not stop in time; comes with Lost
 	Trouble                   // an operation failed or was refused, Cause
 	Refused                   // the same, for want of rights before the first good read: it is idle again
+	Asking                    // it shall ask the leader of Term to hand over to itself
 	Alarm                     // the cell holds what it should not, Cause
 )
 
@@ -42,6 +44,10 @@ type Leader struct {
 	Metadata    map[string]string
 }
 
+func (l *Leader) same(o *Leader) bool {
+	return l.Term == o.Term && l.Incarnation == o.Incarnation && l.Addr == o.Addr && maps.Equal(l.Metadata, o.Metadata)
+}
+
 func (m *Machine) tell(t Transition) { m.transitions = append(m.transitions, t) }
 
 // noteLeader tells of a change of leader, which the mere passing of time may be.
@@ -57,13 +63,21 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 			at.in(left)
 		}
 	}
+	if l.ID == "" && m.asking() && m.leader.Incarnation == m.view.cell.Record.Incarnation {
+		return // it has just been asked whether that leader still leads
+	}
 	if l.ID == "" && !m.Active() && m.leader.Incarnation != m.cfg.Incarnation {
 		return // nobody looks, so what is known grows old, and that tells nothing
 	}
-	if l.Term != m.leader.Term || l.Incarnation != m.leader.Incarnation {
+	if !l.same(&m.leader) {
 		m.leader = l
 		m.tell(Transition{What: NewLeader, Term: l.Term, Leader: l})
 	}
+}
+
+// asking reports whether another's record is being read again, by one who follows by reading.
+func (m *Machine) asking() bool {
+	return !m.watching && m.op != nil && !m.op.Write && m.view.held() && !m.mine()
 }
 
 // leaderLeft is how long the record in view still stands for a leader. An own record does so only while the term is open.

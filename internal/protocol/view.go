@@ -54,6 +54,17 @@ func (c *Cell) stamp() stamp {
 	return s
 }
 
+// sameTerm reports whether c and d are of one holder's term.
+func (c *Cell) sameTerm(d *Cell) bool {
+	return c.Record.Incarnation == d.Record.Incarnation && c.Record.Term == d.Record.Term
+}
+
+// predecessor reports whether c was written by an election of an older kind, which knows no terms, so that none can be
+// missed in it. It is waited out like any other and claimed above what is known.
+func (c *Cell) predecessor() bool {
+	return c.Kind == Valid && c.Record.LeaderID != "" && c.Record.Term == 0
+}
+
 // after reports whether c is a later state than d by what the holders wrote into them. It orders pushed entries, which
 // may come late; versions are opaque and order nothing.
 func (c *Cell) after(d *Cell) bool {
@@ -81,6 +92,8 @@ type view struct {
 	sampled bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
 	suspect bool
+	// thriving means that the holder was seen to renew when the cell was last looked at.
+	thriving bool
 	// fled means that a live holder's record gave way to nothing.
 	fled bool
 	// highTerm and longLease are the highest term and the longest lease ever seen under this key.
@@ -96,6 +109,7 @@ type view struct {
 // learn takes a cell as the present state. It reports whether the stamp is new.
 func (v *view) learn(now clock.Reading, c Cell) bool {
 	fresh := !v.known || c.stamp() != v.cell.stamp()
+	v.thriving = fresh && v.known && v.held() && c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell)
 	if fresh {
 		v.since = now
 		v.fled = v.known && v.held() && c.Kind == Absent

@@ -47,7 +47,8 @@ func (w *wire) record() Record {
 	r := Record{
 		LeaderID: w.LeaderID, LeaderAddr: w.LeaderAddr, LastUpdated: w.LastUpdated, Term: w.Term,
 		Incarnation: w.Incarnation, Seq: w.Seq, Nonce: w.Nonce,
-		Released: w.Released, Successor: w.Successor, Request: w.Request, Metadata: w.Metadata,
+		Released: w.Released, Successor: w.Successor, Request: w.Request,
+		Priority: w.Priority, Metadata: w.Metadata,
 	}
 	// A number of milliseconds that overflows a Duration must not wrap round into a valid one.
 	if w.LeaseMillis > 0 && w.LeaseMillis <= MaxLease.Milliseconds() {
@@ -63,7 +64,7 @@ func classify(b []byte, reason error) error {
 		return fmt.Errorf("%w: %w", ErrForeign, reason)
 	}
 	if fields["leaseMillis"] == nil && fields["incarnation"] == nil {
-		return fmt.Errorf("%w: %w", ErrForeign, reason)
+		return fmt.Errorf("%w: %w", ErrForeign, older(fields, reason))
 	}
 	broken := &BrokenError{Lease: MaxLease, Reason: reason}
 	var millis int64
@@ -75,4 +76,12 @@ func classify(b []byte, reason error) error {
 		broken.Term = term
 	}
 	return broken
+}
+
+// older names a predecessor's record, since whoever meets one may want to move over from it.
+func older(fields map[string]json.RawMessage, reason error) error {
+	if fields["leaderID"] == nil || fields["lastUpdated"] == nil {
+		return reason
+	}
+	return errors.New("a lockfile of S3lect, which only the legacy mode of package s3lect shares")
 }

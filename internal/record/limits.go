@@ -18,6 +18,7 @@ func check(r *Record) error {
 		number("term", r.Term),
 		number("seq", r.Seq),
 		lease(r.Lease),
+		CheckPriority(r.Priority),
 		holder(r),
 		request(r.Request),
 		CheckMetadata(r.Metadata),
@@ -44,6 +45,14 @@ func tooLong(field string, n, limit int) error {
 func number(field string, n uint64) error {
 	if n > MaxTerm {
 		return fmt.Errorf("%s is %d, more than 2^53-1", field, n)
+	}
+	return nil
+}
+
+// CheckPriority returns an error if a priority is beyond MaxPriority.
+func CheckPriority(n int) error {
+	if n < -MaxPriority || n > MaxPriority {
+		return fmt.Errorf("priority is %d, beyond ±%d", n, MaxPriority)
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ const (
 	MaxName = 256
 	// MaxToken is the limit in bytes of an incarnation and a nonce.
 	MaxToken = 64
+	// MaxPriority bounds priorities in both directions.
+	MaxPriority = 1_000_000
 	// MaxMetadata is the limit in bytes of all keys and values of the metadata together.
 	MaxMetadata = 1024
 	// MaxBytes is the limit of the whole document.
@@ -44,7 +46,9 @@ type Record struct {
 	Released  bool
 	Successor string
 	Request   *Request
-	Metadata  map[string]string
+	// Priority is the holder's: a candidate with a higher one may ask it to hand over.
+	Priority int
+	Metadata map[string]string
 }
 
 // Request asks the holder of a term to hand over.
@@ -73,6 +77,7 @@ type wire struct {
 	Released    bool              `json:"released,omitempty"`
 	Successor   string            `json:"successor,omitempty"`
 	Request     *Request          `json:"request,omitempty"`
+	Priority    int               `json:"priority,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
@@ -84,7 +89,7 @@ func Encode(r Record) ([]byte, error) {
 	b, err := json.Marshal(wire{
 		LeaderID: r.LeaderID, LeaderAddr: r.LeaderAddr, LastUpdated: r.LastUpdated.UTC(), Term: r.Term,
 		LeaseMillis: r.Lease.Milliseconds(), Incarnation: r.Incarnation, Seq: r.Seq, Nonce: r.Nonce,
-		Released: r.Released, Successor: r.Successor, Request: r.Request, Metadata: r.Metadata,
+		Released: r.Released, Successor: r.Successor, Request: r.Request, Priority: r.Priority, Metadata: r.Metadata,
 	})
 	if err != nil {
 		return nil, err

@@ -29,6 +29,10 @@ var shapes = map[string]Record{
 		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef",
 		Request: &Request{Term: 42, To: "node-2", By: "the operator"},
 	},
+	"priority": {
+		LeaderID: "node-1", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: 42, Lease: time.Second,
+		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef", Priority: -7,
+	},
 	"metadata": {
 		LeaderID: "nœud \"1\" <&>", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: MaxTerm, Lease: MaxLease,
 		Incarnation: "00c0ffee00c0ffee", Seq: MaxTerm, Nonce: "0123456789abcdef", Metadata: map[string]string{"zone": "b", "a": "ü"},
@@ -83,7 +87,7 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 }
 
 func TestHeld(t *testing.T) {
-	for name, want := range map[string]bool{"held": true, "requested": true, "released": false, "vacant": false} {
+	for name, want := range map[string]bool{"held": true, "requested": true, "priority": true, "released": false, "vacant": false} {
 		r := shapes[name]
 		if r.Held() != want {
 			t.Errorf("%s: held %v", name, r.Held())
@@ -115,6 +119,9 @@ func TestEveryLimitHoldsWhenWritingAndWhenReading(t *testing.T) {
 		{"no lease", func(r *Record) { r.Lease = 0 }, false, "nobody would wait"},
 		{"longest lease", func(r *Record) { r.Lease = MaxLease }, true, "at the edge"},
 		{"lease too long", func(r *Record) { r.Lease = MaxLease + time.Millisecond }, false, "followers wait no longer"},
+		{"highest priority", func(r *Record) { r.Priority = MaxPriority }, true, "at the edge"},
+		{"priority too high", func(r *Record) { r.Priority = MaxPriority + 1 }, false, "records are small"},
+		{"priority too low", func(r *Record) { r.Priority = -MaxPriority - 1 }, false, "likewise"},
 		{"request for no term", func(r *Record) { r.Request = &Request{Term: MaxTerm + 1} }, false, "a term like any"},
 		{"request to a long name", func(r *Record) { r.Request = &Request{To: long(MaxName + 1)} }, false, "records are small"},
 		{"most metadata", func(r *Record) { r.Metadata = map[string]string{"k": long(MaxMetadata - 1)} }, true, "at the edge"},
@@ -153,7 +160,7 @@ func TestDecodeTellsForeignFromBroken(t *testing.T) {
 		{"null", `null`, true, 0, 0, "no fields"},
 		{"empty object", `{}`, true, 0, 0, "no field of ours"},
 		{"another's object", `{"term":5,"nonce":"n"}`, true, 0, 0, "common words prove nothing"},
-		{"S3lect's lockfile", `{"leaderID":"a","leaderAddr":"b","lastUpdated":"2030-01-01T00:00:00Z"}`, true, 0, 0, "not understood yet"},
+		{"S3lect's lockfile", `{"leaderID":"a","leaderAddr":"b","lastUpdated":"2030-01-01T00:00:00Z"}`, true, 0, 0, "only the legacy mode of package s3lect understands it"},
 		{"too large", `{` + held + `,"x":"` + strings.Repeat("y", MaxBytes) + `"}`, true, 0, 0, "nothing of ours is"},
 		{"text after it", `{` + held + `}x`, true, 0, 0, "no JSON"},
 		{"no nonce", `{"leaderID":"a","term":5,"leaseMillis":2000,"incarnation":"i"}`, false, 2 * time.Second, 5, "lease and term are salvaged"},

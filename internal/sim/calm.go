@@ -14,15 +14,29 @@ func (w *world) quieten() {
 	w.outageUntil = 0
 	w.repair()
 	for _, n := range w.nodes {
-		n.proc.cutUntil = 0
+		n.proc.cutUntil = min(n.proc.cutUntil, w.now)
 		if n.leftover != 0 {
 			n.kill()
 		}
 		n.boot()
 	}
 	// One member may be stopped for three leases more, hold the record for one, ignore a request, and be waited out.
-	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.poll
-	w.queue.add(w.now+min(bound, w.cfg.Hour/10), w.settle)
+	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.pollStable
+	bound = min(bound, w.cfg.Hour/10)
+	if w.plan.ranked {
+		// Somebody may just have asked in vain. It is the one thing that keeps leaders changing now.
+		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour*99/100), w.ranking)
+		return
+	}
+	w.queue.add(w.now+bound, w.settle)
+}
+
+// ranking: when all are well, the one with the highest priority leads.
+func (w *world) ranking() {
+	best := w.nodes[len(w.nodes)-1]
+	if n := w.leading(); n != best {
+		w.check.failf("%s does not lead, though its priority is the highest", best.incarnation())
+	}
 }
 
 // settle: by now there is a leader; from now on it is watched whether it stays and what that costs, though one of its
@@ -76,12 +90,13 @@ func (w *world) handOver() {
 	w.lossy = !w.plan.cramped() && w.chance(0.3)
 	w.tracef(nil, "%s is asked to make room for %q", from.incarnation(), to)
 	// The leader sees the request when it renews, takes its time, and the successor sees the release when it polls.
-	bound := w.plan.finishWithin/2 + 2*w.longest() + w.plan.grace
+	bound := w.plan.finishWithin/2 + w.longest() + 3*w.gap() + w.plan.grace
 	w.queue.add(w.now+bound, func() {
 		n := w.leading()
-		// By clocks that are slewed, the leader who stands back for two polls may be there first again.
-		back := n == from && (w.plan.watch || !w.plan.slew)
-		if n == nil || back || others && named && n.name != to {
+		// By clocks that are slewed, or if another's longer lease lets it read more seldom, the leader who stands back for a
+		// poll may be there first again.
+		back := n == from && (w.plan.watch || !w.plan.slew && !w.plan.mixed)
+		if n == nil || back || others && named && n.name != to && (w.plan.watch || !w.plan.mixed) {
 			w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
 			return
 		}
@@ -104,12 +119,20 @@ func (w *world) finale() {
 		w.queue.add(w.now+w.plan.lease*9/10, func() { w.store.request("") })
 	}
 	// A follower's clock may be slewed by 8.3 %; it reads once more before it claims.
-	bound := w.longest()*111/100 + w.plan.poll + w.plan.poll/2 + w.plan.grace + 20*w.plan.latency + time.Second/10
+	bound := w.longest()*111/100 + w.gap() + w.plan.poll/2 + w.plan.grace + 20*w.plan.latency + time.Second/10
 	w.queue.add(w.now+bound, func() {
 		if w.check.elected < killed {
 			w.check.failf("nobody leads %v after the leader died", w.now-killed)
 		}
 	})
+}
+
+// gap is the longest time for which a follower who is well does not hear of a change.
+func (w *world) gap() time.Duration {
+	if w.plan.watch {
+		return w.plan.poll
+	}
+	return max(w.plan.poll*11/10, min(w.plan.pollStable*11/10, w.longest()))
 }
 
 // budget is what a leader who stays may cost: a write in each interval, and reads only where nothing is pushed.

@@ -124,6 +124,9 @@ func (c *check) lost(n *node, t protocol.Transition) {
 		if !n.stalled && !c.w.plan.step && n.proc.stillUntil < n.due && late > n.late {
 			c.failf("%s hears %v late that term %d is over", n.incarnation(), late, t.Term)
 		}
+		if c.unhindered(n) && !c.w.plan.cramped() {
+			c.failf("%s lost term %d to its own deadline, though nothing hindered it", n.incarnation(), t.Term)
+		}
 		return
 	case errors.Is(t.Cause, protocol.ErrOverdue), errors.Is(t.Cause, protocol.ErrAbandoned):
 		return
@@ -131,6 +134,26 @@ func (c *check) lost(n *node, t protocol.Transition) {
 	if !c.usurped[tenure{n.incarnation(), t.Term}] && !c.w.plan.stale {
 		c.failf("%s lost term %d to nobody: %v", n.incarnation(), t.Term, t.Cause)
 	}
+}
+
+// unhindered: nothing has kept the member from its store for a while.
+func (c *check) unhindered(n *node) bool {
+	return c.w.plan.reliable() && n.proc.cutUntil < c.w.now-c.w.longest()
+}
+
+// asking: who is to lead rather does not press.
+func (c *check) asking(n *node) {
+	lease := c.w.plan.lease
+	if c.w.plan.mixed {
+		lease /= 2
+	}
+	if n.asked > 0 && c.w.now-n.asked < 9*lease {
+		c.failf("%s asks for a hand-over again after %v", n.incarnation(), c.w.now-n.asked)
+	}
+	if age := c.w.now - n.born; age < lease*18/10 {
+		c.failf("%s asks for a hand-over when it is %v old", n.incarnation(), age)
+	}
+	n.asked = c.w.now
 }
 
 // alarm: nobody is told that terms went back if they did not. Where records vanish, vacant ones may.
@@ -144,7 +167,7 @@ func (c *check) alarm(n *node, t protocol.Transition) {
 // withdrawn: whoever gave up has left nothing behind that others must wait out, if nothing kept it from that.
 func (c *check) withdrawn(n *node) {
 	r := &c.w.store.cell.Record
-	if c.w.plan.reliable() && r.Held() && r.Incarnation == n.incarnation() {
+	if c.unhindered(n) && r.Held() && r.Incarnation == n.incarnation() {
 		c.failf("%s withdrew and left term %d in the store", n.incarnation(), r.Term)
 	}
 }

@@ -24,6 +24,8 @@ func (w *world) schedule() {
 	w.every(p.broken, 30*p.lease, w.breakRecord)
 	w.every(p.rollback, 20*p.lease, w.rollback)
 	w.every(p.spam, p.lease/2, func() { w.store.request(w.someName()) })
+	w.every(p.mixed, 2*p.lease, func() { w.reconfigure(w.victim(), w.someLease()) })
+	w.every(p.mixed, 8*p.lease, w.shorten)
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
 }
 
@@ -227,6 +229,35 @@ func (w *world) rollback() {
 	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
 	w.check.amnesty = w.now + w.longest()
 	w.store.put(c)
+}
+
+// shorten gives the leader a shorter lease than it has, and lets only the followers know of it.
+func (w *world) shorten() {
+	n := w.leading()
+	if n == nil {
+		return
+	}
+	life := n.lives
+	w.reconfigure(n, w.plan.lease*3/2)
+	w.queue.add(w.now+w.plan.lease, func() {
+		if n.lives == life {
+			w.reconfigure(n, w.plan.lease/2)
+			n.severing = n.alive
+		}
+	})
+}
+
+// reconfigure gives a running member another lease.
+func (w *world) reconfigure(n *node, lease time.Duration) {
+	if n.alive {
+		n.run(n.lives, func() {
+			cfg := w.configure(n, lease)
+			w.tracef(n, "now has a lease of %v", cfg.Lease)
+			n.m.Reconfigure(cfg)
+			n.late = min(n.late, protocol.TimerLateness(cfg.Lease)) // the machine grows no slower by it
+			n.pump()
+		})
+	}
 }
 
 func (w *world) withdraw(n *node) {

@@ -44,12 +44,25 @@ func (n *node) deliver(life int, op protocol.Op) {
 	if op.Write {
 		v, out := n.w.store.swap(op.Prev, op.Record)
 		n.w.tracef(n, "%s: %v, version %s", describe(op), out == protocol.Applied, v)
+		if n.sever(op, out) {
+			return
+		}
 		n.answer(life, op, protocol.Cell{}, v, out)
 		return
 	}
 	c := n.w.store.read()
 	n.w.tracef(n, "reads version %q term %d of %s", c.Version, c.Record.Term, c.Record.Incarnation)
 	n.answer(life, op, c, "", protocol.Applied)
+}
+
+// sever loses the answer to a renewal, and with it the member's way to the store for some time.
+func (n *node) sever(op protocol.Op, out protocol.Outcome) bool {
+	if !n.severing || out != protocol.Applied || kindOf(&op.Record) != "renewal" || n.w.calm {
+		return false
+	}
+	n.severing = false
+	n.w.cut(n)
+	return true
 }
 
 // replay delivers a request twice: at once with a second answer, or a second time much later.
@@ -94,6 +107,9 @@ func (n *node) answer(life int, op protocol.Op, c protocol.Cell, v driver.Versio
 	}
 	if n.w.plan.fail && !n.w.calm && n.w.chance(0.05) {
 		out = protocol.Unknown
+	}
+	if n.w.plan.slow && !op.Write && !n.w.calm && n.w.chance(0.1) {
+		back += n.w.span(n.w.plan.lease / 3)
 	}
 	n.w.queue.add(n.w.now+back, func() { n.run(life, func() { n.heed(op, c, v, out) }) })
 }

@@ -48,6 +48,9 @@ type node struct {
 	seen      uint64        // the highest term that this life was shown
 	due       time.Duration // when the lease will be over
 	withdrew  time.Duration // when it last gave up seeking
+	severing  bool          // the next renewal is the last that reaches the store for a while
+	born      time.Duration // when this life began
+	asked     time.Duration // when it last asked for a hand-over to itself
 	closing   time.Duration // since when it tries to release or withdraw
 }
 
@@ -69,8 +72,9 @@ func (n *node) boot() {
 	}
 	n.lives++
 	n.alive, n.working, n.inside, n.timed = true, false, false, false
-	n.leftover, n.seen, n.term, n.doubted = 0, 0, 0, 0
-	cfg := n.w.config(n)
+	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
+	n.born, n.severing = n.w.now, false
+	cfg := n.w.configure(n, n.w.someLease())
 	n.m, n.late = protocol.New(cfg), protocol.TimerLateness(cfg.Lease)
 	n.m.Watching(n.w.plan.watch)
 	n.w.tracef(n, "starts as %s", n.incarnation())
@@ -176,6 +180,9 @@ func (n *node) transition(t protocol.Transition) {
 		n.later(w.span(w.plan.stopWithin), func() { n.stop(t.Term) })
 	case protocol.Alarm:
 		w.check.alarm(n, t)
+	case protocol.Asking:
+		w.check.asking(n)
+		n.later(w.plan.latency, func() { w.store.requestOf(t.Term, n.name) })
 	case protocol.Withdrawn:
 		n.withdrew = w.now
 		w.check.withdrawn(n)

@@ -145,7 +145,7 @@ func (f *film) holder(i int, n *node) {
 	}
 	remaining, _ := n.m.Remaining(n.now(), n.m.Term())
 	l := lease{deadline: f.w.now + remaining}
-	l.sent = l.deadline - f.w.config(n).Budget
+	l.sent = l.deadline - f.w.configure(n, f.w.plan.lease).Budget
 	if k := len(f.held[i]); k == 0 || f.held[i][k-1] != l {
 		f.held[i] = append(f.held[i], l)
 	}

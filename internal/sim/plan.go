@@ -18,6 +18,7 @@ type plan struct {
 	lease        time.Duration
 	renew        time.Duration
 	poll         time.Duration
+	pollStable   time.Duration
 	stopWithin   time.Duration
 	finishWithin time.Duration
 	grace        time.Duration
@@ -47,12 +48,13 @@ type plan struct {
 	broken    bool // somebody writes a malformed record
 	rollback  bool // an older state is put back
 	spam      bool // hand-overs are asked for all the time
-	mixed     bool // members have different leases, and change them when restarted
+	mixed     bool // members have different leases, and change them when restarted and while they run
 	twins     bool // two elections in one process
 	overstay  bool // work that ignores being asked
 	yield     bool // leaders resign of their own will
 	panics    bool // work ends by a panic
 	withdraws bool // candidates give up and come back
+	ranked    bool // members have different priorities
 }
 
 func (w *world) draw() plan {
@@ -68,6 +70,7 @@ func (w *world) draw() plan {
 	}
 	p.renew = p.lease / 3
 	p.poll = p.renew
+	p.pollStable = w.pick(p.renew, p.lease/2, p.lease)
 	p.stopWithin = w.pick(0, 0, p.lease/20)
 	p.finishWithin = w.pick(p.lease/2, 2*p.lease)
 	p.grace = w.pick(0, 0, 0, p.lease/10)
@@ -76,6 +79,7 @@ func (w *world) draw() plan {
 	for _, k := range kinds {
 		*k = *k || w.chance(0.25)
 	}
+	p.ranked = w.chance(0.15)
 	p.freeze = w.chance(0.05)
 	p.rollback = !p.freeze && w.chance(0.05) // together they can give a machine that thaws its old term back for good
 	// A record that is deleted takes the knowledge of its lease along: with members of different leases nobody can know
@@ -99,6 +103,9 @@ func (p *plan) forgets() bool {
 // naps: machines sleep for moments, with clocks that are slewed while they are awake.
 func (p *plan) naps() bool { return p.suspend && p.slew }
 
+// slack: a leader who is well is looked at seldom, so that its release is seen late.
+func (p *plan) slack() bool { return !p.watch && p.pollStable > p.poll }
+
 // reliable: every message arrives, and soon, and nobody is stopped.
 func (p *plan) reliable() bool {
 	return !(p.lose || p.slow || p.cut || p.fail || p.replay || p.stale || p.pause || p.suspend || p.freeze || p.step || p.rollback)
@@ -114,18 +121,29 @@ func (w *world) pick(ds ...time.Duration) time.Duration { return ds[w.rng.IntN(l
 
 func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
 
-// config is what a member is started with.
-func (w *world) config(n *node) protocol.Config {
+// someLease is what a member is given where they differ.
+func (w *world) someLease() time.Duration {
 	p := &w.plan
-	lease := p.lease
-	if p.mixed {
-		lease = w.pick(p.lease, p.lease/2, p.lease*3/2).Truncate(time.Millisecond)
+	if !p.mixed {
+		return p.lease
+	}
+	return w.pick(p.lease, p.lease/2, p.lease*3/2)
+}
+
+// configure is what a member is started with, or given while it runs.
+func (w *world) configure(n *node, lease time.Duration) protocol.Config {
+	p := &w.plan
+	lease = lease.Truncate(time.Millisecond)
+	priority := 0
+	if p.ranked {
+		priority = n.index + 1
 	}
 	d := protocol.TimerLateness(lease)
 	return protocol.Config{
-		ID: n.name, Incarnation: n.incarnation(), Lease: lease, Renew: lease / 3,
+		ID: n.name, Incarnation: n.incarnation(), Priority: priority, Lease: lease, Renew: lease / 3,
 		Budget:       lease - protocol.Margin(lease, drift, d, p.stopWithin),
-		FinishWithin: p.finishWithin, Grace: p.grace, Poll: p.poll, HeadStart: 250 * time.Millisecond,
-		Rand: w.rng.Uint64,
+		FinishWithin: p.finishWithin, Grace: p.grace, Poll: p.poll, PollStable: p.pollStable,
+		Retry:     []time.Duration{0, min(100*time.Millisecond, lease/12), min(time.Second, lease/6)},
+		HeadStart: 250 * time.Millisecond, Rand: w.rng.Uint64,
 	}
 }

@@ -18,7 +18,14 @@ var planted = []bug{
 	{
 		Name: "shortened-lease-ignored", Rule: "L1", Left: "the deadline is that of the newest confirmed write, though a write of unknown fate promises less",
 		Edit: []edit{{"protocol/lease.go", "left = min(left, m.pending[i].remaining(now))", "left = min(left, m.pending[i].remaining(now)+m.cfg.Lease)"}},
-		Note: "The lease of a running election cannot be changed yet, so no write of unknown fate promises less than the one before it.",
+	},
+	{
+		Name: "budget-by-config", Rule: "L1", Left: "the deadline is counted with the present lease, though the record was written with a shorter one",
+		Edit: []edit{{"protocol/lease.go", "	left := m.lease.held.remaining(now)\n", "	m.lease.held.budget = m.cfg.Budget\n	left := m.lease.held.remaining(now)\n"}},
+	},
+	{
+		Name: "interval-by-config", Rule: "L1, L8", Left: "a longer interval between renewals begins before the longer lease that it is for",
+		Edit: []edit{{"protocol/leader.go", "min(m.cfg.Renew, m.lease.held.renew)", "max(m.cfg.Renew, 0*m.lease.held.renew)"}},
 	},
 	{
 		Name: "unknown-counted", Rule: "L1", Left: "a renewal whose outcome is unknown counts as applied",
@@ -159,11 +166,14 @@ var planted = []bug{
 	},
 	{
 		Name: "one-long-attempt", Rule: "L8", Left: "one attempt may take all the time until the deadline",
-		Edit: []edit{{"protocol/config.go", "	return (c.Budget - c.Renew) / 2", "	return c.Budget - c.Renew"}},
+		Edit: []edit{{"protocol/lease.go", "return (a.budget - a.renew) / 2", "return a.budget - a.renew"}},
 	},
 	{
 		Name: "retry-without-pause", Rule: "L8", Left: "a store that fails is asked again at once, for ever",
-		Edit: []edit{{"protocol/config.go", "	return c.Renew\n}", "	return c.Renew / 1000\n}"}},
+		Edit: []edit{
+			{"protocol/follow.go", "		return m.cfg.Renew\n", "		return m.cfg.Renew / 1000\n"},
+			{"protocol/follow.go", "	return m.dithered(m.cfg.Renew)", "	return m.cfg.Renew / 1000"},
+		},
 	},
 
 	// L9: stop, then release.
@@ -280,12 +290,11 @@ var planted = []bug{
 	},
 	{
 		Name: "silence-trusted", Rule: "L13", Left: "where changes are pushed, silence causes no read",
-		Edit: []edit{{"protocol/candidate.go", "	return beat + beat/4", "	return beat * 1000"}},
+		Edit: []edit{{"protocol/follow.go", "		return beat + beat/4", "		return beat * 1000"}},
 	},
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
 		Edit: []edit{{"protocol/candidate.go", "	return m.view.wasRead && m.view.asked.FollowerSince(m.view.since) >= wait", "	return wait >= 0"}},
-		Note: "It saves a refused write where a watch has broken, and costs no safety: the compare-and-swap decides.",
 	},
 
 	// L15: what is no record.
@@ -328,7 +337,7 @@ var planted = []bug{
 	},
 	{
 		Name: "short-head-start", Rule: "H1", Left: "the head start does not cover the time between two polls",
-		Edit: []edit{{"protocol/candidate.go", "m.cfg.Poll+m.cfg.Poll/4", "m.cfg.Poll/2"}},
+		Edit: []edit{{"protocol/follow.go", "	return max(m.cfg.HeadStart, gap+gap/8)", "	return max(m.cfg.HeadStart, gap/2)"}},
 	},
 	{
 		Name: "nomination-is-veto", Rule: "H1, L13", Left: "the others wait for a named successor for ever",
@@ -354,10 +363,23 @@ var planted = []bug{
 	},
 	{
 		Name: "request-inherited", Rule: "H2", Left: "a claim starts with the request of the record before",
-		Edit: []edit{{"protocol/candidate.go", "		Incarnation: m.cfg.Incarnation, Metadata: m.cfg.Metadata,\n", "		Incarnation: m.cfg.Incarnation, Metadata: m.cfg.Metadata, Request: m.view.cell.Record.Request,\n"}},
+		Edit: []edit{{"protocol/candidate.go", "		Incarnation: m.cfg.Incarnation, Priority: m.cfg.Priority, Metadata: m.cfg.Metadata,\n", "		Incarnation: m.cfg.Incarnation, Priority: m.cfg.Priority, Metadata: m.cfg.Metadata, Request: m.view.cell.Record.Request,\n"}},
 	},
 	{
 		Name: "request-ignored", Rule: "H2", Left: "a leader does not heed a request",
 		Edit: []edit{{"protocol/leader.go", "	m.heed(now)\n", ""}, {"protocol/leader.go", "// heed looks", "var _ = (*Machine).heed\n\n// heed looks"}},
+	},
+	// Priority.
+	{
+		Name: "ask-unripe", Rule: "H2", Left: "a candidate of a higher priority asks for a hand-over as soon as it is there",
+		Edit: []edit{{"protocol/priority.go", "	maturity   = 2 ", "	maturity   = 0 "}},
+	},
+	{
+		Name: "ask-again", Rule: "H2", Left: "a candidate of a higher priority asks for a hand-over in each lease",
+		Edit: []edit{{"protocol/priority.go", "	moderation = 10 ", "	moderation = 1 "}},
+	},
+	{
+		Name: "never-ask", Rule: "H2", Left: "a candidate of a higher priority never asks for a hand-over",
+		Edit: []edit{{"protocol/priority.go", "	m.tell(Transition{What: Asking, Term: r.Term})\n", ""}},
 	},
 }

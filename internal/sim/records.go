@@ -50,7 +50,7 @@ func (c *check) sent(n *node, op *protocol.Op) {
 
 // candid: a claim is by somebody who still wants to lead and has not just been given what he wants.
 func (c *check) candid(n *node, old *protocol.Cell, r *record.Record) {
-	if c.w.plan.reliable() && n.m.Phase() == protocol.Idle {
+	if c.unhindered(n) && n.m.Phase() == protocol.Idle {
 		c.failf("%s withdrew and claimed term %d after that", r.Incarnation, r.Term)
 	}
 	first, known := c.claims[tenure{r.Incarnation, old.Record.Term}]

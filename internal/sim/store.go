@@ -108,6 +108,13 @@ func (s *store) remember() {
 }
 
 // request asks the present holder to hand over, as an outsider does: by compare-and-swap of the bytes with a request added.
+// requestOf is a request that is meant for one term alone.
+func (s *store) requestOf(term uint64, to string) {
+	if s.cell.Record.Term == term {
+		s.request(to)
+	}
+}
+
 func (s *store) request(to string) {
 	c := s.cell
 	if c.Kind != protocol.Valid || !c.Record.Held() {

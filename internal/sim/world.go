@@ -55,6 +55,7 @@ var (
 		protocol.Candidacy: "candidate", protocol.Elected: "elected", protocol.Leaving: "leaving", protocol.Lost: "lost",
 		protocol.Released: "released", protocol.Withdrawn: "withdrawn", protocol.NewLeader: "leader",
 		protocol.Overdue: "overdue", protocol.Trouble: "trouble", protocol.Refused: "refused", protocol.Alarm: "alarm",
+		protocol.Asking: "asking",
 	}
 )
 

@@ -45,11 +45,11 @@ func (p *plan) hardship() float64 {
 		{p.crash, 0.22}, {p.cut, 0.22}, {p.erase, 0.2}, {p.pause, 0.15}, {p.suspend, 0.15}, {p.naps(), 0.15}, {p.foreign, 0.15},
 		{p.broken, 0.15}, {p.panics, 0.15}, {p.spam, 0.15}, {p.slow, 0.08}, {p.lose, 0.06}, {p.yield, 0.06},
 		{p.freeze, 0.05}, {p.rollback, 0.05}, {p.stale, 0.05}, {p.step, 0.05}, {p.fail, 0.04}, {p.withdraws, 0.04},
-		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03},
+		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03}, {p.slack() && (p.yield || p.spam), 0.17}, {p.slack(), 0.06}, {p.ranked, 0.06},
 	} {
 		if f.on {
 			sum += f.cost
 		}
 	}
-	return min(sum, 0.68)
+	return min(sum, 0.7)
 }

@@ -1,0 +1,52 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// A candidate of a higher priority than the leader's asks it to hand over (H2). Not at once: a member that comes and goes,
+// or that reaches the store badly, shall move nothing. And not often: a leader may have its reasons to go on.
+const (
+	maturity   = 2  // leases for which a candidate must have been well
+	moderation = 10 // leases from one of its requests to the next
+)
+
+// health is since when a candidate is well, and when it last asked.
+type health struct {
+	well  bool
+	since clock.Reading
+	asked bool
+	last  clock.Reading
+}
+
+func (h *health) recover(now clock.Reading) {
+	if !h.well {
+		h.well, h.since = true, now
+	}
+}
+
+// rest is how long a candidate has to wait before it may ask.
+func (h *health) rest(now clock.Reading, lease time.Duration) time.Duration {
+	left := maturity*lease - now.FollowerSince(h.since)
+	if h.asked {
+		left = max(left, moderation*lease-now.FollowerSince(h.last))
+	}
+	return left
+}
+
+// aspire has the owner ask the leader to hand over to this member, if that is due.
+func (m *Machine) aspire(now clock.Reading, at *alarm) {
+	r := &m.view.cell.Record
+	outranked := m.view.held() && !m.mine() && !m.view.cell.predecessor() && r.Priority < m.cfg.Priority
+	if !outranked || !m.health.well || r.Request != nil {
+		return
+	}
+	if left := m.health.rest(now, m.view.wait(m.cfg.Lease)); left > 0 {
+		at.in(left)
+		return
+	}
+	m.health.asked, m.health.last = true, now
+	m.tell(Transition{What: Asking, Term: r.Term})
+}

@@ -1,0 +1,63 @@
+package tenure
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// Config returns the present settings as they were given, without the defaults of fields that were not set, so that what
+// derives from a changed one follows it:
+//
+//	cfg := e.Config()
+//	cfg.Lease = 30 * time.Second
+//	err := e.Reconfigure(cfg)
+func (e *Election) Config() Config {
+	m := e.member
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cfg := m.given.clone()
+	cfg.ID = m.id
+	return cfg
+}
+
+// Reconfigure changes the settings of an election, whether it runs or not. What is published, and the lease, change with
+// the next write of this process, intervals with the next read or renewal. A lease that was promised is not cut: neither
+// one's own, which runs until a renewal is written with the new one, nor another's. ID, Clock, Logger and OnEvent are for
+// good; the latter three are ignored here.
+//
+// It returns one error that names everything that is wrong, as New does, and then changes nothing.
+//
+// Members may have different leases for a while, which is safe as long as the record is in the store. If it is deleted
+// just then, nobody knows how long to wait for: see docs/guarantees.md.
+func (e *Election) Reconfigure(cfg Config) error {
+	m := e.member
+	if cfg.ID != "" && cfg.ID != m.id {
+		return fmt.Errorf("tenure: election %q: ID is %q and cannot be changed to %q", e.name, m.id, cfg.ID)
+	}
+	given := cfg.clone()
+	cfg.ID, cfg.Clock, cfg.Logger, cfg.OnEvent = m.id, m.clock, m.events.log, m.events.onEvent
+	full := cfg.withDefaults()
+	if err := full.validate(m.store, e.name); err != nil {
+		return err
+	}
+	m.step(func(Reading) {
+		m.given, m.cfg = given, full
+		m.machine.Reconfigure(full.protocol())
+	})
+	return nil
+}
+
+// protocol is what the state machine needs to know, but for who it is.
+func (c *Config) protocol() protocol.Config {
+	return protocol.Config{
+		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
+		Lease: c.Lease, Renew: c.Renew, Budget: c.Lease - c.Margin(),
+		FinishWithin: c.FinishWithin, Grace: c.Grace, Splay: c.Splay,
+		Poll: c.Poll, PollStable: c.PollStable, Retry: c.Retry, HeadStart: headStart,
+	}
+}
+
+// headStart is what a named successor is given before others claim.
+const headStart = 250 * time.Millisecond

@@ -1,0 +1,185 @@
+package tenure_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// leaseInStore is what the record in the cell says.
+func leaseInStore(t *testing.T, store operated) time.Duration {
+	t.Helper()
+	entry, err := store.Read(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct{ LeaseMillis int64 }
+	if err := json.Unmarshal(entry.Value, &r); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(r.LeaseMillis) * time.Millisecond
+}
+
+func reconfigure(t *testing.T, e *tenure.Election, change func(*tenure.Config)) {
+	t.Helper()
+	cfg := e.Config()
+	change(&cfg)
+	if err := e.Reconfigure(cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		term := within(t, time.Minute, a.won, "term of a")
+		before := term.Remaining()
+		reconfigure(t, a.election, func(c *tenure.Config) { c.Lease = 6 * time.Second })
+		if now := term.Remaining(); now != before {
+			t.Errorf("%v were left of the term, and %v after the lease was shortened", before, now)
+		}
+		if got := leaseInStore(t, store); got != lease {
+			t.Errorf("a lease of %v is in the store before any renewal", got)
+		}
+		time.Sleep(2*time.Second + time.Millisecond) // a third of the new lease
+		if got := leaseInStore(t, store); got != 6*time.Second {
+			t.Errorf("a lease of %v is in the store after the renewal", got)
+		}
+		if left := term.Remaining(); left > 6*time.Second || left <= 0 {
+			t.Errorf("%v are left of a lease of 6 s", left)
+		}
+		_ = a.end(t)
+	})
+}
+
+// A shorter lease never cuts one that was promised: the successor waits the lease in the record, whatever its own is now.
+func TestAShortenedFollowerWaitsForTheLeaseInTheRecord(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		f := faults.New(store, 1, faults.Plan{})
+		a := start(t, mustNew(t, f, "a", nil), holdOn)
+		term := within(t, time.Minute, a.won, "term of a")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(30 * time.Second)
+		reconfigure(t, b.election, func(c *tenure.Config) { c.Lease = 3 * time.Second })
+		f.Partition()
+		within(t, time.Minute, b.won, "term of b")
+		if err := term.Err(); err == nil {
+			t.Errorf("b leads while %v are left of a's term", term.Remaining())
+		}
+		f.Heal()
+		_ = a.end(t)
+		_ = b.end(t)
+		f.Wait()
+	})
+}
+
+func TestReconfigureNamesEverythingThatIsWrongAndChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mustNew(t, memory.New(), "a", nil)
+		before := e.Config()
+		cfg := before
+		cfg.Lease, cfg.Drift, cfg.Retry = 2*time.Hour, 0.9, []time.Duration{3 * time.Hour}
+		err := e.Reconfigure(cfg)
+		for _, field := range []string{"Lease", "Drift", "Retry[0]"} {
+			if err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%v does not name %s", err, field)
+			}
+		}
+		cfg = before
+		cfg.ID = "b"
+		if err := e.Reconfigure(cfg); err == nil || !strings.Contains(err.Error(), `cannot be changed to "b"`) {
+			t.Errorf("changing the ID: %v", err)
+		}
+		if now := e.Config(); now.Lease != before.Lease || now.ID != "a" {
+			t.Errorf("a refused change left %+v", now)
+		}
+	})
+}
+
+// What derives from a field follows it, and what was set stays.
+func TestConfigIsWhatWasGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		e := mustNew(t, store, "a", func(c *tenure.Config) { c.Metadata = map[string]string{"k": "v"} })
+		cfg := e.Config()
+		if cfg.Renew != 0 || cfg.ID != "a" || cfg.Metadata["k"] != "v" {
+			t.Errorf("given %+v", cfg)
+		}
+		cfg.Metadata["k"] = "changed"
+		if e.Config().Metadata["k"] != "v" {
+			t.Error("the caller's map is the election's")
+		}
+	})
+}
+
+func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
+	store := memory.New()
+	ctx, cancel := context.WithCancel(context.Background())
+	var members sync.WaitGroup
+	for _, id := range []string{"a", "b", "c"} {
+		e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: 200 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		members.Go(func() { _ = e.Run(ctx, holdOn) })
+		members.Go(func() {
+			for i := range 200 {
+				cfg := e.Config()
+				cfg.Lease = time.Duration(150+i) * time.Millisecond
+				cfg.NoWatch, cfg.Address = i%3 == 0, id
+				if err := e.Reconfigure(cfg); err != nil {
+					t.Error(err)
+				}
+				_, _ = e.Status()
+			}
+		})
+	}
+	seen, err := tenure.New(store, key, tenure.Config{Lease: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	if _, err := seen.Wait(wait, func(s tenure.Status) bool { return s.Leader.Address != "" }); err != nil {
+		t.Errorf("no changed address was published: %v", err)
+	}
+	cancel()
+	members.Wait()
+}
+
+func TestPaceAndNoWatch(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term of a")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(2 * lease)
+		_, watched := store.(*memory.Store)
+		want := tenure.PaceInfrequent
+		if watched {
+			want = tenure.PacePushed
+		}
+		if s, _ := b.election.Status(); s.Pace != want || s.Leader.ID != "a" || s.LeaderSince.IsZero() {
+			t.Errorf("pace %q, want %q; %+v", s.Pace, want, s)
+		}
+		reconfigure(t, b.election, func(c *tenure.Config) { c.NoWatch = true })
+		time.Sleep(3 * lease)
+		if s, _ := b.election.Status(); s.Pace != tenure.PaceInfrequent {
+			t.Errorf("without a watch the pace is %q", s.Pace)
+		}
+		reconfigure(t, b.election, func(c *tenure.Config) { c.NoWatch = false })
+		time.Sleep(time.Second)
+		if s, _ := b.election.Status(); s.Pace != want {
+			t.Errorf("with the watch again the pace is %q, want %q", s.Pace, want)
+		}
+		_ = a.end(t)
+		_ = b.end(t)
+	})
+}
