@@ -1,0 +1,93 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+)
+
+// dialler asks leaders. It goes straight to them: no proxy, no redirect, no cookie.
+type dialler struct {
+	transport *http.Transport
+	scheme    string
+	path      string
+	life      context.Context // ends dials that nobody waits for any more
+	end       context.CancelFunc
+}
+
+func newDialler(cfg Config) *dialler {
+	d := &dialler{scheme: "http", path: cfg.Path}
+	d.life, d.end = context.WithCancel(context.Background())
+	plain := &net.Dialer{Timeout: cfg.Timeout, Control: within(cfg.Networks)}
+	d.transport = &http.Transport{
+		Proxy: nil,
+		DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
+			return plain.DialContext(d.life, network, address)
+		},
+		TLSHandshakeTimeout:    cfg.Timeout,
+		ResponseHeaderTimeout:  cfg.Timeout,
+		MaxResponseHeaderBytes: 8 << 10,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    1,
+		IdleConnTimeout:        cfg.Retry,
+		ForceAttemptHTTP2:      true,
+		// Many keys share one connection then, so a dead one must be found out even while new requests come.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: cfg.Timeout, PingTimeout: cfg.Timeout},
+	}
+	if cfg.ClientTLS != nil {
+		d.scheme, d.transport.TLSClientConfig = "https", cfg.ClientTLS.Clone()
+	}
+	return d
+}
+
+// within refuses to connect to an address outside the networks. It looks at what a name has become.
+func within(networks []netip.Prefix) func(string, string, syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		ip := at.Addr().Unmap().WithZone("")
+		for _, n := range networks {
+			if n.Contains(ip) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%v is outside the networks that may be dialled", ip)
+	}
+}
+
+// ask begins to follow. The transport alone makes the request, which follows no redirect.
+func (d *dialler) ask(ctx context.Context, address, key string, challenge []byte) (*http.Response, error) {
+	u, err := d.url(address, key)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", eventStream)
+	req.Header.Set(challengeHeader, text.EncodeToString(challenge))
+	return d.transport.RoundTrip(req)
+}
+
+// url takes a host, or a host and a port, and nothing that would make it another URL than a leader's.
+func (d *dialler) url(address, key string) (*url.URL, error) {
+	u, err := url.Parse(d.scheme + "://" + address)
+	if err != nil || u.Host != address || u.Hostname() == "" || u.User != nil {
+		return nil, errors.New("the address is not a host and a port")
+	}
+	u.Path, u.RawQuery = d.path, url.Values{"election": {key}}.Encode()
+	return u, nil
+}
+
+func (d *dialler) close() {
+	d.end()
+	d.transport.CloseIdleConnections()
+}

@@ -1,0 +1,87 @@
+package peer_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/peer"
+)
+
+// All members of an election are configured alike: each is a follower, and the leader once it is elected.
+func Example() {
+	objects := memory.NewPolled() // in earnest: s3object.New(client, "bucket")
+	store, err := peer.New(objects, peer.Config{
+		Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the members are, such as 10.0.0.0/8
+		OnError: func(key string, err error) {
+			fmt.Println("connection to the leader of", key, err)
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- store.Serve(l) }()
+
+	e, err := tenure.New(store, "billing", tenure.Config{
+		ID:      "node-1",
+		Address: l.Addr().String(), // where the other members reach this listener
+	})
+	if err != nil {
+		panic(err)
+	}
+	err = e.Run(context.Background(), func(context.Context, *tenure.Term) error {
+		resp, err := http.Get("http://" + l.Addr().String() + peer.DefaultPath + "?election=billing")
+		if err != nil {
+			return err
+		}
+		fmt.Println("while it leads:", resp.Status)
+		return resp.Body.Close()
+	})
+	if err != nil {
+		panic(err)
+	}
+	_ = store.Close() // after Run, so that the followers hear of the release
+	fmt.Println("server:", <-served)
+	// Output:
+	// while it leads: 200 OK
+	// server: <nil>
+}
+
+// With certificates of the fleet's own authority only members can ask, and nobody else can listen.
+func ExampleLoadTLS() {
+	server, client, err := peer.LoadTLS("/etc/tenure/ca.crt", "/etc/tenure/node.crt", "/etc/tenure/node.key")
+	if err != nil {
+		fmt.Println("certificates are missing")
+		return
+	}
+	_, err = peer.New(memory.NewPolled(), peer.Config{
+		Networks:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		ServerTLS: server,
+		ClientTLS: client,
+	})
+	fmt.Println(err)
+	// Output: certificates are missing
+}
+
+// A program that has a server already mounts the handler there, on the path that followers ask.
+func ExampleStore_Handler() {
+	store, err := peer.New(memory.NewPolled(), peer.Config{
+		Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+	})
+	if err != nil {
+		panic(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(peer.DefaultPath, store.Handler())
+	fmt.Println(store.Close())
+	// Output: <nil>
+}

@@ -1,0 +1,288 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// get asks a handler without a server in between.
+func get(s *Store, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return w
+}
+
+func TestPlainAnswer(t *testing.T) {
+	s := open(t, memory.NewPolled(), nil)
+	name := s.Incarnation()
+	if w := get(s, DefaultPath); w.Code != http.StatusNotFound {
+		t.Errorf("nobody leads: %d", w.Code)
+	}
+	v := write(t, s, testKey, held(name, 1, 1))
+	e, _ := s.Read(t.Context(), testKey)
+	challenge := newChallenge()
+	for _, path := range []string{DefaultPath, DefaultPath + "?election=" + testKey, "/elsewhere"} {
+		w := get(s, path, challengeHeader, text.EncodeToString(challenge))
+		if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), e.Value) || w.Header().Get("ETag") != `"`+string(v)+`"` ||
+			w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v %s", path, w.Code, w.Header(), w.Body)
+		}
+		said := statement{challenge: challenge, key: testKey, version: v, value: e.Value}
+		if err := said.check(name, w.Header().Get(proofHeader)); err != nil {
+			t.Error(err)
+		}
+	}
+	if w := get(s, DefaultPath); w.Code != 200 || w.Header().Get(proofHeader) != "" {
+		t.Errorf("without a challenge: %d %v", w.Code, w.Header())
+	}
+	if w := get(s, DefaultPath+"?election=payments"); w.Code != http.StatusNotFound {
+		t.Errorf("another election: %d", w.Code)
+	}
+	write(t, s, "payments", held(s.Incarnation(), 1, 1))
+	if w := get(s, DefaultPath); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "?election=billing") {
+		t.Errorf("several elections: %d %s", w.Code, w.Body)
+	}
+	if w := get(s, DefaultPath+"?election=payments"); w.Code != 200 {
+		t.Errorf("one of several: %d", w.Code)
+	}
+	write(t, s, testKey, released(name, 1, 2))
+	for _, accept := range []string{"", eventStream} {
+		if w := get(s, DefaultPath+"?election=billing", "Accept", accept); w.Code != http.StatusNotFound {
+			t.Errorf("released: %d", w.Code)
+		}
+	}
+}
+
+func TestRequestsThatAreRefused(t *testing.T) {
+	s := open(t, memory.NewPolled(), nil)
+	write(t, s, testKey, held(s.Incarnation(), 1, 1))
+	for name, header := range map[string]string{
+		"short": "AAAA", "padded": text.EncodeToString(newChallenge()) + "=", "no base64": strings.Repeat("!", 43),
+		"long": text.EncodeToString(append(newChallenge(), 0)),
+	} {
+		if w := get(s, DefaultPath, challengeHeader, header); w.Code != http.StatusBadRequest {
+			t.Errorf("challenge %s: %d", name, w.Code)
+		}
+	}
+	for method, code := range map[string]int{"HEAD": 200, "POST": 405, "DELETE": 405, "OPTIONS": 405} {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(method, DefaultPath, nil))
+		if w.Code != code {
+			t.Errorf("%s: %d, want %d", method, w.Code, code)
+		}
+	}
+}
+
+// asked is a stream that somebody opened as a browser would.
+type asked struct {
+	status int
+	body   io.Reader
+	leave  context.CancelFunc
+}
+
+func ask(t *testing.T, address string) asked {
+	t.Helper()
+	ctx, leave := context.WithTimeout(t.Context(), patience)
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+DefaultPath, nil)
+	req.Header.Set("Accept", eventStream)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return asked{resp.StatusCode, resp.Body, leave}
+}
+
+// A stream of a leader that cannot renew goes on with heartbeats while the lease is valid, and not a moment longer.
+func TestStreamEndsWithTheLease(t *testing.T) {
+	s := open(t, memory.NewPolled(), nil)
+	address := serving(t, s)
+	r := held(s.Incarnation(), 1, 1)
+	r.Lease = 600 * time.Millisecond
+	began := time.Now()
+	write(t, s, testKey, r)
+	all, err := io.ReadAll(ask(t, address).body)
+	took := time.Since(began)
+	if err != nil || took > patience || strings.Count(string(all), "data: ") != 1 || !strings.Contains(string(all), heartbeat) {
+		t.Errorf("after %v, %v: %q", took, err, all)
+	}
+	if took < 500*time.Millisecond {
+		t.Errorf("it ended after %v", took)
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	s := open(t, memory.NewPolled(), func(c *Config) { c.MaxStreams = 2 })
+	address := serving(t, s)
+	write(t, s, testKey, held(s.Incarnation(), 1, 1))
+	first := ask(t, address)
+	ask(t, address)
+	eventually(t, "both are counted", func() bool { return s.streams() == 2 })
+	if s := ask(t, address); s.status != http.StatusServiceUnavailable {
+		t.Errorf("one too many: %d", s.status)
+	}
+	first.leave()
+	eventually(t, "a place is free again", func() bool { return s.streams() == 1 })
+	if s := ask(t, address); s.status != http.StatusOK {
+		t.Errorf("in the free place: %d", s.status)
+	}
+}
+
+// The user's own server has limits that are meant for requests; a stream outlives them.
+func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
+	s := open(t, memory.NewPolled(), nil)
+	server := httptest.NewUnstartedServer(s.Handler())
+	server.Config.WriteTimeout, server.Config.ReadTimeout = 100*time.Millisecond, 100*time.Millisecond
+	server.Start()
+	defer server.Close()
+	name := s.Incarnation()
+	write(t, s, testKey, held(name, 1, 1))
+	stream := ask(t, server.Listener.Addr().String())
+	for n := uint64(2); n < 6; n++ {
+		time.Sleep(60 * time.Millisecond)
+		write(t, s, testKey, held(name, 1, n))
+	}
+	write(t, s, testKey, released(name, 1, 6))
+	all, err := io.ReadAll(stream.body)
+	if err != nil || !strings.Contains(string(all), `"released":true`) {
+		t.Errorf("%v: %q", err, all)
+	}
+	_ = s.Close()
+}
+
+// A server that can neither flush nor set deadlines answers with the present state.
+func TestServerThatCannotStream(t *testing.T) {
+	s := open(t, memory.NewPolled(), nil)
+	write(t, s, testKey, held(s.Incarnation(), 1, 1))
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, DefaultPath, nil)
+	r.Header.Set("Accept", eventStream)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Handler().ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("it goes on for ever")
+	}
+	if strings.Count(w.Body.String(), "data: ") != 1 {
+		t.Errorf("%q", w.Body)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	ok := Config{Networks: loopback}
+	tests := []struct {
+		name, want string
+		store      driver.Store
+		change     func(*Config)
+	}{
+		{"sound", "", memory.NewPolled(), func(*Config) {}},
+		{"serves only", "", memory.NewPolled(), func(c *Config) { *c = Config{ServeOnly: true} }},
+		{"no store", "store is nil", nil, func(*Config) {}},
+		{"pushes already", "needs no peers", memory.New(), func(*Config) {}},
+		{"no networks", "Networks is empty", memory.NewPolled(), func(c *Config) { c.Networks = nil }},
+		{"zero network", "invalid prefix", memory.NewPolled(), func(c *Config) { c.Networks = []netip.Prefix{{}} }},
+		{"path", "Path is", memory.NewPolled(), func(c *Config) { c.Path = "health" }},
+		{"pattern", "Path is", memory.NewPolled(), func(c *Config) { c.Path = "/{x}" }},
+		{"timeout", "Timeout is", memory.NewPolled(), func(c *Config) { c.Timeout = -1 }},
+		{"retry", "Retry is", memory.NewPolled(), func(c *Config) { c.Retry = -1 }},
+		{"streams", "MaxStreams is", memory.NewPolled(), func(c *Config) { c.MaxStreams = -1 }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := ok
+			tt.change(&cfg)
+			_, err := New(tt.store, cfg)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+var (
+	_ driver.Watcher    = (*Store)(nil)
+	_ driver.Bounded    = (*Store)(nil)
+	_ driver.Inspector  = (*Store)(nil)
+	_ driver.Identifier = (*Store)(nil)
+)
+
+func TestAbilitiesPassThrough(t *testing.T) {
+	inner := memory.NewPolled()
+	bounded, bare := open(t, inner, nil), open(t, struct{ driver.Store }{inner}, nil)
+	if bounded.MinLease() != inner.MinLease() || bounded.CheckKey("") == nil {
+		t.Error("bounds are lost")
+	}
+	if bare.MinLease() != time.Millisecond || bare.CheckKey("") != nil {
+		t.Error("bounds come from nowhere")
+	}
+	if found, err := bounded.Inspect(t.Context(), time.Second); err != nil || len(found) == 0 {
+		t.Errorf("findings %v, %v", found, err)
+	}
+	if found, err := bare.Inspect(t.Context(), time.Second); err != nil || len(found) > 0 {
+		t.Errorf("findings %v, %v", found, err)
+	}
+	if _, err := bounded.Watch(t.Context(), "", func(driver.Entry) {}); err == nil {
+		t.Error("a key that the store cannot hold is watched")
+	}
+	seen := map[string]bool{}
+	for range 100 {
+		name := bounded.Incarnation()
+		if _, ok := publicKey(name); !ok || len(name) > 64 || seen[name] {
+			t.Errorf("incarnation %q", name)
+		}
+		seen[name] = true
+	}
+}
+
+// TestConformance runs the kit's cases for stores. Those for watches write values that are no records, in nobody's name,
+// and a leader pushes nothing but its own records; push_test.go has the like for these. So the kit is not shown that
+// this is a driver.Watcher.
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, func(t testing.TB) drivertest.Harness {
+		cells := memory.NewPolled()
+		a, b := open(t, cells, nil), open(t, cells, nil)
+		return drivertest.Harness{
+			Store: polled{a, a, a}, Peer: polled{b, b, b},
+			Delete: func(_ context.Context, key string) error { cells.Delete(key); return nil },
+			Purge:  func(_ context.Context, key string) error { cells.Purge(key); return nil },
+		}
+	})
+}
+
+type polled struct {
+	driver.Store
+	driver.Bounded
+	driver.Inspector
+}
+
+func TestServeReportsItsListener(t *testing.T) {
+	s := open(t, memory.NewPolled(), nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	if err := s.Serve(l); err == nil {
+		t.Error("a closed listener is served")
+	}
+}

@@ -1,0 +1,182 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// hub hands what comes from leaders to the watches of each key. It keeps one connection, with one goroutine, for each key
+// that is watched and has a leader to dial.
+type hub struct {
+	cfg  Config
+	dial *dialler
+
+	mu      sync.Mutex
+	closed  bool
+	subject map[string]*subject
+	// heard is whom to follow where nobody watches yet: the first read may be quicker than the first watch.
+	heard map[string]target
+	runs  sync.WaitGroup
+}
+
+// maxHeard bounds what is kept of keys that are read and never watched.
+const maxHeard = 4096
+
+// target is whom to follow; the zero target is nobody. Each term is followed anew: a run ends with its leader's release,
+// and a late read that still shows the same term must not start another.
+type target struct {
+	address, incarnation string
+	term                 uint64
+}
+
+// subject is one key with watches. Its fields are guarded by the hub's lock.
+type subject struct {
+	watches []*watch // replaced, never changed in place: tell goes over it without the lock
+	target  target
+	run     *run   // the last one; it may have ended
+	trouble string // as last reported, of whatever leader
+}
+
+type watch struct {
+	see     func(driver.Entry)
+	stopped atomic.Bool
+}
+
+func newHub(d *dialler, cfg Config) *hub {
+	return &hub{cfg: cfg, dial: d, subject: map[string]*subject{}, heard: map[string]target{}}
+}
+
+func (h *hub) watch(key string, see func(driver.Entry)) (stop func(), err error) {
+	w := &watch{see: see}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errClosed
+	}
+	s := h.subject[key]
+	if s == nil {
+		s = &subject{}
+		h.subject[key] = s
+		h.turn(key, s, h.heard[key])
+		delete(h.heard, key)
+	}
+	s.watches = append(slices.Clone(s.watches), w)
+	return func() { h.unwatch(key, s, w) }, nil
+}
+
+// unwatch ends the connection with the last watch.
+func (h *hub) unwatch(key string, s *subject, w *watch) {
+	if w.stopped.Swap(true) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.watches = slices.DeleteFunc(slices.Clone(s.watches), func(other *watch) bool { return other == w })
+	if len(s.watches) == 0 && h.subject[key] == s {
+		h.turn(key, s, target{})
+		delete(h.subject, key)
+	}
+}
+
+// aim says whom to follow from now on.
+func (h *hub) aim(key string, t target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.subject[key]; s != nil {
+		h.turn(key, s, t)
+		return
+	}
+	delete(h.heard, key)
+	if t == (target{}) || h.closed {
+		return
+	}
+	if len(h.heard) >= maxHeard {
+		for other := range h.heard {
+			delete(h.heard, other)
+			break
+		}
+	}
+	h.heard[key] = t
+}
+
+// turn ends the run to the last target and starts one to the next. It is called under the lock.
+func (h *hub) turn(key string, s *subject, t target) {
+	if s.target == t || h.closed {
+		return
+	}
+	s.target = t
+	if s.run != nil {
+		s.run.cancel()
+		s.run = nil
+	}
+	if t == (target{}) {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &run{hub: h, key: key, target: t, cancel: cancel}
+	s.run = r
+	h.runs.Go(func() {
+		defer cancel()
+		r.follow(ctx)
+	})
+}
+
+// changed takes note of what a run would report, and reports whether that is new.
+func (h *hub) changed(r *run, err error) bool {
+	trouble := ""
+	if err != nil {
+		trouble = err.Error()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.subject[r.key]
+	if s == nil || s.run != r || s.trouble == trouble {
+		return false
+	}
+	s.trouble = trouble
+	return true
+}
+
+// tell calls the watches of a key without the lock, so that they may use the store, and gives each a value of its own.
+func (h *hub) tell(key string, e driver.Entry) { h.tellFrom(nil, key, e) }
+
+// tellFrom is tell for what a run brings: one that is replaced is heard no more.
+func (h *hub) tellFrom(r *run, key string, e driver.Entry) {
+	h.mu.Lock()
+	var watches []*watch
+	if s := h.subject[key]; s != nil && (r == nil || s.run == r) {
+		watches = s.watches
+	}
+	h.mu.Unlock()
+	for _, w := range watches {
+		if !w.stopped.Load() {
+			own := e
+			own.Value = bytes.Clone(e.Value)
+			w.see(own)
+		}
+	}
+}
+
+// close stops all watches and returns when all runs have ended.
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	for _, s := range h.subject {
+		for _, w := range s.watches {
+			w.stopped.Store(true)
+		}
+		if s.run != nil {
+			s.run.cancel()
+		}
+	}
+	clear(h.subject)
+	clear(h.heard)
+	h.mu.Unlock()
+	h.runs.Wait()
+	h.dial.close()
+}

@@ -1,0 +1,272 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+const (
+	testKey   = "billing"
+	testLease = 15 * time.Second
+	patience  = 20 * time.Second
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// turned is a clock that a test turns. Its timers are real and unused here.
+type turned struct {
+	clock.Standard
+	mu  sync.Mutex
+	now time.Duration
+}
+
+func (c *turned) Now() clock.Reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return clock.Reading{Mono: c.now, Raw: c.now, Boot: c.now}
+}
+
+func (c *turned) turn(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += d
+}
+
+// held is a record as its holder writes it, the n-th of the term.
+func held(incarnation string, term, n uint64) record.Record {
+	return record.Record{
+		LeaderID: "node-1", LeaderAddr: "127.0.0.1:1", Term: term, Seq: n, Lease: testLease, Incarnation: incarnation,
+		Nonce: strings.Repeat("n", int(n)) + string(rune('a'+term)),
+	}
+}
+
+func released(incarnation string, term, n uint64) record.Record {
+	r := held(incarnation, term, n)
+	r.Released = true
+	return r
+}
+
+func encode(t testing.TB, r record.Record) []byte {
+	t.Helper()
+	b, err := record.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// write is a compare-and-swap from whatever there is.
+func write(t testing.TB, s driver.Store, key string, r record.Record) driver.Version {
+	t.Helper()
+	e, err := s.Read(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.CompareAndSwap(t.Context(), key, e.Version, encode(t, r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// reports collects what OnError is told.
+type reports chan error
+
+func (r reports) note(_ string, err error) {
+	select {
+	case r <- err:
+	default:
+	}
+}
+
+// until receives reports until one holds the text; empty: until a nil.
+func (r reports) until(t *testing.T, part string) {
+	t.Helper()
+	var all []string
+	late := time.After(patience)
+	for {
+		select {
+		case err := <-r:
+			if part == "" && err == nil || part != "" && err != nil && strings.Contains(err.Error(), part) {
+				return
+			}
+			all = append(all, errors.Join(err, errors.New("")).Error())
+		case <-late:
+			t.Fatalf("no report of %q; reported were %q", part, all[:min(len(all), 8)])
+		}
+	}
+}
+
+// open makes a store that is closed with the test.
+func open(t testing.TB, inner driver.Store, change func(*Config)) *Store {
+	t.Helper()
+	cfg := Config{Networks: loopback, Timeout: 3 * time.Second, Retry: 50 * time.Millisecond}
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := New(inner, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// serving runs the store's own server on a free port of the loopback and returns its address.
+func serving(t testing.TB, s *Store) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if err := s.Serve(l); err != nil {
+			t.Error(err)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// ear hears what a watch is pushed.
+type ear struct {
+	entries chan driver.Entry
+	stop    func()
+}
+
+func listenTo(t testing.TB, s *Store, key string) *ear {
+	t.Helper()
+	h := &ear{entries: make(chan driver.Entry, 1000)}
+	stop, err := s.Watch(t.Context(), key, func(e driver.Entry) { h.entries <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.stop = stop
+	t.Cleanup(stop)
+	return h
+}
+
+// hears waits for a version, and returns its entry.
+func (h *ear) hears(t *testing.T, v driver.Version) driver.Entry {
+	t.Helper()
+	var others []driver.Version
+	late := time.After(patience)
+	for {
+		select {
+		case e := <-h.entries:
+			if e.Version == v {
+				return e
+			}
+			others = append(others, e.Version)
+		case <-late:
+			t.Fatalf("version %q is not pushed; pushed were %q", v, others)
+		}
+	}
+}
+
+// eventually waits for what has no event.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it is never true that %s", what)
+		}
+	}
+}
+
+// pair is a leader that serves, and a follower that has read its record and watches.
+type pair struct {
+	cells            *memory.Polled
+	leader, follower *Store
+	name             string // the leader's incarnation
+	address          string
+	version          driver.Version
+	heard            *ear
+	said             reports
+}
+
+func newPair(t *testing.T, leader, follower func(*Config)) *pair {
+	t.Helper()
+	p := &pair{cells: memory.NewPolled(), said: make(reports, 1000)}
+	p.leader = open(t, p.cells, leader)
+	p.address = serving(t, p.leader)
+	p.name = p.leader.Incarnation()
+	p.version = p.write(t, held(p.name, 1, 1))
+	p.follower = open(t, p.cells, func(c *Config) {
+		c.OnError = p.said.note
+		if follower != nil {
+			follower(c)
+		}
+	})
+	p.heard = listenTo(t, p.follower, testKey)
+	if _, err := p.follower.Read(t.Context(), testKey); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// write has the leader write, with its address.
+func (p *pair) write(t *testing.T, r record.Record) driver.Version {
+	t.Helper()
+	r.LeaderAddr = p.address
+	return write(t, p.leader, testKey, r)
+}
+
+// unreliable is a store of which a test decides what becomes of the next writes.
+type unreliable struct {
+	*memory.Polled
+	mu   sync.Mutex
+	fate []fate
+}
+
+type fate int
+
+const (
+	fine fate = iota
+	answerLost
+	requestLost
+	doubled // applied, and a second delivery answers
+)
+
+func (u *unreliable) next(f ...fate) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fate = append(u.fate, f...)
+}
+
+func (u *unreliable) take() fate {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.fate) == 0 {
+		return fine
+	}
+	f := u.fate[0]
+	u.fate = slices.Delete(u.fate, 0, 1)
+	return f
+}
+
+func (u *unreliable) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	f := u.take()
+	if f == requestLost {
+		return "", errors.New("lost")
+	}
+	v, err := u.Polled.CompareAndSwap(ctx, key, prev, value)
+	switch f {
+	case answerLost:
+		return "", errors.New("lost")
+	case doubled:
+		return "", driver.ErrConflict
+	}
+	return v, err
+}

@@ -1,0 +1,311 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+func TestFollowerHearsEachWrite(t *testing.T) {
+	p := newPair(t, nil, nil)
+	e := p.heard.hears(t, p.version)
+	want, err := p.cells.Read(t.Context(), testKey)
+	if err != nil || !bytes.Equal(e.Value, want.Value) || e.Floor != 1 || e.Pristine {
+		t.Errorf("pushed %+v, the store holds %+v, %v", e, want, err)
+	}
+	for n := uint64(2); n < 6; n++ {
+		p.heard.hears(t, p.write(t, held(p.name, 1, n)))
+	}
+	p.heard.hears(t, p.write(t, released(p.name, 1, 6)))
+	eventually(t, "the stream ends with the release", func() bool { return p.leader.streams() == 0 })
+}
+
+// The same leader may be elected again, and then has the same address and incarnation.
+func TestFollowerReturnsToALeaderThatReleased(t *testing.T) {
+	p := newPair(t, nil, nil)
+	p.heard.hears(t, p.version)
+	p.heard.hears(t, p.write(t, released(p.name, 1, 2)))
+	p.write(t, held(p.name, 2, 1))
+	if _, err := p.follower.Read(t.Context(), testKey); err != nil {
+		t.Fatal(err)
+	}
+	p.heard.hears(t, p.write(t, held(p.name, 2, 2)))
+}
+
+// A shutdown is a release, and then Close. Which of the two a stream notices first is chance.
+func TestReleaseIsToldBeforeClose(t *testing.T) {
+	for range 20 {
+		p := newPair(t, nil, nil)
+		p.heard.hears(t, p.version)
+		v := p.write(t, released(p.name, 1, 2))
+		if err := p.leader.Close(); err != nil {
+			t.Error(err)
+		}
+		p.heard.hears(t, v)
+	}
+}
+
+// A write whose answer was lost is found by the election's next read, and told then.
+func TestWriteIsToldWhenAReadConfirmsIt(t *testing.T) {
+	cells := &unreliable{Polled: memory.NewPolled()}
+	leader := open(t, cells, nil)
+	address := serving(t, leader)
+	r := held(leader.Incarnation(), 1, 1)
+	r.LeaderAddr = address
+	first := write(t, leader, testKey, r)
+	follower := open(t, cells, nil)
+	heard := listenTo(t, follower, testKey)
+	_, _ = follower.Read(t.Context(), testKey)
+	heard.hears(t, first)
+	r = released(r.Incarnation, 1, 2)
+	cells.next(answerLost)
+	_, err := leader.CompareAndSwap(t.Context(), testKey, first, encode(t, r))
+	e, _ := leader.Read(t.Context(), testKey)
+	if err == nil || e.Version == first {
+		t.Fatalf("write: %v, version %q", err, e.Version)
+	}
+	heard.hears(t, e.Version)
+}
+
+func TestFollowerComesBackAfterAnOutage(t *testing.T) {
+	p := newPair(t, nil, nil)
+	p.heard.hears(t, p.version)
+	_ = p.leader.Close()
+	p.said.until(t, testKey)
+	// The same leader at the same address: what a broken network looks like from here.
+	again := open(t, p.cells, nil)
+	again.keys = p.leader.keys
+	again.books = p.leader.books
+	eventually(t, "the address is free", func() bool {
+		l, err := listen(p.address)
+		if err != nil {
+			return false
+		}
+		go func() { _ = again.Serve(l) }()
+		return true
+	})
+	p.said.until(t, "")
+	p.heard.hears(t, write(t, again, testKey, held(p.name, 1, 2)))
+}
+
+func TestWatchesInTheLeadersOwnProcess(t *testing.T) {
+	s := open(t, memory.NewPolled(), nil)
+	name := s.Incarnation()
+	a, b := listenTo(t, s, testKey), listenTo(t, s, testKey)
+	other := listenTo(t, s, testKey+"2")
+	for n := uint64(1); n < 4; n++ {
+		v := write(t, s, testKey, held(name, 1, n))
+		e := a.hears(t, v)
+		if e.Floor != 1 {
+			t.Errorf("floor %d", e.Floor)
+		}
+		copy(e.Value, "XXXX")
+		if e := b.hears(t, v); e.Value[0] != '{' {
+			t.Error("two watches share a value")
+		}
+	}
+	a.stop()
+	a.stop()
+	v := write(t, s, testKey, released(name, 1, 4))
+	b.hears(t, v)
+	if len(a.entries) > 0 || len(other.entries) > 0 {
+		t.Error("a watch was told after stop, or of another key")
+	}
+	if s.hub.subject[testKey].run != nil {
+		t.Error("the process dials itself")
+	}
+}
+
+func TestStopFromSee(t *testing.T) {
+	p := newPair(t, nil, nil)
+	stopped := make(chan struct{})
+	var stop func()
+	var mu sync.Mutex
+	mu.Lock()
+	stop, err := p.follower.Watch(t.Context(), testKey, func(driver.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		stop()
+		select {
+		case <-stopped:
+		default:
+			close(stopped)
+		}
+	})
+	mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, held(p.name, 1, 2))
+	select {
+	case <-stopped:
+	case <-time.After(patience):
+		t.Fatal("stop does not return")
+	}
+}
+
+// What is not dialled: nobody who could be followed, or nobody asked for.
+func TestWhoIsNotDialled(t *testing.T) {
+	someone := newIdentities().issue()
+	s := open(t, memory.NewPolled(), nil)
+	own := s.Incarnation()
+	listenTo(t, s, testKey)
+	silent := held(someone, 1, 1)
+	silent.LeaderAddr = ""
+	for name, value := range map[string][]byte{
+		"nothing":             nil,
+		"no address":          encode(t, silent),
+		"released":            encode(t, released(someone, 1, 1)),
+		"no peer":             encode(t, held("0123456789abcdef", 1, 1)),
+		"this very process":   encode(t, held(own, 1, 1)),
+		"no record of ours":   []byte(`{"leaderID":"a","leaderAddr":"127.0.0.1:1","lastUpdated":"2020-01-01T00:00:00Z"}`),
+		"nothing like a key":  encode(t, held(strings.Repeat("=", 43), 1, 1)),
+		"a key with trailing": encode(t, held(someone+"AAAA", 1, 1)),
+	} {
+		if got := s.targetOf(decode(driver.Entry{Value: value})); got != (target{}) {
+			t.Errorf("%s: %+v would be dialled", name, got)
+		}
+	}
+	if got := s.targetOf(decode(driver.Entry{Value: encode(t, held(someone, 1, 1))})); got.incarnation != someone {
+		t.Errorf("a peer would not be dialled: %+v", got)
+	}
+}
+
+// TestManyKeys: one goroutine for each followed key, none for the others, and nothing is mixed up.
+func TestManyKeys(t *testing.T) {
+	const n = 20
+	cells := memory.NewPolled()
+	leader := open(t, cells, nil)
+	address := serving(t, leader)
+	name := leader.Incarnation()
+	follower := open(t, cells, nil)
+	before := runtime.NumGoroutine()
+	for i := range 500 {
+		listenTo(t, follower, fmt.Sprint("idle", i))
+	}
+	if after := runtime.NumGoroutine(); after > before+1 {
+		t.Errorf("%d goroutines more for watches of keys that nobody leads", after-before)
+	}
+	heard := map[string]*ear{}
+	for i := range n {
+		key := fmt.Sprint("job", i)
+		r := held(name, uint64(i)+1, 1)
+		r.LeaderAddr = address
+		v := write(t, leader, key, r)
+		heard[key] = listenTo(t, follower, key)
+		_, _ = follower.Read(t.Context(), key)
+		if e := heard[key].hears(t, v); e.Floor != uint64(i)+1 {
+			t.Errorf("%s: floor %d", key, e.Floor)
+		}
+	}
+	for key, h := range heard {
+		h.stop()
+		_ = key
+	}
+	eventually(t, "streams end with their watches", func() bool { return leader.streams() == 0 })
+}
+
+// streams counts all that are served.
+func (s *Store) streams() (n int) {
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
+	for _, seat := range s.books.seats {
+		n += seat.streams
+	}
+	return n
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	before := runtime.NumGoroutine()
+	p := newPair(t, nil, nil)
+	p.heard.hears(t, p.version)
+	for range 2 {
+		_ = p.follower.Close()
+		_ = p.leader.Close()
+	}
+	eventually(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+	if _, err := p.follower.Watch(t.Context(), testKey, nil); !errors.Is(err, errClosed) {
+		t.Errorf("watch after Close: %v", err)
+	}
+	l, err := listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.leader.Serve(l); !errors.Is(err, errClosed) {
+		t.Errorf("serve after Close: %v", err)
+	}
+	p.write(t, held(p.name, 1, 2)) // as a leader must that releases late
+}
+
+// A store is closed while its watches are told, stopped and begun.
+func TestCloseUnderWay(t *testing.T) {
+	p := newPair(t, nil, nil)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				if stop, err := p.follower.Watch(t.Context(), testKey, func(driver.Entry) {}); err == nil {
+					_, _ = p.follower.Read(t.Context(), testKey)
+					stop()
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for n := uint64(2); n < 50; n++ {
+			p.write(t, held(p.name, 1, n))
+		}
+	})
+	_ = p.follower.Close()
+	all.Wait()
+}
+
+// heldBack is a store whose reads are answered late.
+type heldBack struct {
+	*memory.Polled
+	read, answer chan struct{}
+}
+
+func (h *heldBack) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := h.Polled.Read(ctx, key)
+	if h.read != nil {
+		h.read <- struct{}{}
+		<-h.answer
+	}
+	return e, err
+}
+
+// A leader reads nothing while all is well, so nothing would end its following of the last one.
+func TestLateReadDoesNotMakeALeaderFollow(t *testing.T) {
+	cells := &heldBack{Polled: memory.NewPolled()}
+	s := open(t, cells, nil)
+	listenTo(t, s, testKey)
+	v := write(t, cells.Polled, testKey, held(newIdentities().issue(), 1, 1))
+	cells.read, cells.answer = make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = s.Read(t.Context(), testKey)
+	}()
+	<-cells.read
+	if _, err := s.CompareAndSwap(t.Context(), testKey, v, encode(t, held(s.Incarnation(), 2, 1))); err != nil {
+		t.Fatal(err)
+	}
+	close(cells.answer)
+	<-done
+	if got := s.hub.subject[testKey].target; got != (target{}) {
+		t.Errorf("the leader follows %+v", got)
+	}
+	if _, p := s.books.look(testKey); p == nil {
+		t.Error("the late read ended its leadership here")
+	}
+}

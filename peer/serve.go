@@ -1,0 +1,136 @@
+package peer
+
+import (
+	"crypto/tls"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// entrance counts who is being served, and sends all away in the end.
+type entrance struct {
+	closing chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	servers []*http.Server
+	running sync.WaitGroup // of servers
+	inside  sync.WaitGroup // of streams
+}
+
+func newEntrance() *entrance { return &entrance{closing: make(chan struct{})} }
+
+// enter counts somebody in. It is false once the entrance is closed.
+func (e *entrance) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		e.inside.Add(1)
+	}
+	return !e.closed
+}
+
+func (e *entrance) leave() { e.inside.Done() }
+
+// open counts a server in.
+func (e *entrance) open(server *http.Server) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		e.servers = append(e.servers, server)
+		e.running.Add(1)
+	}
+	return !e.closed
+}
+
+// close lets the streams say what is left to say, within the timeout of writes, before the connections are closed.
+func (e *entrance) close(within time.Duration) {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.closing)
+	}
+	servers := e.servers
+	e.mu.Unlock()
+	wait(&e.inside, within)
+	for _, s := range servers {
+		_ = s.Close()
+	}
+	e.running.Wait()
+}
+
+// wait gives up on streams of a server that lets nobody set deadlines: they end when their followers leave.
+func wait(streams *sync.WaitGroup, within time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		streams.Wait()
+	}()
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+	}
+}
+
+// Serve answers on Config.Path of the listener, over HTTPS if Config.ServerTLS is set, until Close. It returns nil then,
+// and otherwise why it had to give up: the listener's error, or one after Close. It closes the listener.
+func (s *Store) Serve(l net.Listener) error {
+	mux := http.NewServeMux()
+	mux.Handle(s.cfg.Path, s.Handler())
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: s.cfg.Timeout,
+		ReadTimeout:       s.cfg.Timeout,
+		WriteTimeout:      s.cfg.Timeout,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    8 << 10,
+		ErrorLog:          log.New(&complaints{cfg: &s.cfg}, "", 0),
+	}
+	if !s.doors.open(server) {
+		_ = l.Close()
+		return errClosed
+	}
+	defer s.doors.running.Done()
+	err := serve(server, l, s.cfg.ServerTLS)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func serve(server *http.Server, l net.Listener, secure *tls.Config) error {
+	if secure == nil {
+		return server.Serve(l)
+	}
+	server.TLSConfig = secure.Clone()
+	return server.ServeTLS(l, "", "")
+}
+
+// complaints take the lines of the server's log, such as that a handshake failed, and report one at a time.
+type complaints struct {
+	cfg *Config
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Write takes one line.
+func (c *complaints) Write(line []byte) (int, error) {
+	c.mu.Lock()
+	now := time.Now()
+	due := c.last.IsZero() || now.Sub(c.last) >= c.cfg.Retry
+	if due {
+		c.last = now
+	}
+	c.mu.Unlock()
+	if due {
+		c.cfg.OnError("", errors.New("peer: "+strings.TrimSpace(string(line))))
+	}
+	return len(line), nil
+}

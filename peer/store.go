@@ -1,0 +1,149 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+var errClosed = errors.New("peer: the store is closed")
+
+// Store is a store whose members tell one another what the leader wrote. It is made by New and implements driver.Store,
+// driver.Watcher, driver.Bounded, driver.Inspector and driver.Identifier. Its methods may be called from many goroutines.
+type Store struct {
+	inner driver.Store
+	cfg   Config
+	keys  *identities
+	books *ledger   // what this process leads
+	hub   *hub      // what it follows
+	doors *entrance // who asks it
+}
+
+// New returns a store that passes all calls on to the one inside, and lets its elections follow their leaders directly.
+// It starts nothing: mount Handler or call Serve, and Close at the end. It returns an error that names every fault of
+// Config, for a nil store, and for a store that is a driver.Watcher already.
+func New(store driver.Store, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(store); err != nil {
+		return nil, err
+	}
+	keys := newIdentities()
+	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, keys.own)}
+	s.hub = newHub(newDialler(cfg), cfg)
+	s.doors = newEntrance()
+	return s, nil
+}
+
+// Read is the inner store's. What it shows tells whom to follow, and whether this process still leads.
+func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
+	mark := s.books.mark(key)
+	e, err := s.inner.Read(ctx, key)
+	if err != nil {
+		return e, err
+	}
+	c := decode(e)
+	news, current := s.books.observe(key, mark, c)
+	if news != nil {
+		s.publish(key, news)
+	}
+	if current {
+		s.hub.aim(key, s.targetOf(c))
+	}
+	return e, nil
+}
+
+// CompareAndSwap is the inner store's. What it confirms as written by a leader of this process is told to its followers.
+// None of them is waited for.
+func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	a := s.books.begin(key, prev, value)
+	v, err := s.inner.CompareAndSwap(ctx, key, prev, value)
+	if a == nil {
+		return v, err
+	}
+	if news := s.books.finish(key, a, v, err); news != nil {
+		s.publish(key, news)
+	}
+	return v, err
+}
+
+// publish tells the watches in this process, from the call that brought the news. Streams wake by themselves. A process
+// does not dial itself, and after a release there is nobody to dial.
+func (s *Store) publish(key string, news *page) {
+	s.hub.aim(key, target{})
+	s.hub.tell(key, news.entry())
+}
+
+// MinLease is the inner store's; 1 ms if it names none.
+func (s *Store) MinLease() time.Duration {
+	if b, ok := s.inner.(driver.Bounded); ok {
+		return b.MinLease()
+	}
+	return time.Millisecond
+}
+
+// CheckKey is the inner store's; nil if it has none.
+func (s *Store) CheckKey(key string) error {
+	if b, ok := s.inner.(driver.Bounded); ok {
+		return b.CheckKey(key)
+	}
+	return nil
+}
+
+// Inspect is the inner store's; without findings if it has none.
+func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+	if i, ok := s.inner.(driver.Inspector); ok {
+		return i.Inspect(ctx, lease)
+	}
+	return nil, ctx.Err()
+}
+
+// Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this Store and proves to
+// followers that they talk to whoever the record in the store names. It is kept for as long as the Store is.
+func (s *Store) Incarnation() string { return s.keys.issue() }
+
+// Watch calls see for what the leader writes: pushed by the leader over the network, or by the caller of CompareAndSwap if
+// it is in this process. Who leads is learned from reads through this Store, so nothing comes before the first. One
+// connection serves all watches of a key. The errors are those of CheckKey, the context's if it has ended, and one
+// after Close.
+func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	if err := errors.Join(ctx.Err(), s.CheckKey(key)); err != nil {
+		return nil, err
+	}
+	return s.hub.watch(key, see)
+}
+
+// Close ends all streams and connections, and the servers that Serve runs, and returns when they have ended, within
+// Config.Timeout. Call it after the elections have ended: what they released last is still told. Reads and writes go on
+// working, watches do not. It may be called more than once, but not from see or OnError. It returns nil.
+func (s *Store) Close() error {
+	s.doors.close(s.cfg.Timeout)
+	s.hub.close()
+	return nil
+}
+
+// cell is an entry and the record in it, if there is one.
+type cell struct {
+	driver.Entry
+	record record.Record
+	valid  bool
+}
+
+func decode(e driver.Entry) cell {
+	r, err := record.Decode(e.Value)
+	return cell{Entry: e, record: r, valid: err == nil}
+}
+
+// targetOf is whom to follow: a holder somewhere else that gives an address and can prove who it is.
+func (s *Store) targetOf(c cell) target {
+	r := &c.record
+	if _, provable := publicKey(r.Incarnation); !c.valid || !r.Held() || !provable || s.keys.own(r.Incarnation) {
+		return target{}
+	}
+	if r.LeaderAddr == "" || s.cfg.ServeOnly {
+		return target{}
+	}
+	return target{address: r.LeaderAddr, incarnation: r.Incarnation, term: r.Term}
+}

@@ -1,0 +1,236 @@
+package peer
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// authority signs certificates and writes them to files.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	file string
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, dir: t.TempDir()}
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	a.file, _ = a.sign("ca", a.cert, nil)
+	return a
+}
+
+// sign makes a certificate; the first is the authority's own.
+func (a *authority) sign(name string, c *x509.Certificate, parent *x509.Certificate) (certFile, keyFile string) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	signer := a.key
+	if parent == nil {
+		parent, signer, a.key = c, key, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", secret)
+}
+
+func (a *authority) write(name, kind string, der []byte) string {
+	file := filepath.Join(a.dir, name)
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	return file
+}
+
+// member makes the files of one member, good for the loopback unless changed.
+func (a *authority) member(name string, change func(*x509.Certificate)) (certFile, keyFile string) {
+	a.t.Helper()
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	if change != nil {
+		change(c)
+	}
+	return a.sign(name, c, a.cert)
+}
+
+// tls is a member's both ends.
+func (a *authority) tls(name string, change func(*x509.Certificate)) (server, client *tls.Config) {
+	a.t.Helper()
+	certFile, keyFile := a.member(name, change)
+	server, client, err := LoadTLS(a.file, certFile, keyFile)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return server, client
+}
+
+func TestFollowOverTLS(t *testing.T) {
+	ca := newAuthority(t)
+	server, _ := ca.tls("leader", nil)
+	_, client := ca.tls("follower", nil)
+	p := newPair(t, func(c *Config) { c.ServerTLS = server }, func(c *Config) { c.ClientTLS = client })
+	p.heard.hears(t, p.version)
+	p.heard.hears(t, p.write(t, held(p.name, 1, 2)))
+	// Streams of many keys share a connection.
+	l, err := listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &counted{Listener: l}
+	go func() { _ = p.leader.Serve(counted) }()
+	for _, key := range []string{"a", "b", "c"} {
+		r := held(p.name, 1, 1)
+		r.LeaderAddr = l.Addr().String()
+		v := write(t, p.leader, key, r)
+		heard := listenTo(t, p.follower, key)
+		_, _ = p.follower.Read(t.Context(), key)
+		heard.hears(t, v)
+	}
+	if n := counted.n.Load(); n != 1 {
+		t.Errorf("%d connections for three keys", n)
+	}
+	p.heard.hears(t, p.write(t, released(p.name, 1, 3)))
+}
+
+// counted is a listener that counts.
+type counted struct {
+	net.Listener
+	n atomic.Int64
+}
+
+func (c *counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.n.Add(1)
+	}
+	return conn, err
+}
+
+// The limits of Serve are meant for requests: a stream outlives them, over either version of HTTP.
+func TestStreamOutlivesTheLimitsOfServe(t *testing.T) {
+	server, client := newAuthority(t).tls("member", nil)
+	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			short := func(c *Config) {
+				if c.Timeout = 250 * time.Millisecond; secure {
+					c.ServerTLS, c.ClientTLS = server, client
+				}
+			}
+			p := newPair(t, short, short)
+			p.heard.hears(t, p.version)
+			time.Sleep(time.Second)
+			p.heard.hears(t, p.write(t, held(p.name, 1, 2)))
+			if len(p.said) > 0 {
+				t.Errorf("the stream broke: %v", <-p.said)
+			}
+		})
+	}
+}
+
+// TestWrongCertificate: it is said, nothing is told, and when it is mended all goes on.
+func TestWrongCertificate(t *testing.T) {
+	ca, foreign := newAuthority(t), newAuthority(t)
+	server, client := ca.tls("member", nil)
+	misnamed, _ := ca.tls("misnamed", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"elsewhere"} })
+	foreignServer, foreignClient := foreign.tls("member", nil)
+	_, bare, err := LoadTLS(ca.file, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, report   string
+		server, client *tls.Config
+	}{
+		{"of another authority", "unknown authority", foreignServer, client},
+		{"for another host", "127.0.0.1", misnamed, client},
+		{"follower without one", "certificate required", server, bare},
+		{"follower of another authority", "unknown authority", server, foreignClient},
+		{"follower without TLS", "", server, nil},
+		{"leader without TLS", "does not look like a TLS handshake", nil, client},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			complaints := make(reports, 100)
+			p := newPair(t,
+				func(c *Config) { c.ServerTLS, c.OnError = tt.server, complaints.note },
+				func(c *Config) { c.ClientTLS = tt.client })
+			if tt.report == "" {
+				p.said.until(t, "400")
+			} else {
+				p.said.until(t, tt.report)
+			}
+			if tt.server != nil {
+				complaints.until(t, "TLS")
+			}
+			if len(p.heard.entries) > 0 {
+				t.Error("something was told")
+			}
+			if e, err := p.follower.Read(t.Context(), testKey); err != nil || e.Version != p.version {
+				t.Errorf("the store is no longer read: %+v, %v", e, err)
+			}
+		})
+	}
+}
+
+func TestLoadTLSRefuses(t *testing.T) {
+	ca, foreign := newAuthority(t), newAuthority(t)
+	cert, key := ca.member("sound", nil)
+	_, otherKey := ca.member("other", nil)
+	foreignCert, foreignKey := foreign.member("foreign", nil)
+	oldCert, oldKey := ca.member("old", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	halfCert, halfKey := ca.member("half", func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] })
+	tests := []struct{ name, ca, cert, key, want string }{
+		{"sound", ca.file, cert, key, ""},
+		{"missing authority", filepath.Join(ca.dir, "none"), cert, key, "none"},
+		{"authority is no certificate", key, cert, key, "no certificate"},
+		{"missing certificate", ca.file, filepath.Join(ca.dir, "none"), key, "none"},
+		{"certificate alone", ca.file, cert, "", "go together"},
+		{"key alone", ca.file, "", key, "go together"},
+		{"key of another", ca.file, cert, otherKey, otherKey},
+		{"other authority", ca.file, foreignCert, foreignKey, "unknown authority"},
+		{"out of its time", ca.file, oldCert, oldKey, "expired"},
+		{"for servers alone", ca.file, halfCert, halfKey, "client"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server, client, err := LoadTLS(tt.ca, tt.cert, tt.key)
+			if tt.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%v, want %q", err, tt.want)
+				}
+				return
+			}
+			if err != nil || server.ClientAuth != tls.RequireAndVerifyClientCert || server.ClientCAs == nil || client.RootCAs == nil {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
