@@ -1,0 +1,134 @@
+package s3object
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// version is an ETag without its quotes. A proxy that compresses marks it as weak; the server does not know that mark.
+func version(etag *string) driver.Version {
+	if etag == nil {
+		return ""
+	}
+	return driver.Version(strings.Trim(strings.TrimPrefix(*etag, "W/"), `"`))
+}
+
+// header is a version as it stands in If-Match.
+func header(v driver.Version, bare bool) string {
+	if bare {
+		return string(v)
+	}
+	return `"` + string(v) + `"`
+}
+
+// form is how versions are written in If-Match: with quotes as the standard says, or bare. It is one for all keys.
+type form struct {
+	mu      sync.Mutex
+	bare    bool
+	settled bool                      // a swap was applied in this form, or the other one is ignored
+	proving bool                      // the other one is being tried
+	doubts  map[string]driver.Version // by key, from which version the last swap was refused
+}
+
+// maxDoubts bounds what is kept of keys that nobody reads again.
+const maxDoubts = 1024
+
+func (f *form) isBare() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bare
+}
+
+// applied keeps the form: it works.
+func (f *form) applied(bare bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.bare, f.settled, f.doubts = bare, true, nil
+}
+
+// refused notes a swap that was refused because of the version. It may well be another by now.
+func (f *form) refused(key string, prev driver.Version, bare bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.settled || bare != f.bare {
+		return
+	}
+	if f.doubts == nil || len(f.doubts) >= maxDoubts {
+		f.doubts = map[string]driver.Version{}
+	}
+	f.doubts[key] = prev
+}
+
+// doubt returns from which version the last swap of a key was refused, if the form may be the reason. A read must ask before
+// it is sent: the answer to an earlier one may show that version rightly.
+func (f *form) doubt(key string) driver.Version {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.doubts[key]
+}
+
+// begin settles a doubt by what a later read showed. It returns the other form, which is to be tried, if the refusal had no
+// other reason; only one caller at a time gets it.
+func (f *form) begin(key string, doubt, now driver.Version) (other, try bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.doubts[key] == doubt {
+		delete(f.doubts, key)
+	}
+	if f.settled || f.proving || doubt != now {
+		return false, false
+	}
+	f.proving = true
+	return !f.bare, true
+}
+
+// end takes the result of the trial.
+func (f *form) end(other bool, result heed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.proving = false
+	switch {
+	case f.settled:
+	case result == heeded:
+		f.bare, f.doubts = other, nil
+	case result == ignored:
+		f.settled = true
+	}
+}
+
+// heed is what a server does about a condition.
+type heed int
+
+const (
+	unclear heed = iota
+	heeded
+	ignored
+)
+
+// resolve is called after a read that was sent after a swap had been refused. If the cell still has the version that the
+// swap was to replace, the server did not understand the condition, and the other form may be the right one. Since a
+// server may ignore what it does not understand, that form is only used if it can refuse.
+func (s *Store) resolve(ctx context.Context, key string, doubt, now driver.Version) {
+	other, try := s.form.begin(key, doubt, now)
+	if !try {
+		return
+	}
+	s.form.end(other, s.try(ctx, condition{now, other}))
+}
+
+// try writes to an object that does not exist, under a condition that it cannot meet.
+func (s *Store) try(ctx context.Context, c condition) heed {
+	key := probeKey()
+	_, err := s.put(ctx, key, c, []byte("{}"))
+	switch {
+	case err == nil:
+		_ = s.remove(ctx, key)
+		return ignored
+	case look(err).conflict():
+		return heeded
+	}
+	return unclear
+}

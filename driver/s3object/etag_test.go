@@ -1,0 +1,259 @@
+package s3object
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Ways in which servers take If-Match.
+var (
+	quotedOnly = func(header, etag string) bool { return header == `"`+etag+`"` }
+	bareOnly   = func(header, etag string) bool { return header == etag }
+	// bareIgnored takes what it does not understand for nothing.
+	bareIgnored = func(header, etag string) bool { return !strings.HasPrefix(header, `"`) || quotedOnly(header, etag) }
+)
+
+func matching(match func(header, etag string) bool) func(*stub) {
+	return func(s *stub) { s.match = match }
+}
+
+// bareIgnoring is a server that overwrites whatever is there, or not, if ETags come without quotes.
+func bareIgnoring(s *stub) {
+	s.match = bareIgnored
+	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if h := r.Header.Get("If-Match"); h != "" && !strings.HasPrefix(h, `"`) {
+			r.Header.Del("If-Match")
+		}
+		return false
+	}
+}
+
+// retry does what elections do after a conflict: it reads, and tries again if the version is the expected one.
+func retry(t *testing.T, s *stub, store *Store, key string, prev driver.Version, value string) (conflicts int, v driver.Version) {
+	t.Helper()
+	for range 4 {
+		v, err := store.CompareAndSwap(bounded(t, patience), key, prev, []byte(value))
+		if err == nil {
+			return conflicts, v
+		}
+		if !errors.Is(err, driver.ErrConflict) {
+			t.Fatal(err)
+		}
+		conflicts++
+		if e := s.read(t, store, key); e.Version != prev {
+			t.Fatalf("the version is %q", e.Version)
+		}
+	}
+	t.Fatalf("%d conflicts", conflicts)
+	return 0, ""
+}
+
+func TestFormIsFoundOut(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		match func(header, etag string) bool
+		opts  []Option
+		want  int // conflicts at first
+		bare  bool
+	}{
+		{"as the standard says", quotedOnly, nil, 0, false},
+		{"bare", bareOnly, nil, 1, true},
+		{"bare from the start", bareOnly, []Option{WithUnquotedETags()}, 0, true},
+		{"wrongly set", quotedOnly, []Option{WithUnquotedETags()}, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := startStub(t, matching(c.match))
+			store := s.open(t, c.opts...)
+			v := s.swap(t, store, "key", "", "first")
+			before := s.count("")
+			conflicts, v := retry(t, s, store, "key", v, "second")
+			if conflicts != c.want || store.form.isBare() != c.bare {
+				t.Errorf("%d conflicts, bare %t", conflicts, store.form.isBare())
+			}
+			if n := s.count("") - before; n != 1+3*c.want { // refused, read, one trial
+				t.Errorf("%d requests", n)
+			}
+			s.swap(t, store, "key", v, "third")
+			other := s.swap(t, store, "other", "", "first")
+			s.swap(t, store, "other", other, "second")
+		})
+	}
+}
+
+// TestTrueConflictLeavesTheForm: neither one that a read explains, nor one that nobody looks into, nor an earlier read.
+func TestTrueConflictLeavesTheForm(t *testing.T) {
+	s := startStub(t, matching(quotedOnly))
+	store := s.open(t)
+	old := s.set("key", "old")
+	s.set("key", "new")
+	requests := s.count("")
+	for range 5 {
+		if _, err := store.CompareAndSwap(bounded(t, patience), "key", old, []byte("x")); !errors.Is(err, driver.ErrConflict) {
+			t.Fatal(err)
+		}
+		s.read(t, store, "key")
+		s.read(t, store, "key")
+	}
+	if n := s.count("") - requests; n != 15 || store.form.isBare() || len(store.form.doubts) != 0 {
+		t.Errorf("%d requests, bare %t, doubts %v", n, store.form.isBare(), store.form.doubts)
+	}
+}
+
+// TestEarlierReadIsNoEvidence has a read under way, which shows the old version rightly, while the swap from it is refused.
+func TestEarlierReadIsNoEvidence(t *testing.T) {
+	var store *Store
+	var once sync.Once
+	s := startStub(t, matching(quotedOnly), func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodGet {
+				return false
+			}
+			s.get(w, r)
+			once.Do(func() {
+				s.set("key", "new")
+				_, err := store.CompareAndSwap(r.Context(), "key", driver.Version(etagOf("old")), []byte("x"))
+				if !errors.Is(err, driver.ErrConflict) {
+					t.Error(err)
+				}
+			})
+			return true
+		}
+	})
+	store = s.open(t)
+	old := s.set("key", "old")
+	if e := s.read(t, store, "key"); e.Version != old {
+		t.Fatalf("read %+v", e)
+	}
+	if n := s.count("PUT"); n != 1 || store.form.isBare() {
+		t.Errorf("%d writes, bare %t", n, store.form.isBare())
+	}
+}
+
+// TestFormThatWorksIsKept: once a swap was applied, refusals for no reason are the server's affair.
+func TestFormThatWorksIsKept(t *testing.T) {
+	moody := false
+	s := startStub(t, func(s *stub) {
+		s.match = func(header, etag string) bool { return !moody && quotedOnly(header, etag) }
+	})
+	store := s.open(t)
+	v := s.swap(t, store, "key", "", "first")
+	v = s.swap(t, store, "key", v, "second")
+	moody = true
+	for range 3 {
+		if _, err := store.CompareAndSwap(bounded(t, patience), "key", v, []byte("x")); !errors.Is(err, driver.ErrConflict) {
+			t.Fatal(err)
+		}
+		s.read(t, store, "key")
+	}
+	if store.form.isBare() || s.count("PUT") != 5 {
+		t.Errorf("bare %t after %d writes", store.form.isBare(), s.count("PUT"))
+	}
+}
+
+// TestIgnoredFormIsNeverUsed has a server that refuses quoted ETags for no reason and takes bare ones for no condition.
+func TestIgnoredFormIsNeverUsed(t *testing.T) {
+	s := startStub(t, bareIgnoring, func(s *stub) {
+		s.match = func(header, etag string) bool { return false }
+	})
+	store := s.open(t)
+	v := s.set("key", "old")
+	for range 3 {
+		if _, err := store.CompareAndSwap(bounded(t, patience), "key", v, []byte("x")); !errors.Is(err, driver.ErrConflict) {
+			t.Fatalf("from the old version: %v", err)
+		}
+		if e := s.read(t, store, "key"); string(e.Value) != "old" {
+			t.Fatalf("the object holds %q", e.Value)
+		}
+	}
+	if store.form.isBare() {
+		t.Error("ETags are sent in a form that the server ignores")
+	}
+	if n := s.count("PUT"); n != 4 { // three swaps and one trial
+		t.Errorf("%d writes", n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.objects) != 1 {
+		t.Errorf("the trial's object stays: %v", s.objects)
+	}
+}
+
+// TestSwapIsASwapInEveryForm lets many clients count up on servers of every kind, which besides refuse every third swap for
+// no reason. No version may be replaced twice, whatever the clients take the form to be.
+func TestSwapIsASwapInEveryForm(t *testing.T) {
+	for name, server := range map[string]func(*stub){
+		"quoted": matching(quotedOnly), "bare": matching(bareOnly), "both": func(*stub) {}, "bare ignored": bareIgnoring,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			rng := rand.New(rand.NewPCG(1, 2))
+			s := startStub(t, server, func(s *stub) {
+				match := s.match
+				s.match = func(header, etag string) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return rng.IntN(3) > 0 && match(header, etag)
+				}
+			})
+			countUp(t, s, name != "bare ignored")
+		})
+	}
+}
+
+// countUp has every second client begin without quotes, if it may.
+func countUp(t *testing.T, s *stub, mixed bool) {
+	s.set("key", "start")
+	var mu sync.Mutex
+	replaced := map[driver.Version]int{}
+	var all sync.WaitGroup
+	for writer := range 8 {
+		var opts []Option
+		if mixed && writer%2 == 1 {
+			opts = append(opts, WithUnquotedETags())
+		}
+		store := s.open(t, opts...)
+		all.Go(func() {
+			for i := range 40 {
+				e, err := store.Read(t.Context(), "key")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, err = store.CompareAndSwap(t.Context(), "key", e.Version, fmt.Appendf(nil, "%d %d", writer, i))
+				if err == nil {
+					mu.Lock()
+					replaced[e.Version]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	for v, n := range replaced {
+		if n > 1 {
+			t.Errorf("version %s was replaced %d times", v, n)
+		}
+	}
+	if len(replaced) < 20 {
+		t.Errorf("only %d swaps were applied", len(replaced))
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for etag, want := range map[string]driver.Version{`"abc"`: "abc", "abc": "abc", `W/"abc"`: "abc", `"abc-2"`: "abc-2", `""`: ""} {
+		if got := version(&etag); got != want {
+			t.Errorf("ETag %s is version %q", etag, got)
+		}
+	}
+	if version(nil) != "" {
+		t.Error("no ETag is a version")
+	}
+}

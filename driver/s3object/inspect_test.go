@@ -1,0 +1,281 @@
+package s3object
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func (s *stub) inspect(t *testing.T, opts ...Option) []driver.Finding {
+	t.Helper()
+	found, err := s.probe(t, opts...).inspect(bounded(t, patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// probe is a small inspection.
+func (s *stub) probe(t *testing.T, opts ...Option) *probe {
+	p := newProbe(s.open(t, opts...), 15*time.Second)
+	p.races, p.pause = 4, 50*time.Millisecond
+	return p
+}
+
+func ignoring(header string) func(*stub) {
+	return func(s *stub) {
+		s.intercept = func(_ http.ResponseWriter, r *http.Request) bool { r.Header.Del(header); return false }
+	}
+}
+
+// racy checks, and then writes. It does so for the keys that are chosen.
+func racy(chosen func(key string) bool) func(*stub) {
+	return func(s *stub) {
+		s.gap = func(key string) {
+			if chosen(key) {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+	}
+}
+
+// oneInFive goes by the count of writes that met their condition, so that it is the same in each run.
+func oneInFive() func(key string) bool {
+	var n atomic.Int64
+	return func(string) bool { return n.Add(1)%5 == 0 }
+}
+
+func TestInspectFinds(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		change   func(*stub)
+		severity driver.Severity
+		setting  string
+		problem  string
+	}{
+		{"create-only ignored", ignoring("If-None-Match"), driver.Unsafe, "If-None-Match", "overwritten"},
+		{"match ignored", ignoring("If-Match"), driver.Unsafe, "If-Match", "no longer has"},
+		{"races lost always", racy(func(string) bool { return true }), driver.Unsafe, "If-None-Match", "of 32 races"},
+		{"races lost at times", racy(oneInFive()), driver.Unsafe, "If-None-Match", "of 32 races"},
+		{"swaps lost at times", swapsLost, driver.Unsafe, "If-Match", "of 32 races"},
+		{"another write is there", overwriting, driver.Unsafe, "If-Match", "another write than the acknowledged one"},
+		{"nothing can be swapped", matching(func(string, string) bool { return false }), driver.Unsafe, "If-Match", "renew"},
+		{"nothing can be created", neverCreated, driver.Unsafe, "If-None-Match", "no election"},
+		{"the removed come back", resurrecting, driver.Warning, "If-Match", "made again"},
+		{"bare ETags alone", matching(bareOnly), driver.Advice, "If-Match", "quotes"},
+		{"no Date", at(""), driver.Warning, "Date", "lower term"},
+		{"a clock apart", at(time.Now().Add(-10 * time.Minute).UTC().Format(http.TimeFormat)), driver.Advice, "clock", "apart"},
+		{"versions", func(s *stub) { s.revision = "<Status>Enabled</Status>" }, driver.Advice, "versioning", "12 a minute and 17280 a day"},
+		{"no right to delete", func(s *stub) { s.undeleted = true }, driver.Advice, "s3:DeleteObject", "6 objects"},
+		{"too many requests", busyRaces, driver.Warning, "If-None-Match", "prove nothing"},
+		{"stale reads", staleReads, driver.Warning, "consistency", "read does not see"},
+		{"ETags of the length", lengthETags, driver.Unsafe, "ETag", "same ETag"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startStub(t, c.change)
+			p := s.probe(t)
+			if strings.Contains(c.problem, "of 32") {
+				p = newProbe(p.s, p.lease)
+			}
+			found, err := p.inspect(bounded(t, patience))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(found) == 0 || len(found) > 3 {
+				t.Errorf("findings: %v", found)
+			}
+			if !has(found, c.severity, c.setting, c.problem) {
+				t.Errorf("want %v about %s: %q; found %v", c.severity, c.setting, c.problem, found)
+			}
+			if n := len(s.objects); n > 0 && !s.undeleted {
+				t.Errorf("%d objects stay", n)
+			}
+		})
+	}
+}
+
+func has(found []driver.Finding, severity driver.Severity, setting, problem string) bool {
+	for _, f := range found {
+		if f.Severity == severity && f.Setting == setting && strings.Contains(f.Problem, problem) && f.Remedy != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func swapsLost(s *stub) {
+	var n atomic.Int64
+	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("If-Match") != "" && r.ContentLength > 10 && n.Add(1)%40 == 0 {
+			r.Header.Del("If-Match")
+		}
+		return false
+	}
+}
+
+// overwriting refuses by its answer alone: what it refuses in a race it writes all the same.
+func overwriting(s *stub) {
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("If-Match") == "" || r.ContentLength < 10 {
+			return false
+		}
+		s.mu.Lock()
+		met := s.meets(r)
+		s.mu.Unlock()
+		if met {
+			return false
+		}
+		r.Header.Del("If-Match")
+		s.put(discard{http.Header{}}, r)
+		refuse(w, 412, "PreconditionFailed")
+		return true
+	}
+}
+
+func neverCreated(s *stub) {
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("If-None-Match") == "" {
+			return false
+		}
+		refuse(w, 412, "PreconditionFailed")
+		return true
+	}
+}
+
+func resurrecting(s *stub) {
+	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if _, ok := s.objects[r.URL.Path]; !ok {
+			r.Header.Del("If-Match")
+		}
+		return false
+	}
+}
+
+// busyRaces has time for one writer at a time, and for the second one a while later.
+func busyRaces(s *stub) {
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut || r.ContentLength < 10 {
+			return false
+		}
+		refuse(w, 429, "TooManyRequests")
+		return true
+	}
+}
+
+func staleReads(s *stub) {
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || r.URL.Query().Has("versioning") {
+			return false
+		}
+		refuse(w, 404, "NoSuchKey")
+		return true
+	}
+}
+
+func lengthETags(s *stub) {
+	s.etag = func(value string) string { return fmt.Sprint(len(value)) }
+}
+
+func TestInspectOfAGoodServer(t *testing.T) {
+	s := startStub(t)
+	found, err := s.open(t, WithPrefix("p")).Inspect(bounded(t, patience), 15*time.Second)
+	if err != nil || len(found) != 0 {
+		t.Errorf("findings: %v, %v", found, err)
+	}
+	if len(s.objects) != 0 {
+		t.Errorf("objects stay: %v", s.objects)
+	}
+	if n := s.count(""); n > 1135 {
+		t.Errorf("%d requests, more than documented", n)
+	}
+	if n := s.count("PUT"); n > 1035 {
+		t.Errorf("%d writes, more than documented", n)
+	}
+	if n := s.count("PUT /bucket/p/.tenure-probe-"); n != s.count("PUT") {
+		t.Errorf("%d writes of %d are under the prefix", n, s.count("PUT"))
+	}
+}
+
+// TestInspectDoesWithoutSomeRights: not being allowed to look at the versioning is no finding.
+func TestInspectDoesWithoutSomeRights(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if !r.URL.Query().Has("versioning") {
+				return false
+			}
+			refuse(w, 403, "AccessDenied")
+			return true
+		}
+	})
+	if found := s.inspect(t); len(found) != 0 {
+		t.Errorf("findings: %v", found)
+	}
+}
+
+func TestInspectWithoutTheRightToWrite(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut {
+				refuse(w, 403, "AccessDenied")
+			}
+			return r.Method == http.MethodPut
+		}
+	})
+	if _, err := s.open(t).Inspect(bounded(t, patience), time.Second); !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("inspect: %v", err)
+	}
+}
+
+// TestInspectIsPatient has a service that takes a write for each object now and then.
+func TestInspectIsPatient(t *testing.T) {
+	last := map[string]time.Time{}
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPut {
+				return false
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if time.Since(last[r.URL.Path]) < 40*time.Millisecond {
+				refuse(w, 429, "TooManyRequests")
+				return true
+			}
+			if s.meets(r) {
+				last[r.URL.Path] = time.Now()
+			}
+			return false
+		}
+	})
+	if found := s.inspect(t); len(found) != 0 {
+		t.Errorf("findings: %v", found)
+	}
+}
+
+func TestInspectEndsWithItsContext(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return false
+		}
+	})
+	began := time.Now()
+	_, err := s.open(t).Inspect(bounded(t, 150*time.Millisecond), time.Second)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("inspect: %v", err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it takes %v", took)
+	}
+}

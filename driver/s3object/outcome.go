@@ -1,0 +1,99 @@
+package s3object
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// answer is what is known of a request that failed.
+type answer struct {
+	status int // 0: there was no answer
+	code   string
+	header http.Header
+}
+
+func look(err error) answer {
+	var a answer
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		a.code = api.ErrorCode()
+	}
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) && response.Response != nil && response.Response.Response != nil {
+		a.status, a.header = response.Response.StatusCode, response.Response.Header
+	}
+	return a
+}
+
+// missing: no object, in a bucket that there is. A 404 of any other kind may be a proxy's.
+func (a answer) missing() bool {
+	return a.status == http.StatusNotFound && (a.code == "NoSuchKey" || a.header.Get("X-Amz-Delete-Marker") == "true")
+}
+
+// unmet: the version was not the expected one, as far as the server understood it.
+func (a answer) unmet() bool { return a.status == http.StatusPreconditionFailed }
+
+// contended: another write to the same object is under way, and goes first.
+func (a answer) contended() bool {
+	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
+}
+
+// conflict: this write was refused for the sake of another one, or of a removal.
+func (a answer) conflict() bool { return a.unmet() || a.contended() || a.missing() }
+
+// busy: the server wants fewer requests, and has not looked at this one.
+func (a answer) busy() bool { return a.status == http.StatusTooManyRequests || a.code == "SlowDown" }
+
+// date is the server's clock, zero if it was not told.
+func (a answer) date() time.Time {
+	t, _ := http.ParseTime(a.header.Get("Date"))
+	return t
+}
+
+// deed is what a request was to do.
+type deed int
+
+const (
+	reading deed = iota
+	writing
+)
+
+// explain turns an error of the client library into one that the contract knows, with what a person has to do.
+func (s *Store) explain(d deed, err error) error {
+	a := look(err)
+	switch {
+	case d == writing && a.conflict():
+		return fmt.Errorf("%w (%d %s)", driver.ErrConflict, a.status, a.code)
+	case a.status == 0:
+		return unanswered(err)
+	}
+	for _, r := range remedies {
+		if !r.fits(a) {
+			continue
+		}
+		text := r.text(s, d, a)
+		if r.denied {
+			return fmt.Errorf("%w: %s: %w", driver.ErrDenied, text, err)
+		}
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	return err
+}
+
+// unanswered tells a request that was never made from one that may have arrived.
+func unanswered(err error) error {
+	var sent *smithyhttp.RequestSendError
+	var garbled *smithy.DeserializationError
+	var cancelled *smithy.CanceledError
+	if errors.Is(err, errNoETag) || errors.As(err, &sent) || errors.As(err, &garbled) || errors.As(err, &cancelled) {
+		return err
+	}
+	return fmt.Errorf("nothing could be sent; check that there are credentials (AWS_ACCESS_KEY_ID and "+
+		"AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or a role): %w", err)
+}

@@ -1,0 +1,287 @@
+package s3object
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// outcome is what an adapter may say.
+type outcome int
+
+const (
+	open outcome = iota // nobody knows
+	conflict
+	denied
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case errors.Is(err, driver.ErrConflict):
+		return conflict
+	case errors.Is(err, driver.ErrDenied):
+		return denied
+	}
+	return open
+}
+
+var answers = []struct {
+	status      int
+	code        string
+	header      string // X-Amz-Bucket-Region
+	read, write outcome
+	says        string // in both errors
+	whenWriting string
+}{
+	{status: 412, code: "PreconditionFailed", write: conflict},
+	{status: 409, code: "ConditionalRequestConflict", write: conflict},
+	{status: 409, code: "OperationAborted", write: conflict},
+	{status: 409, code: "InvalidBucketState"},
+	{status: 404, code: "NoSuchBucket", says: "there is no bucket bucket"},
+	{status: 404, code: "", says: "check the endpoint"},
+	{status: 404, code: "NoSuchUpload", says: "check the endpoint"},
+	{status: 403, code: "AccessDenied", read: denied, write: denied, says: "arn:aws:s3:::bucket", whenWriting: "s3:PutObject"},
+	{status: 403, code: "", read: denied, write: denied},
+	{status: 401, code: "Unauthorized", read: denied, write: denied},
+	{status: 403, code: "InvalidAccessKeyId", read: denied, write: denied, says: "AWS_ACCESS_KEY_ID"},
+	{status: 403, code: "SignatureDoesNotMatch", read: denied, write: denied, says: "AWS_SECRET_ACCESS_KEY"},
+	{status: 400, code: "ExpiredToken", read: denied, write: denied, says: "AWS_SESSION_TOKEN"},
+	{status: 403, code: "RequestTimeTooSkewed", says: "clock of this machine"},
+	{status: 301, code: "PermanentRedirect", header: "eu-other-2", says: "is in region eu-other-2, not in eu-test-1"},
+	{status: 301, code: "PermanentRedirect", says: "region eu-test-1"},
+	{status: 301, header: "eu-other-2", says: "AWS_REGION=eu-other-2"},
+	{status: 400, code: "AuthorizationHeaderMalformed", header: "eu-other-2", says: "AWS_REGION=eu-other-2"},
+	{status: 400, code: "InvalidRequest", says: "InvalidRequest"},
+	{status: 429, code: "TooManyRequests", says: "fewer requests"},
+	{status: 503, code: "SlowDown", says: "fewer requests"},
+	{status: 503, code: "ServiceUnavailable", says: "503"},
+	{status: 500, code: "InternalError", says: "500"},
+	{status: 502, says: "502"},
+	{status: 501, code: "NotImplemented", whenWriting: "no conditional writes"},
+}
+
+func TestOutcomes(t *testing.T) {
+	for _, a := range answers {
+		t.Run(http.StatusText(a.status)+" "+a.code, func(t *testing.T) {
+			s := startStub(t, func(s *stub) {
+				s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+					if a.header != "" {
+						w.Header().Set("X-Amz-Bucket-Region", a.header)
+					}
+					if a.code == "" {
+						w.WriteHeader(a.status)
+						return true
+					}
+					refuse(w, a.status, a.code)
+					return true
+				}
+			})
+			store := s.open(t)
+			_, err := store.Read(bounded(t, patience), "key")
+			check(t, "read", err, a.read, a.says)
+			for _, prev := range []driver.Version{"", "version"} {
+				_, err = store.CompareAndSwap(bounded(t, patience), "key", prev, []byte("value"))
+				check(t, "swap", err, a.write, a.says, a.whenWriting)
+			}
+			if n := s.count(""); n != 3 {
+				t.Errorf("%d requests for 3 calls", n)
+			}
+		})
+	}
+}
+
+func check(t *testing.T, what string, err error, want outcome, says ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("%s: no error", what)
+	}
+	if got := outcomeOf(err); got != want {
+		t.Errorf("%s: outcome %v, want %v: %v", what, got, want, err)
+	}
+	var api smithy.APIError
+	if want != conflict && !errors.As(err, &api) {
+		t.Errorf("%s: the server's word is lost: %v", what, err)
+	}
+	for _, text := range says {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: want %q in: %v", what, text, err)
+		}
+	}
+}
+
+func TestRemovedRecordConflicts(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Header.Get("If-Match") == "" {
+				return false
+			}
+			refuse(w, 404, "NoSuchKey")
+			return true
+		}
+	})
+	_, err := s.open(t).CompareAndSwap(bounded(t, patience), "key", "version", []byte("value"))
+	check(t, "swap", err, conflict)
+}
+
+func TestDeniedReadNamesTheRightToList(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool { refuse(w, 403, "AccessDenied"); return true }
+	})
+	_, err := s.open(t, WithPrefix("a/b")).Read(bounded(t, patience), "key")
+	check(t, "read", err, denied, "s3:ListBucket on arn:aws:s3:::bucket", "arn:aws:s3:::bucket/a/b/*")
+}
+
+func TestWriteWithoutETagIsOpen(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool { return true }
+	})
+	store := s.open(t)
+	_, err := store.CompareAndSwap(bounded(t, patience), "key", "", []byte("value"))
+	if err == nil || outcomeOf(err) != open || !strings.Contains(err.Error(), "no ETag") {
+		t.Errorf("swap: %v", err)
+	}
+	if _, err = store.Read(bounded(t, patience), "key"); err == nil || !strings.Contains(err.Error(), "no ETag") {
+		t.Errorf("read: %v", err)
+	}
+}
+
+func TestLostAnswerIsOpen(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPut {
+				return false
+			}
+			s.put(discard{http.Header{}}, r)
+			panic(http.ErrAbortHandler)
+		}
+	})
+	store := s.open(t)
+	_, err := store.CompareAndSwap(bounded(t, patience), "key", "", []byte("value"))
+	if err == nil || outcomeOf(err) != open {
+		t.Errorf("swap: %v", err)
+	}
+	if n := s.count("PUT"); n != 1 {
+		t.Errorf("%d writes for one call", n)
+	}
+	if e := s.read(t, store, "key"); string(e.Value) != "value" {
+		t.Errorf("the object holds %q", e.Value)
+	}
+}
+
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
+
+func TestMissingCredentialsAreNamed(t *testing.T) {
+	s := startStub(t)
+	store, err := New(s.client(withoutCredentials), "bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.CompareAndSwap(bounded(t, patience), "key", "", []byte("value"))
+	if err == nil || outcomeOf(err) != open || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("swap: %v", err)
+	}
+	if n := s.count(""); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// TestSkewedClockHealsItself has a server that takes signatures by its own clock alone, an hour ahead.
+func TestSkewedClockHealsItself(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			now := time.Now().Add(time.Hour)
+			w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+			signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+			if err == nil && now.Sub(signed).Abs() < 15*time.Minute {
+				return false
+			}
+			refuse(w, 403, "RequestTimeTooSkewed")
+			return true
+		}
+	})
+	store := s.open(t)
+	_, err := store.Read(bounded(t, patience), "key")
+	check(t, "read", err, open, "off by about 1h0m0s")
+	if e := s.read(t, store, "key"); !e.Absent() {
+		t.Errorf("the second read: %+v", e)
+	}
+}
+
+func TestEndedContextSendsNothing(t *testing.T) {
+	s := startStub(t)
+	store := s.open(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := store.Read(ctx, "key"); !errors.Is(err, context.Canceled) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := store.CompareAndSwap(ctx, "key", "", []byte("value")); !errors.Is(err, context.Canceled) || outcomeOf(err) != open {
+		t.Errorf("swap: %v", err)
+	}
+	if _, err := store.Inspect(ctx, time.Second); !errors.Is(err, context.Canceled) {
+		t.Errorf("inspect: %v", err)
+	}
+	if n := s.count(""); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// TestHangingServer stops at three points: before the answer, within its header, within its body.
+func TestHangingServer(t *testing.T) {
+	for name, begin := range map[string]string{
+		"before": "", "header": "HTTP/1.1 200 OK\r\nETag: \"x\"\r\n",
+		"body": "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 10\r\n\r\nabc",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startStub(t, hanging(t, begin))
+			store := s.open(t)
+			for what, call := range map[string]func(context.Context) error{
+				"read":    func(ctx context.Context) error { _, err := store.Read(ctx, "key"); return err },
+				"swap":    func(ctx context.Context) error { _, err := store.CompareAndSwap(ctx, "key", "v", nil); return err },
+				"inspect": func(ctx context.Context) error { _, err := store.Inspect(ctx, time.Second); return err },
+			} {
+				if name == "body" && what != "read" {
+					continue // a write is over with the header of its answer
+				}
+				began := time.Now()
+				err := call(bounded(t, 50*time.Millisecond))
+				if !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != open {
+					t.Errorf("%s: %v", what, err)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("%s takes %v beyond its context", what, took)
+				}
+			}
+		})
+	}
+}
+
+func hanging(t *testing.T, begin string) func(*stub) {
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	return func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			conn, out, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return true
+			}
+			defer func() { _ = conn.Close() }()
+			_, _ = out.WriteString(begin)
+			_ = out.Flush()
+			<-over
+			return true
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package s3object
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// remedy is what to do about a kind of answer.
+type remedy struct {
+	status int      // any answer of this status, or
+	codes  []string // with one of these codes
+	denied bool     // waiting does not help, a person must give a right
+	text   func(s *Store, d deed, a answer) string
+}
+
+func (r remedy) fits(a answer) bool {
+	return r.status != 0 && a.status == r.status || slices.Contains(r.codes, a.code)
+}
+
+// remedies are looked through in order: what has a code comes before what has a status alone.
+var remedies = []remedy{
+	{codes: []string{"NoSuchBucket"}, text: noBucket},
+	{codes: []string{"RequestTimeTooSkewed"}, text: wrongClock},
+	{codes: []string{"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
+		"IllegalLocationConstraintException"}, text: wrongRegion},
+	{codes: []string{"InvalidAccessKeyId"}, denied: true, text: always("the server does not know the access key; check " +
+		"AWS_ACCESS_KEY_ID or the profile, and that the endpoint is the one that the key belongs to")},
+	{codes: []string{"SignatureDoesNotMatch"}, denied: true, text: always("the signature is wrong; check " +
+		"AWS_SECRET_ACCESS_KEY or the profile, and that no proxy changes requests")},
+	{codes: []string{"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, denied: true,
+		text: always("the session of the credentials is over or another's; log in again or renew AWS_SESSION_TOKEN")},
+	{codes: []string{"NotImplemented"}, status: http.StatusNotImplemented, text: notImplemented},
+	{codes: []string{"SlowDown"}, status: http.StatusTooManyRequests, text: always("the server asks for fewer requests")},
+	{status: http.StatusMovedPermanently, text: wrongRegion},
+	{status: http.StatusTemporaryRedirect, text: wrongRegion},
+	{status: http.StatusPermanentRedirect, text: wrongRegion},
+	{status: http.StatusForbidden, denied: true, text: noRight},
+	{status: http.StatusUnauthorized, denied: true, text: noRight},
+	{status: http.StatusNotFound, text: always("this is not how S3 says that an object is missing; check the endpoint, " +
+		"and what is in between")},
+}
+
+func always(text string) func(*Store, deed, answer) string {
+	return func(*Store, deed, answer) string { return text }
+}
+
+func noBucket(s *Store, _ deed, _ answer) string {
+	return fmt.Sprintf("there is no bucket %s; check its name, the region %s and the endpoint, or make it with "+
+		"\"aws s3 mb s3://%s\"", s.bucket, s.region, s.bucket)
+}
+
+// wrongClock is no denial: the client library has learnt from the answer how far the clock is off, and signs the next
+// request accordingly unless it was told not to.
+func wrongClock(_ *Store, _ deed, a answer) string {
+	server := a.date()
+	if server.IsZero() {
+		return "the clock of this machine is too far off; set it"
+	}
+	return fmt.Sprintf("the clock of this machine is off by about %v from the server's; set it (the next request is signed "+
+		"by the server's clock if the client may do so)", time.Since(server).Round(time.Minute).Abs())
+}
+
+func wrongRegion(s *Store, _ deed, a answer) string {
+	right := a.header.Get("X-Amz-Bucket-Region")
+	if right == "" || right == s.region {
+		return fmt.Sprintf("bucket %s is not to be reached with region %s at this endpoint; set the region that it is in",
+			s.bucket, s.region)
+	}
+	return fmt.Sprintf("bucket %s is in region %s, not in %s; set AWS_REGION=%s or pass the region", s.bucket, right, s.region,
+		right)
+}
+
+func notImplemented(_ *Store, d deed, _ answer) string {
+	if d == writing {
+		return "this server has no conditional writes, so that no election can be held on it; take another one or a newer release"
+	}
+	return "this server does not do what was asked of it"
+}
+
+func noRight(s *Store, d deed, _ answer) string {
+	objects := fmt.Sprintf("arn:aws:s3:::%s/%s*", s.bucket, s.prefix)
+	if d == writing {
+		return fmt.Sprintf("writing needs s3:PutObject on %s, and no policy of the bucket against it", objects)
+	}
+	return fmt.Sprintf("reading needs s3:GetObject on %s, and s3:ListBucket on arn:aws:s3:::%s, without which S3 answers "+
+		"like this where the object is missing", objects, s.bucket)
+}
