@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/test/internal/history"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -20,7 +21,7 @@ type regime struct {
 	name    string
 	why     string
 	chances faults.Chances
-	rules   rules
+	rules   history.Rules
 	// trouble is called again and again.
 	trouble func(t testing.TB, rng *rand.Rand, a arena)
 	// replicas is the number of servers, 1 unless set, and lasts how long clients play, 2.5 s unless set.
@@ -38,12 +39,12 @@ func regimes() []regime {
 				faults.LoseAnswer: 0.1, faults.LoseRequest: 0.05, faults.HangAfter: 0.05, faults.LandLate: 0.1,
 				faults.DelayBefore: 0.05, faults.DelayAfter: 0.05,
 			}, needs: 10},
-		{name: "replayed", why: "the second delivery of a write is refused because of the first", rules: rules{replayed: true},
+		{name: "replayed", why: "the second delivery of a write is refused because of the first", rules: history.Rules{Replayed: true},
 			chances: faults.Chances{faults.Replay: 0.2, faults.LoseAnswer: 0.05}},
 		{name: "cut", why: "connections lose bytes, or hold them back and deliver them late", trouble: cutOne, needs: 10},
 		{name: "killed", why: "a server that is killed keeps what it has acknowledged", trouble: killServer, needs: 3},
 		{name: "replicated", why: "the servers of a cluster agree, also while one is missing", trouble: killReplica,
-			rules: rules{hasty: true}, replicas: 3, lasts: 5 * time.Second},
+			rules: history.Rules{Hasty: true}, replicas: 3, lasts: 5 * time.Second},
 	}
 }
 
@@ -86,7 +87,7 @@ func (r regime) play(t *testing.T, seed uint64) {
 	operator := connect(t, a.servers[0].URL())
 	bucket := addBucket(t, operator, replicated(len(a.servers))).Bucket()
 	last := openStore(t, operator, bucket)
-	h := newHistory()
+	h := history.New(key)
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(r.lasts, 2500*time.Millisecond))
 	defer cancel()
 	var playing sync.WaitGroup
@@ -95,7 +96,9 @@ func (r regime) play(t *testing.T, seed uint64) {
 		store := faults.New(openStore(t, connect(t, way.URL()), bucket), seed+uint64(i),
 			faults.Plan{Chances: r.chances, MaxDelay: attention})
 		stores = append(stores, store)
-		playing.Go(func() { h.client(ctx, store, i, rand.New(rand.NewPCG(seed, uint64(i)))) })
+		playing.Go(func() {
+			h.Play(ctx, store, history.Client{ID: i, Attention: attention, Rand: rand.New(rand.NewPCG(seed, uint64(i)))})
+		})
 	}
 	for rng := rand.New(rand.NewPCG(seed, clients)); r.trouble != nil && ctx.Err() == nil; {
 		r.trouble(t, rng, a)
@@ -108,41 +111,21 @@ func (r regime) play(t *testing.T, seed uint64) {
 }
 
 // end reads once more, so that every write that was applied has been seen.
-func (r regime) end(t *testing.T, h *history, s driver.Store) {
+func (r regime) end(t *testing.T, h *history.History, s driver.Store) {
 	eventually(t, "the last read", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, ok := h.read(ctx, s, clients)
+		_, ok := h.Read(ctx, s, clients)
 		return ok
 	})
-	reads, swaps, refusals, unknowns := h.tally()
+	reads, swaps, refusals, unknowns := h.Tally()
 	t.Logf("%d reads, %d swaps, %d refusals, %d unknown", reads, swaps, refusals, unknowns)
 	if swaps < 10 || unknowns < r.needs {
 		t.Errorf("this run proves nothing: %s", r.why)
 	}
-	h.check(t, r.rules)
+	h.Check(t, r.rules)
 	if t.Failed() {
 		t.Log(r.why)
-	}
-}
-
-// client reads and writes; after a write that failed it tries the old version again now and then, which must be refused
-// unless nothing came between.
-func (h *history) client(ctx context.Context, s driver.Store, id int, rng *rand.Rand) {
-	version, known := driver.Version(""), false
-	for n := 0; ctx.Err() == nil; n++ {
-		attempt, cancel := context.WithTimeout(context.Background(), attention)
-		if known && rng.IntN(3) > 0 {
-			if next, ok := h.swap(attempt, s, id, version, fmt.Sprintf("%d-%d", id, n)); ok {
-				version = next
-			} else {
-				known = rng.IntN(2) > 0
-			}
-		} else if next, ok := h.read(attempt, s, id); ok {
-			version, known = next, true
-		}
-		cancel()
-		time.Sleep(time.Duration(rng.IntN(4000)) * time.Microsecond)
 	}
 }
 
@@ -178,52 +161,4 @@ func killReplica(t testing.TB, rng *rand.Rand, a arena) {
 	time.Sleep(time.Second)
 	must(t, s.Start())
 	time.Sleep(3 * time.Second)
-}
-
-// TestCheckerSeesFaults: a checker that accepts everything would accept the above as well.
-func TestCheckerSeesFaults(t *testing.T) {
-	ms := time.Millisecond
-	for _, c := range []struct {
-		name  string
-		calls []call
-		want  bool
-	}{
-		{"in order", []call{
-			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
-			{value: "a", version: "1", began: 3 * ms, end: 4 * ms},
-		}, true},
-		{"a stale read", []call{
-			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
-			{write: true, prev: "1", value: "b", version: "2", began: 3 * ms, end: 4 * ms},
-			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
-		}, false},
-		{"two winners", []call{
-			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
-			{write: true, prev: "1", value: "b", version: "2", began: 3 * ms, end: 6 * ms},
-			{write: true, prev: "1", value: "c", version: "3", began: 3 * ms, end: 6 * ms},
-		}, false},
-		{"refused for no reason", []call{
-			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
-			{write: true, prev: "1", value: "b", err: driver.ErrConflict, began: 3 * ms, end: 4 * ms},
-			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
-		}, false},
-		{"late landing", []call{
-			{write: true, prev: "0", value: "a", err: context.DeadlineExceeded, began: 1 * ms, end: 2 * ms},
-			{value: "", version: "0", began: 3 * ms, end: 4 * ms},
-			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
-		}, true},
-		{"an acknowledged write is lost", []call{
-			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
-			{value: "", version: "0", began: 3 * ms, end: 4 * ms},
-		}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h := newHistory()
-			h.calls = append([]call{{version: "0"}}, c.calls...)
-			h.versions(t)
-			if got := h.ordered(t, rules{}); got != c.want {
-				t.Errorf("accepted: %v, want %v", got, c.want)
-			}
-		})
-	}
 }

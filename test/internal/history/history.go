@@ -1,4 +1,6 @@
-package chaos
+// Package history records what clients did to one cell of a store, and tells whether one register explains it. It is how
+// tests look at a real server: elections rely on nothing else.
+package history
 
 import (
 	"context"
@@ -13,14 +15,19 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// history is what clients did to one cell and what came of it. Every value is written once, so a value names a state of
+// patience is how long the search for an order may take.
+const patience = 30 * time.Second
+
+// History is what clients did to one cell and what came of it. Every value is written once, so a value names a state of
 // the cell, and the version under which it was seen names the same.
-type history struct {
+type History struct {
+	key   string
 	began time.Time
 
 	mu    sync.Mutex
 	calls []call
 	seen  map[driver.Version]string // the value of each version; "" is absent
+	torn  int
 }
 
 // call is one operation. For a write, prev is what it expected and value what it wrote.
@@ -34,26 +41,29 @@ type call struct {
 	began, end time.Duration
 }
 
-func newHistory() *history {
-	return &history{began: time.Now(), seen: map[driver.Version]string{}}
+// New is the history of the cell under a key, from its absence on.
+func New(key string) *History {
+	return &History{key: key, began: time.Now(), seen: map[driver.Version]string{}}
 }
 
-func (h *history) read(ctx context.Context, s driver.Store, client int) (driver.Version, bool) {
+// Read reads the cell for a client. It returns the version, and whether the read succeeded.
+func (h *History) Read(ctx context.Context, s driver.Store, client int) (driver.Version, bool) {
 	c := call{client: client, began: time.Since(h.began)}
-	e, err := s.Read(ctx, key)
+	e, err := s.Read(ctx, h.key)
 	c.value, c.version, c.err = string(e.Value), e.Version, err
 	h.add(c)
 	return e.Version, err == nil
 }
 
-func (h *history) swap(ctx context.Context, s driver.Store, client int, prev driver.Version, value string) (driver.Version, bool) {
+// Swap writes a value that was never written before. It returns the version, and whether the write was acknowledged.
+func (h *History) Swap(ctx context.Context, s driver.Store, client int, prev driver.Version, value string) (driver.Version, bool) {
 	c := call{client: client, write: true, prev: prev, value: value, began: time.Since(h.began)}
-	c.version, c.err = s.CompareAndSwap(ctx, key, prev, []byte(value))
+	c.version, c.err = s.CompareAndSwap(ctx, h.key, prev, []byte(value))
 	h.add(c)
 	return c.version, c.err == nil
 }
 
-func (h *history) add(c call) {
+func (h *History) add(c call) {
 	c.end = time.Since(h.began)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,16 +71,35 @@ func (h *history) add(c call) {
 }
 
 // versions notes which value each version stands for, and refuses a version that stands for two.
-func (h *history) versions(t testing.TB) {
+func (h *History) versions(t testing.TB, r Rules) {
 	t.Helper()
+	h.named(r)
 	for _, c := range h.calls {
 		if c.err != nil {
 			continue
 		}
-		if other, ok := h.seen[c.version]; ok && other != c.value {
+		other, known := h.seen[c.version]
+		switch {
+		case !known || other == c.value:
+			h.seen[c.version] = c.value
+		case r.Version != nil && !c.write:
+			h.torn++
+		default:
 			t.Errorf("version %q is that of %q and of %q", c.version, other, c.value)
 		}
-		h.seen[c.version] = c.value
+	}
+}
+
+// named are the versions that follow from what was written.
+func (h *History) named(r Rules) {
+	if r.Version == nil {
+		return
+	}
+	h.seen[""] = ""
+	for _, c := range h.calls {
+		if c.write {
+			h.seen[r.Version(c.value)] = c.value
+		}
 	}
 }
 
@@ -105,24 +134,30 @@ var register = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// rules are what a regime does to the meaning of a refusal.
-type rules struct {
-	// replayed: of two deliveries of one write the first may have been applied, and made the second be refused.
-	replayed bool
-	// hasty: a write may be refused for the sake of another that is still on its way to the replicas and not yet in the
+// Rules are what a regime does to the meaning of a refusal.
+type Rules struct {
+	// Replayed: of two deliveries of one write the first may have been applied, and made the second be refused.
+	Replayed bool
+	// Hasty: a write may be refused for the sake of another that is still on its way to the replicas and not yet in the
 	// cell, or never will be.
-	hasty bool
+	Hasty bool
+	// Version is for a store that reads a value and its version one after the other, so that the version may be one that
+	// the cell had a moment before the value. It says which version a value has. Such a read counts as one of the value; a
+	// swap from the version that it gave is one from the earlier value, which is gone, and must be refused.
+	Version func(value string) driver.Version
 }
 
 // operations are what must fit into one order.
 //
 // A write of unknown outcome was applied if anybody ever saw its value, at any time after it began; how it ended says
 // nothing. Nobody saw the others, not even the last read, and they restrict nothing.
-func (h *history) operations(t testing.TB, r rules) []porcupine.Operation {
+func (h *History) operations(t testing.TB, r Rules) []porcupine.Operation {
 	t.Helper()
 	applied := map[string]bool{}
-	for _, value := range h.seen {
-		applied[value] = true
+	for _, c := range h.calls {
+		if c.err == nil {
+			applied[c.value] = true
+		}
 	}
 	var all []porcupine.Operation
 	for _, c := range h.calls {
@@ -135,7 +170,7 @@ func (h *history) operations(t testing.TB, r rules) []porcupine.Operation {
 	return all
 }
 
-func (h *history) step(t testing.TB, c call, applied bool, r rules) (s step, end time.Duration, ok bool) {
+func (h *History) step(t testing.TB, c call, applied bool, r Rules) (s step, end time.Duration, ok bool) {
 	expected := h.seen[c.prev]
 	conflict := errors.Is(c.err, driver.ErrConflict)
 	switch {
@@ -143,33 +178,37 @@ func (h *history) step(t testing.TB, c call, applied bool, r rules) (s step, end
 		return step{kind: saw, value: c.value}, c.end, c.err == nil
 	case c.err == nil:
 		return step{swapped, expected, c.value}, c.end, true
-	case conflict && applied && !r.replayed:
+	case conflict && applied && !r.Replayed:
 		t.Errorf("%q was refused and is in the cell", c.value)
 		return step{}, 0, false
 	case applied:
 		return step{swapped, expected, c.value}, math.MaxInt64, true
-	case conflict && !r.replayed && !r.hasty:
+	case conflict && !r.Replayed && !r.Hasty:
 		return step{refused, expected, c.value}, c.end, true
 	}
 	return step{}, 0, false
 }
 
-// check requires an order.
-func (h *history) check(t testing.TB, r rules) {
+// Check fails the test unless there is an order of all calls that explains their answers. It is called once, when all
+// clients have ended and somebody has read the cell once more.
+func (h *History) Check(t testing.TB, r Rules) {
 	t.Helper()
-	h.versions(t)
+	h.versions(t, r)
 	if !h.ordered(t, r) {
 		t.Error("there is no order that explains the history")
 	}
 }
 
-func (h *history) ordered(t testing.TB, r rules) bool {
+func (h *History) ordered(t testing.TB, r Rules) bool {
 	t.Helper()
 	return porcupine.CheckOperationsTimeout(register, h.operations(t, r), patience) == porcupine.Ok
 }
 
-// tally says what happened, so that a run that proves nothing is seen.
-func (h *history) tally() (reads, swaps, refusals, unknowns int) {
+// Torn is how many reads gave a version that was not the value's. It is known after Check.
+func (h *History) Torn() int { return h.torn }
+
+// Tally says what happened, so that a run that proves nothing is seen.
+func (h *History) Tally() (reads, swaps, refusals, unknowns int) {
 	for _, c := range h.calls {
 		switch {
 		case c.err == nil && c.write:

@@ -1,0 +1,40 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Client is one of several that work on the cell at the same time.
+type Client struct {
+	// ID is another for each client.
+	ID int
+	// Attention is how long the client waits for an answer.
+	Attention time.Duration
+	// Rand decides what it does next.
+	Rand *rand.Rand
+}
+
+// Play reads and writes until the context ends; after a write that failed it tries the old version again now and then,
+// which must be refused unless nothing came between.
+func (h *History) Play(ctx context.Context, s driver.Store, c Client) {
+	version, known := driver.Version(""), false
+	for n := 0; ctx.Err() == nil; n++ {
+		attempt, cancel := context.WithTimeout(context.Background(), c.Attention)
+		if known && c.Rand.IntN(3) > 0 {
+			if next, ok := h.Swap(attempt, s, c.ID, version, fmt.Sprintf("%d-%d", c.ID, n)); ok {
+				version = next
+			} else {
+				known = c.Rand.IntN(2) > 0
+			}
+		} else if next, ok := h.Read(attempt, s, c.ID); ok {
+			version, known = next, true
+		}
+		cancel()
+		time.Sleep(time.Duration(c.Rand.IntN(4000)) * time.Microsecond)
+	}
+}

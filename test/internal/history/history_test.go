@@ -1,0 +1,97 @@
+package history
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestCheckerSeesFaults: a checker that accepts everything would accept the above as well.
+func TestCheckerSeesFaults(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		name  string
+		calls []call
+		want  bool
+	}{
+		{"in order", []call{
+			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
+			{value: "a", version: "1", began: 3 * ms, end: 4 * ms},
+		}, true},
+		{"a stale read", []call{
+			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
+			{write: true, prev: "1", value: "b", version: "2", began: 3 * ms, end: 4 * ms},
+			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
+		}, false},
+		{"two winners", []call{
+			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
+			{write: true, prev: "1", value: "b", version: "2", began: 3 * ms, end: 6 * ms},
+			{write: true, prev: "1", value: "c", version: "3", began: 3 * ms, end: 6 * ms},
+		}, false},
+		{"refused for no reason", []call{
+			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
+			{write: true, prev: "1", value: "b", err: driver.ErrConflict, began: 3 * ms, end: 4 * ms},
+			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
+		}, false},
+		{"late landing", []call{
+			{write: true, prev: "0", value: "a", err: context.DeadlineExceeded, began: 1 * ms, end: 2 * ms},
+			{value: "", version: "0", began: 3 * ms, end: 4 * ms},
+			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
+		}, true},
+		{"an acknowledged write is lost", []call{
+			{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
+			{value: "", version: "0", began: 3 * ms, end: 4 * ms},
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := New("cell")
+			h.calls = append([]call{{version: "0"}}, c.calls...)
+			h.versions(t, Rules{})
+			if got := h.ordered(t, Rules{}); got != c.want {
+				t.Errorf("accepted: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCheckerSeesUnsafeTears: a version that is older than its value is good for nothing, and a newer one is another's.
+func TestCheckerSeesUnsafeTears(t *testing.T) {
+	ms := time.Millisecond
+	before := []call{
+		{version: ""},
+		{write: true, value: "a", version: "of a", began: 1 * ms, end: 2 * ms},
+		{write: true, prev: "of a", value: "b", version: "of b", began: 3 * ms, end: 6 * ms},
+	}
+	for _, c := range []struct {
+		name  string
+		calls []call
+		want  bool
+	}{
+		{"the version is older", []call{
+			{value: "b", version: "of a", began: 4 * ms, end: 7 * ms},
+			{write: true, prev: "of a", value: "c", err: driver.ErrConflict, began: 8 * ms, end: 9 * ms},
+		}, true},
+		{"the older version is taken", []call{
+			{value: "b", version: "of a", began: 4 * ms, end: 7 * ms},
+			{write: true, prev: "of a", value: "c", version: "of c", began: 8 * ms, end: 9 * ms},
+		}, false},
+		{"the value is older than the read", []call{
+			{value: "a", version: "of b", began: 7 * ms, end: 8 * ms},
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, r := New("cell"), Rules{Version: func(value string) driver.Version { return driver.Version("of " + value) }}
+			h.calls = slices.Concat(before, c.calls)
+			h.versions(t, r)
+			if got := h.ordered(t, r); got != c.want {
+				t.Errorf("accepted: %v, want %v", got, c.want)
+			}
+			if h.Torn() != 1 && c.calls[0].version == "of a" {
+				t.Errorf("%d reads are torn, want 1", h.Torn())
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package s3d
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// Client is a client of one of the URLs, or of a way to it, with all rights and no retries.
+func Client(url string, change ...func(*s3.Options)) *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint: aws.String(url), UsePathStyle: true, Region: Region,
+		Credentials: credentials.NewStaticCredentialsProvider(Access, Secret, ""),
+		Retryer:     aws.NopRetryer{},
+
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	}, change...)
+}
+
+// As gives a client other credentials.
+func As(access, secret string) func(*s3.Options) {
+	return func(o *s3.Options) { o.Credentials = credentials.NewStaticCredentialsProvider(access, secret, "") }
+}
+
+// CreateBucket makes a bucket.
+func (s *Server) CreateBucket(ctx context.Context, name string) error {
+	_, err := Client(s.URLs()[0]).CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
+	return err
+}
+
+func (s *Server) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, p := range s.front() {
+		if err := p.answers(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answers waits until the process answers a question that it must look up: some listen long before they know anything.
+func (p *process) answers(ctx context.Context) error {
+	c := Client(p.url())
+	for {
+		_, err := c.ListBuckets(ctx, &s3.ListBucketsInput{})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return p.fault("ended instead of answering")
+		case <-ctx.Done():
+			return p.fault(fmt.Sprintf("does not answer (%v)", err))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// Package s3d runs servers that speak S3, as processes of their own, which can be paused, killed and started again on
+// their files.
+//
+// They are programs of others, installed at the first need by the package manager of their language, at versions that are
+// fixed here, into TENURE_TOOLS or else a directory of the user's cache. They listen on 127.0.0.1 alone and end with this
+// process. By hand: `go run ./test/internal/s3d versity`.
+package s3d
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// patience is how long an arrangement may take to answer once it is installed.
+const patience = time.Minute
+
+// Server is an arrangement of server processes that runs.
+type Server struct {
+	Kind Kind
+
+	processes []*process
+	stub      *stub
+}
+
+// Open installs what a kind needs, which takes minutes the first time, and starts it over a directory, which must be absolute.
+// Port is that of the first process that clients talk to; zero takes a free one. The caller ends it by Stop.
+// It returns when the servers answer, with an error that says what is missing, or what a server said before it ended.
+func Open(ctx context.Context, k Kind, dir string, port int) (*Server, error) {
+	s := &Server{Kind: k}
+	if k == Stub {
+		s.stub = newStub()
+		return s, s.stub.listen(port)
+	}
+	for _, g := range k.layout() {
+		if err := s.add(ctx, g, dir, &port); err != nil {
+			s.Stop()
+			return nil, err
+		}
+	}
+	if err := s.answers(ctx); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// add starts one more process. The wish for a port is the first's that clients talk to.
+func (s *Server) add(ctx context.Context, g program, dir string, wish *int) error {
+	p := place{dir: dir}
+	if n := len(s.processes); n > 0 {
+		p.behind = s.processes[n-1].url()
+	}
+	if !g.hidden {
+		p.port, *wish = *wish, 0
+	}
+	if p.port == 0 {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		p.port = port
+	}
+	p.address = address(p.port)
+	if err := os.MkdirAll(p.data(), 0o700); err != nil {
+		return err
+	}
+	process, err := newProcess(ctx, g, p)
+	if err != nil {
+		return err
+	}
+	s.processes = append(s.processes, process)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return process.start(ctx)
+}
+
+// URLs are where clients connect: one, or one for each process of Versity2.
+func (s *Server) URLs() []string {
+	if s.stub != nil {
+		return []string{s.stub.url()}
+	}
+	var all []string
+	for _, p := range s.front() {
+		all = append(all, p.url())
+	}
+	return all
+}
+
+// front is the processes that clients talk to.
+func (s *Server) front() []*process {
+	var all []*process
+	for _, p := range s.processes {
+		if !p.program.hidden {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Stop ends everything; what the servers kept stays in the directory.
+func (s *Server) Stop() {
+	for _, p := range s.processes {
+		p.kill()
+	}
+	if s.stub != nil {
+		s.stub.close()
+	}
+}
+
+// Kill ends the process at a URL as SIGKILL does.
+func (s *Server) Kill(url string) error {
+	return s.with(url, func(p *process) error {
+		p.kill()
+		return nil
+	})
+}
+
+// Restart starts the process at a URL again, on its files, after Kill, and returns when it answers.
+func (s *Server) Restart(ctx context.Context, url string) error {
+	return s.with(url, func(p *process) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if err := p.start(ctx); err != nil {
+			return err
+		}
+		return p.answers(ctx)
+	})
+}
+
+// Pause stops the process at a URL as SIGSTOP does: it stays connected and silent. On Windows it is not supported.
+func (s *Server) Pause(url string) error { return s.with(url, (*process).pause) }
+
+// Resume lets it go on.
+func (s *Server) Resume(url string) error { return s.with(url, (*process).resume) }
+
+// with finds the process at a URL. The stub has none.
+func (s *Server) with(url string, do func(*process) error) error {
+	for _, p := range s.front() {
+		if p.url() == url {
+			return do(p)
+		}
+	}
+	return fmt.Errorf("no process of %s is at %s", s.Kind, url)
+}

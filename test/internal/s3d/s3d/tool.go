@@ -1,0 +1,127 @@
+package s3d
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// tool is a program of others, installed once for each version.
+type tool struct {
+	name, version string
+	// run is the command in the directory of the installation; what begins it may be found on the path.
+	run []string
+	// install is the command that fills an empty directory.
+	install []string
+	// environ is added for it; DIR stands for the directory.
+	environ []string
+	needs   string
+}
+
+var (
+	versitygw = goTool("versitygw", "github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
+	minio     = goTool("minio", "github.com/minio/minio", "v0.0.0-20260212201848-7aac2a2c5b7c")
+	rclone    = goTool("rclone", "github.com/rclone/rclone", "v1.75.0")
+	azurite   = tool{
+		name: "azurite", version: "3.37.0",
+		run:     []string{"node", "DIR/node_modules/azurite/dist/src/blob/main.js"},
+		install: []string{"npm", "install", "--prefix", "DIR", "--no-audit", "--no-fund", "--ignore-scripts", "azurite@3.37.0"},
+		needs:   "Node.js 20 or newer with npm on the path",
+	}
+)
+
+func goTool(name, path, version string) tool {
+	return tool{
+		name: name, version: version, run: []string{"DIR/" + name},
+		install: []string{"go", "install", path + "@" + version},
+		environ: []string{"GOBIN=DIR", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0"},
+		needs:   "Go on the path and a module proxy",
+	}
+}
+
+// cache is where tools are kept: TENURE_TOOLS, or a directory of the user's cache.
+func cache() (string, error) {
+	if dir := os.Getenv("TENURE_TOOLS"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the servers: set TENURE_TOOLS to a directory: %w", err)
+	}
+	return filepath.Join(dir, "tenure", "s3d"), nil
+}
+
+// Install installs what kinds need, so that starting them takes seconds. It is what a check does before tests with a limit.
+func Install(ctx context.Context, kinds ...Kind) error {
+	for _, k := range kinds {
+		for _, g := range k.layout() {
+			if _, err := g.tool.ready(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// installing lets one installation of this process work at a time: each takes all processors anyway.
+var installing sync.Mutex
+
+// ready installs the tool unless it is there, and returns the command that runs it.
+func (t tool) ready(ctx context.Context) ([]string, error) {
+	base, err := cache()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(base, t.name+"-"+t.version)
+	installing.Lock()
+	defer installing.Unlock()
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		err = t.fill(ctx, base, dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s cannot be installed: it needs %s: %w", t.name, t.version, t.needs, err)
+		}
+	}
+	return inside(dir, t.run), nil
+}
+
+// fill installs beside the place and moves there, so that what is found there is always whole.
+func (t tool) fill(ctx context.Context, base, dir string) error {
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(base, "installing-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(fresh) }()
+	command := inside(fresh, t.install)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.Env = fresh, append(os.Environ(), inside(fresh, t.environ)...)
+	fmt.Fprintf(os.Stderr, "s3d: installing %s %s, once: %s\n", t.name, t.version, strings.Join(t.install, " "))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, tail(out))
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil {
+			return err
+		} // else another process was faster
+	}
+	return nil
+}
+
+func inside(dir string, command []string) []string {
+	var all []string
+	for _, word := range command {
+		all = append(all, strings.ReplaceAll(word, "DIR", dir))
+	}
+	return all
+}
+
+// tail is the end of an output, where the reason stands.
+func tail(out []byte) []byte { return out[max(0, len(out)-2000):] }

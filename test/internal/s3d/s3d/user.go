@@ -1,0 +1,39 @@
+package s3d
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+)
+
+// Credentials that the servers know.
+const (
+	// Access and Secret are those of a user with all rights.
+	Access = "tenure"
+	Secret = "tenure-secret"
+	// Stranger and StrangerSecret are those of a user of versitygw who has no right to anything of anybody else's.
+	Stranger       = "stranger"
+	StrangerSecret = "stranger-secret"
+	// Region is the one that all servers are in.
+	Region = "eu-test-1"
+
+	azureKey = "dGVudXJlLXNlY3JldA==" // base64, as that protocol wants it
+)
+
+// writeUsers adds the stranger to what versitygw reads.
+func writeUsers(p place) error {
+	type account struct {
+		Access string `json:"access"`
+		Secret string `json:"secret"`
+		Role   string `json:"role"`
+	}
+	all := map[string]map[string]account{"accessAccounts": {Stranger: {Stranger, StrangerSecret, "user"}}}
+	encoded, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.users(), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.users(), "users.json"), encoded, 0o600)
+}

@@ -1,0 +1,172 @@
+package s3fake
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Fault is what can happen to a request.
+type Fault int
+
+const (
+	// None lets the request pass.
+	None Fault = iota
+	// Contended answers a conditional write with 409 and does nothing.
+	Contended
+	// TooMany answers with 429 and does nothing.
+	TooMany
+	// Broken answers with 500 and does nothing.
+	Broken
+	// BrokenLate answers with 500 and has done what was asked.
+	BrokenLate
+	// LoseRequest ends the connection and does nothing.
+	LoseRequest
+	// LoseAnswer does what was asked and ends the connection.
+	LoseAnswer
+	// DelayBefore waits, at most the plan's MaxDelay, and then does what was asked, even if nobody waits for it any more.
+	DelayBefore
+	// DelayAfter does what was asked, and waits with the answer.
+	DelayAfter
+	// Refuse answers a conditional write with 412 for no reason.
+	Refuse
+	// RefuseQuoted does so if the ETag in If-Match has quotes.
+	RefuseQuoted
+	// Missing answers a write whose If-Match is not met with 404 instead of 412.
+	Missing
+
+	faultCount = int(Missing) + 1
+)
+
+// String names the fault.
+func (f Fault) String() string {
+	names := [faultCount]string{"none", "409", "429", "500", "500 after all", "lost request", "lost answer", "delay before",
+		"delay after", "412", "412 for quotes", "404 for 412"}
+	if f < 0 || int(f) >= faultCount {
+		return fmt.Sprintf("fault(%d)", int(f))
+	}
+	return names[f]
+}
+
+// strikes reports whether the fault can happen to a request.
+func (f Fault) strikes(r *http.Request) bool {
+	match := r.Header.Get("If-Match")
+	switch f {
+	case None:
+		return false
+	case Contended, Refuse:
+		return r.Method == http.MethodPut && match+r.Header.Get("If-None-Match") != ""
+	case RefuseQuoted:
+		return r.Method == http.MethodPut && strings.HasPrefix(match, `"`)
+	case Missing:
+		return r.Method == http.MethodPut && match != ""
+	}
+	return true
+}
+
+// Plan is what happens by chance.
+type Plan struct {
+	// Chances are from 0 to 1 of the requests that the fault can happen to. One happens to a request at most; if they
+	// add up to more than 1, those that are declared last come short.
+	Chances map[Fault]float64
+	// MaxDelay bounds all delays. Zero: 100 ms.
+	MaxDelay time.Duration
+}
+
+// Faults is a handler before a server.
+type Faults struct {
+	inner http.Handler
+
+	mu       sync.Mutex
+	rng      *rand.Rand
+	plan     Plan
+	struck   [faultCount]int
+	requests map[string]int // by method
+}
+
+// Wrap puts faults before any server. The seed decides which of the requests fail, in the order in which they arrive.
+func Wrap(inner http.Handler, seed uint64, plan Plan) *Faults {
+	return &Faults{inner: inner, rng: rand.New(rand.NewPCG(seed, 0)), plan: plan, requests: map[string]int{}}
+}
+
+// SetPlan replaces the plan, for requests that arrive later.
+func (f *Faults) SetPlan(plan Plan) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.plan = plan
+}
+
+// Struck counts how often a fault has happened.
+func (f *Faults) Struck(fault Fault) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.struck[fault]
+}
+
+// Requests counts the requests of a method that have arrived, for what stores cost.
+func (f *Faults) Requests(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.requests[method]
+}
+
+func (f *Faults) draw(r *http.Request) (Fault, time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests[r.Method]++
+	left, most := f.rng.Float64(), f.plan.MaxDelay
+	if most == 0 {
+		most = 100 * time.Millisecond
+	}
+	delay := time.Duration(f.rng.Int64N(int64(most) + 1))
+	for fault := range Fault(faultCount) {
+		if !fault.strikes(r) {
+			continue
+		}
+		if left -= f.plan.Chances[fault]; left < 0 {
+			f.struck[fault]++
+			return fault, delay
+		}
+	}
+	return None, 0
+}
+
+// ServeHTTP answers, or fails to.
+func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch fault, delay := f.draw(r); fault {
+	case Contended:
+		refuse(w, http.StatusConflict, "ConditionalRequestConflict")
+	case TooMany:
+		refuse(w, http.StatusTooManyRequests, "TooManyRequests")
+	case Broken:
+		refuse(w, http.StatusInternalServerError, "InternalError")
+	case BrokenLate:
+		f.inner.ServeHTTP(httptest.NewRecorder(), r)
+		refuse(w, http.StatusInternalServerError, "InternalError")
+	case LoseRequest:
+		panic(http.ErrAbortHandler)
+	case LoseAnswer:
+		f.inner.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case DelayBefore:
+		hold(w, delay, f.inner, r)
+	case DelayAfter:
+		f.inner.ServeHTTP(&late{ResponseWriter: w, by: delay}, r)
+	case Refuse, RefuseQuoted:
+		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
+	case Missing:
+		f.inner.ServeHTTP(&missing{ResponseWriter: w}, r)
+	default:
+		f.inner.ServeHTTP(w, r)
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>on purpose</Message></Error>", code)
+}

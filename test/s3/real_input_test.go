@@ -1,0 +1,199 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/s3object"
+	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
+)
+
+// mistake is what people get wrong, and what the error must say about it.
+type mistake struct {
+	name   string
+	bucket string // another one
+	change func(*s3.Options)
+	denied bool
+	says   []string
+}
+
+func mistakes() []mistake {
+	return []mistake{
+		{name: "missing bucket", bucket: "no-such-bucket", says: []string{"no bucket no-such-bucket", "aws s3 mb"}},
+		{name: "unknown access key", change: s3d.As("nobody", s3d.Secret), denied: true,
+			says: []string{"access key", "AWS_ACCESS_KEY_ID"}},
+		{name: "wrong secret", change: s3d.As(s3d.Access, "wrong"), denied: true,
+			says: []string{"signature", "AWS_SECRET_ACCESS_KEY"}},
+		{name: "no credentials", change: func(o *s3.Options) { o.Credentials = aws.AnonymousCredentials{} }, denied: true,
+			says: []string{"s3:"}},
+		{name: "wrong region", change: func(o *s3.Options) { o.Region = "ap-elsewhere-9" },
+			says: []string{"region", "ap-elsewhere-9", "set"}},
+		{name: "clock in the past", change: shiftClock(-time.Hour), says: []string{"clock", "set it"}},
+		{name: "clock in the future", change: shiftClock(time.Hour), says: []string{"clock", "set it"}},
+	}
+}
+
+// TestRealMistakes: each gets a clear error that names the remedy, from reads and writes, and nothing is overwritten.
+func TestRealMistakes(t *testing.T) {
+	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
+		bucket, url := server.Bucket(t), server.URLs()[0]
+		right := realStore(t, url, bucket)
+		version, err := right.CompareAndSwap(realContext(t), "cell", "", []byte("precious"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mistakes() {
+			t.Run(m.name, func(t *testing.T) {
+				m.make(t, url, bucket, version)
+				if e, err := right.Read(realContext(t), "cell"); err != nil || string(e.Value) != "precious" {
+					t.Errorf("the cell holds %q now (%v)", e.Value, err)
+				}
+			})
+		}
+	})
+}
+
+func (m mistake) make(t *testing.T, url, bucket string, version driver.Version) {
+	if m.bucket != "" {
+		bucket = m.bucket
+	}
+	var change []func(*s3.Options)
+	if m.change != nil {
+		change = append(change, m.change)
+	}
+	store := realStore(t, url, bucket, change...)
+	_, err := store.Read(realContext(t), "cell")
+	m.judge(t, "read", err)
+	_, err = store.CompareAndSwap(realContext(t), "cell", version, []byte("swapped"))
+	m.judge(t, "swap", err)
+	_, err = store.CompareAndSwap(realContext(t), "cell", "", []byte("created"))
+	m.judge(t, "create", err)
+	_, err = store.Inspect(realContext(t), 15*time.Second)
+	m.judge(t, "inspect", err)
+}
+
+func (m mistake) judge(t *testing.T, call string, err error) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s succeeds", call)
+		return
+	}
+	t.Logf("%s: %v", call, err)
+	if errors.Is(err, driver.ErrConflict) || errors.Is(err, driver.ErrDenied) != m.denied {
+		t.Errorf("%s: denied: %v, conflict: %v; want %v and false", call, errors.Is(err, driver.ErrDenied),
+			errors.Is(err, driver.ErrConflict), m.denied)
+	}
+	for _, word := range m.says {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: the error does not say %q", call, word)
+		}
+	}
+}
+
+// shiftClock lets a client sign as a machine does whose clock is wrong and is not corrected.
+func shiftClock(d time.Duration) func(*s3.Options) {
+	return func(o *s3.Options) { o.HTTPSignerV4 = shifted{v4.NewSigner(), d} }
+}
+
+type shifted struct {
+	s3.HTTPSignerV4
+	by time.Duration
+}
+
+func (s shifted) SignHTTP(ctx context.Context, c aws.Credentials, r *http.Request, hash, service, region string, at time.Time,
+	opts ...func(*v4.SignerOptions)) error {
+	return s.HTTPSignerV4.SignHTTP(ctx, c, r, hash, service, region, at.Add(s.by), append(opts, asS3)...)
+}
+
+// asS3: paths are signed as they are sent.
+func asS3(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }
+
+// TestRealForeignObject: an object that is no record is somebody else's. Candidates say so and leave it alone.
+func TestRealForeignObject(t *testing.T) {
+	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
+		bucket, url := server.Bucket(t), server.URLs()[0]
+		photo := strings.Repeat("not a record ", 1000)
+		_, err := s3d.Client(url).PutObject(realContext(t), &s3.PutObjectInput{
+			Bucket: &bucket, Key: aws.String("billing"), Body: strings.NewReader(photo),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := realStore(t, url, bucket)
+		before, err := store.Read(realContext(t), "billing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		campaignInVain(t, store, "billing")
+		if after, err := store.Read(realContext(t), "billing"); err != nil || after.Version != before.Version {
+			t.Errorf("the object was overwritten (%v)", err)
+		}
+	})
+}
+
+// campaignInVain goes on for two leases after the alarm.
+func campaignInVain(t *testing.T, store *s3object.Store, name string) {
+	t.Helper()
+	const lease = 2 * time.Second
+	alarm := make(chan struct{}, 1)
+	e, err := tenure.New(store, name, tenure.Config{ID: "a", Lease: lease, OnEvent: func(ev tenure.Event) {
+		if errors.Is(ev.Cause, tenure.ErrForeign) {
+			select {
+			case alarm <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = e.Run(ctx, func(context.Context, *tenure.Term) error {
+			t.Error("elected")
+			return nil
+		})
+	}()
+	select {
+	case <-alarm:
+		time.Sleep(2 * lease) // in which an absent or dead leader would be replaced
+	case <-time.After(realPatience):
+		t.Error("nothing is said of bytes that are no record")
+	}
+	cancel()
+	<-ended
+}
+
+// TestRealEnvironment: the variables that AWS's tools know are enough.
+func TestRealEnvironment(t *testing.T) {
+	eachReal(t, []s3d.Kind{s3d.Versity}, func(t *testing.T, server *s3d.Server) {
+		for name, value := range map[string]string{
+			"AWS_ENDPOINT_URL": server.URLs()[0], "AWS_REGION": s3d.Region,
+			"AWS_ACCESS_KEY_ID": s3d.Access, "AWS_SECRET_ACCESS_KEY": s3d.Secret, "AWS_SESSION_TOKEN": "",
+			"AWS_PROFILE": "", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+		} {
+			t.Setenv(name, value)
+		}
+		store, err := s3object.FromEnvironment(realContext(t), server.Bucket(t), s3object.WithPrefix("elections"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.CompareAndSwap(realContext(t), "cell", "", []byte("first")); err != nil {
+			t.Fatal(err)
+		}
+		if e, err := store.Read(realContext(t), "cell"); err != nil || string(e.Value) != "first" {
+			t.Errorf("read %q (%v)", e.Value, err)
+		}
+	})
+}
