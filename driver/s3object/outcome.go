@@ -91,7 +91,8 @@ func unanswered(err error) error {
 	var sent *smithyhttp.RequestSendError
 	var garbled *smithy.DeserializationError
 	var cancelled *smithy.CanceledError
-	if errors.Is(err, errNoETag) || errors.As(err, &sent) || errors.As(err, &garbled) || errors.As(err, &cancelled) {
+	var broken *brokenAnswerError
+	if errors.Is(err, errNoETag) || errors.As(err, &broken) || errors.As(err, &sent) || errors.As(err, &garbled) || errors.As(err, &cancelled) {
 		return err
 	}
 	return fmt.Errorf("nothing could be sent; check that there are credentials (AWS_ACCESS_KEY_ID and "+

@@ -32,6 +32,8 @@ var remedies = []remedy{
 	{codes: []string{"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, denied: true,
 		text: always("the session of the credentials is over or another's; log in again or renew AWS_SESSION_TOKEN")},
 	{codes: []string{"NotImplemented"}, status: http.StatusNotImplemented, text: notImplemented},
+	{codes: []string{"ObjectParentIsFile", "ExistingObjectIsDirectory"}, text: always("this server keeps objects as files, " +
+		"and cannot hold an object whose name another one continues after a slash; choose other names for elections")},
 	{codes: []string{"SlowDown"}, status: http.StatusTooManyRequests, text: always("the server asks for fewer requests")},
 	{status: http.StatusMovedPermanently, text: wrongRegion},
 	{status: http.StatusTemporaryRedirect, text: wrongRegion},

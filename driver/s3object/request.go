@@ -81,10 +81,16 @@ func (s *Store) get(ctx context.Context, key string) (driver.Entry, error) {
 	// One byte too many is enough for the reader to see that this is no record.
 	e.Value, err = io.ReadAll(io.LimitReader(out.Body, driver.MaxValue+1))
 	if err != nil {
-		return driver.Entry{}, err
+		return driver.Entry{}, &brokenAnswerError{err}
 	}
 	return e, nil
 }
+
+// brokenAnswerError is an answer that ended before its end.
+type brokenAnswerError struct{ cause error }
+
+func (e *brokenAnswerError) Error() string { return "the answer broke off: " + e.cause.Error() }
+func (e *brokenAnswerError) Unwrap() error { return e.cause }
 
 // floor is the server's clock in milliseconds, 0 if it was not told. A Date is cut off to whole seconds. That does no harm:
 // of two Dates a second apart, the later is above the earlier by 1,000, far more terms than begin in a second.

@@ -25,6 +25,7 @@ type Store struct {
 	prefix string // empty, or with a slash at its end
 	region string
 	form   form
+	sums   digests
 }
 
 // New returns the elections in a bucket, over a client that stays the caller's. Of its settings only retries and checksums
@@ -83,6 +84,9 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	if err != nil {
 		return driver.Entry{}, s.explain(reading, err)
 	}
+	if err := s.sums.check(key, e); err != nil {
+		return driver.Entry{}, err
+	}
 	if doubt != "" {
 		s.resolve(ctx, key, doubt, e.Version)
 	}
@@ -119,6 +123,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	if err != nil {
 		return "", s.explain(writing, err)
 	}
+	s.sums.learn(key, v, value)
 	return v, nil
 }
 
