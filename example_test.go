@@ -21,7 +21,7 @@ func candidate(store driver.Store, cfg tenure.Config) *tenure.Election {
 }
 
 func Example() {
-	store := memory.New() // in earnest: natskv.Open(ctx, js, "ELECTIONS")
+	store := memory.New() // in earnest: natskv.Open(ctx, js, "ELECTIONS"), s3object.FromEnvironment(ctx, "my-bucket")
 	ctx, stop := context.WithCancel(context.Background())
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
 	if err != nil {
