@@ -1,0 +1,81 @@
+package s3lect
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// assemble gives the decorator the abilities of the store inside that cannot be had without it: callers find them by
+// type assertion, so each combination is a type of its own.
+func assemble(l *legacy) driver.Store {
+	w, watches := l.inner.(driver.Watcher)
+	i, identifies := l.inner.(driver.Identifier)
+	watch := &legacyWatcher{l, w}
+	switch {
+	case watches && identifies:
+		return struct {
+			*legacyWatcher
+			driver.Identifier
+		}{watch, i}
+	case watches:
+		return watch
+	case identifies:
+		return struct {
+			*legacy
+			driver.Identifier
+		}{l, i}
+	}
+	return l
+}
+
+type legacyWatcher struct {
+	*legacy
+	inner driver.Watcher
+}
+
+func (l *legacyWatcher) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	return l.inner.Watch(ctx, key, func(e driver.Entry) { see(l.translate(e)) })
+}
+
+// MinLease is that of the store inside, or 1 ms if it names none.
+func (l *legacy) MinLease() time.Duration { return minLeaseOf(l.inner) }
+
+// CheckKey is that of the store inside.
+func (l *legacy) CheckKey(key string) error { return checkKeyOf(l.inner, key) }
+
+// Inspect reminds of the mode itself, which is meant to end.
+func (l *legacy) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+	findings, err := inspect(ctx, l.inner, lease)
+	if err != nil {
+		return nil, err
+	}
+	return append(findings, driver.Finding{
+		Severity: driver.Warning,
+		Setting:  "legacy",
+		Problem:  "while a process of S3lect's takes part, there can be two leaders if clocks are further apart than " + l.format.skew.String(),
+		Remedy:   "leave out s3lect.Legacy once the last of them is gone",
+	}), nil
+}
+
+func minLeaseOf(s driver.Store) time.Duration {
+	if b, ok := s.(driver.Bounded); ok {
+		return b.MinLease()
+	}
+	return time.Millisecond
+}
+
+func checkKeyOf(s driver.Store, key string) error {
+	if b, ok := s.(driver.Bounded); ok {
+		return b.CheckKey(key)
+	}
+	return nil
+}
+
+func inspect(ctx context.Context, s driver.Store, lease time.Duration) ([]driver.Finding, error) {
+	if i, ok := s.(driver.Inspector); ok {
+		return i.Inspect(ctx, lease)
+	}
+	return nil, ctx.Err()
+}

@@ -1,0 +1,95 @@
+package s3lect
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/peer"
+)
+
+// ElectorConfig is S3lect's configuration. Zero durations and the empty path are defaults.
+type ElectorConfig struct {
+	// LockfilePath is the key of the lockfile, such as "leader/my-group.json": the name of the election. Without a
+	// storage it names the bucket too, as in "s3://bucket/leader/my-group.json".
+	LockfilePath string
+	// ServerID names this process.
+	ServerID string
+	// ServerAddr is where peers reach this process, as host:port.
+	ServerAddr string
+
+	// FrequentInterval is the time between two renewals, and between two reads in transitions and in trouble. Default:
+	// 5 s. It must leave room for two renewals within LeaderTimeout.
+	FrequentInterval time.Duration
+	// InfrequentInterval is the time between two reads while a leader is seen to renew. Default: 30 s. The lockfile is
+	// read in any case when LeaderTimeout would be over, so longer than that has no effect, nor has shorter than
+	// FrequentInterval.
+	InfrequentInterval time.Duration
+	// LeaderTimeout is how long a leader may be silent before another takes over: the lease. Default: 15 s; at least what
+	// the store allows, 2 s for object storage.
+	LeaderTimeout time.Duration
+
+	// PeerMode has followers hear of changes from the leader itself.
+	PeerMode bool
+	// PeerHealthPath is where leaders are asked. Default: /health/leadership. A slash is put before it if it lacks one.
+	PeerHealthPath string
+	// PeerTimeout bounds a connection to a leader until its first answer. Default: 3 s.
+	PeerTimeout time.Duration
+	// PeerCACert is the authorities, in PEM, of which a leader's certificate must be. Empty: those of the system.
+	PeerCACert []byte
+
+	// OnAcquireLeadership is called when this process was elected. If it returns an error the election is given up, and
+	// tried again later. The context ends when leadership does.
+	OnAcquireLeadership func(ctx context.Context) error
+	// OnLoseLeadership is called when leadership has ended, and after OnAcquireLeadership failed. What it returns is
+	// logged. Its context has 5 s. Nobody else is elected before it has returned, unless the lease ran out.
+	OnLoseLeadership func(ctx context.Context) error
+}
+
+const (
+	defaultFrequent   = 5 * time.Second
+	defaultInfrequent = 30 * time.Second
+	defaultTimeout    = 15 * time.Second
+	defaultPeer       = 3 * time.Second
+)
+
+// Validate fills in the defaults. It returns an error if LockfilePath, ServerID or ServerAddr is missing; what the store
+// and the election do not accept is found out when an elector is made or updated.
+func (c *ElectorConfig) Validate() error {
+	var problems []error
+	for _, need := range []struct{ name, value string }{
+		{"LockfilePath", c.LockfilePath}, {"ServerID", c.ServerID}, {"ServerAddr", c.ServerAddr},
+	} {
+		if need.value == "" {
+			problems = append(problems, errors.New(need.name+" is empty"))
+		}
+	}
+	orDefault(&c.FrequentInterval, defaultFrequent)
+	orDefault(&c.InfrequentInterval, defaultInfrequent)
+	orDefault(&c.LeaderTimeout, defaultTimeout)
+	orDefault(&c.PeerTimeout, defaultPeer)
+	switch {
+	case c.PeerHealthPath == "":
+		c.PeerHealthPath = peer.DefaultPath
+	case !strings.HasPrefix(c.PeerHealthPath, "/"):
+		c.PeerHealthPath = "/" + c.PeerHealthPath
+	}
+	return errors.Join(problems...)
+}
+
+func orDefault(d *time.Duration, by time.Duration) {
+	if *d == 0 {
+		*d = by
+	}
+}
+
+// tenure is what the settings mean to the election.
+func (c *ElectorConfig) tenure() tenure.Config {
+	return tenure.Config{
+		ID: c.ServerID, Address: c.ServerAddr,
+		Lease: c.LeaderTimeout, Renew: c.FrequentInterval,
+		Poll: c.FrequentInterval, PollStable: max(c.InfrequentInterval, c.FrequentInterval),
+	}
+}

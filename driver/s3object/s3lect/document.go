@@ -1,0 +1,80 @@
+package s3lect
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
+
+// document is a JSON object as text, with what matters here of its content. Fields are replaced in the text, so that
+// all the others keep every byte.
+type document struct {
+	text   []byte
+	places map[string]place
+	fields fields
+}
+
+// place is where in the text the value of a field is.
+type place struct{ from, to int }
+
+type fields struct {
+	LeaderID    string    `json:"leaderID"`
+	LeaderAddr  string    `json:"leaderAddr"`
+	LastUpdated time.Time `json:"lastUpdated"`
+	LeaseMillis int64     `json:"leaseMillis"`
+	Incarnation string    `json:"incarnation"`
+	Nonce       string    `json:"nonce"`
+	Released    bool      `json:"released"`
+}
+
+// parse returns false unless the text is an object in which those fields that there are have the right types.
+func parse(text []byte) (document, bool) {
+	d := document{text: text, places: map[string]place{}}
+	if json.Unmarshal(text, &d.fields) != nil {
+		return document{}, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return document{}, false
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return document{}, false
+		}
+		var raw json.RawMessage
+		if dec.Decode(&raw) != nil {
+			return document{}, false
+		}
+		to := int(dec.InputOffset())
+		d.places[name.(string)] = place{to - len(raw), to} // the last of several is the one that counts
+	}
+	return d, true
+}
+
+func (d *document) has(name string) bool {
+	_, ok := d.places[name]
+	return ok
+}
+
+// raw is the text of a field that there is.
+func (d *document) raw(name string) []byte {
+	p := d.places[name]
+	return d.text[p.from:p.to]
+}
+
+// with returns the text with other values for leaderID and lastUpdated, both of which there are.
+func (d *document) with(leaderID, lastUpdated []byte) []byte {
+	id, updated := d.places["leaderID"], d.places["lastUpdated"]
+	if id.from < updated.from {
+		return splice(splice(d.text, updated, lastUpdated), id, leaderID)
+	}
+	return splice(splice(d.text, id, leaderID), updated, lastUpdated)
+}
+
+func splice(text []byte, p place, by []byte) []byte {
+	out := make([]byte, 0, len(text)+len(by))
+	out = append(out, text[:p.from]...)
+	out = append(out, by...)
+	return append(out, text[p.to:]...)
+}

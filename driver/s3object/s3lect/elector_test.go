@@ -1,0 +1,567 @@
+package s3lect_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver/s3object/s3lect"
+)
+
+const lockfilePath = "leader/my-group.json"
+
+// counted counts what reaches the storage.
+type counted struct {
+	s3lect.Storage
+	gets, puts atomic.Int64
+}
+
+func (c *counted) Get(ctx context.Context, key string) ([]byte, string, error) {
+	c.gets.Add(1)
+	return c.Storage.Get(ctx, key)
+}
+
+func (c *counted) PutIfMatch(ctx context.Context, key string, data []byte, etag string) error {
+	c.puts.Add(1)
+	return c.Storage.PutIfMatch(ctx, key, data, etag)
+}
+
+// virtual makes an election count on the time of its bubble.
+func virtual(c *tenure.Config) { c.Clock = tenure.StandardClock() }
+
+func options(store driver.Store, id string) s3lect.S3ElectorOptions {
+	return s3lect.S3ElectorOptions{
+		Config:  &s3lect.ElectorConfig{LockfilePath: lockfilePath, ServerID: id, ServerAddr: "127.0.0.1:1"},
+		Storage: plain{s3lect.ToStorage(store)}, Logger: slog.New(slog.DiscardHandler), Configure: virtual,
+	}
+}
+
+func mustElector(t *testing.T, opts s3lect.S3ElectorOptions) *s3lect.S3Elector {
+	t.Helper()
+	e, err := s3lect.NewS3Elector(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func mustStart(t *testing.T, e *s3lect.S3Elector) {
+	t.Helper()
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustStop(t *testing.T, e *s3lect.S3Elector) {
+	t.Helper()
+	if err := e.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// mustLead fails unless the elector leads within the time.
+func mustLead(t *testing.T, e *s3lect.S3Elector, within time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	if err := e.WaitForLeadership(ctx); err != nil {
+		t.Fatalf("%s does not lead within %v: %v", e.GetConfig().ServerID, within, err)
+	}
+}
+
+func bubble(t *testing.T, test func(t *testing.T, store *memory.Polled)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, memory.NewPolled()) })
+}
+
+func TestElectorsTakeTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		a, b := mustElector(t, options(store, "a")), mustElector(t, options(store, "b"))
+		if a.IsLeader() || a.LeaderID() != "" {
+			t.Error("leads before it started")
+		}
+		mustStart(t, a)
+		mustLead(t, a, time.Minute)
+		mustStart(t, b)
+		s, err := b.WaitForNextElection(t.Context(), time.Time{})
+		if err != nil || s.IsLeader || s.LeaderID != "a" || s.LeaderAddr != "127.0.0.1:1" || s.ServerID != "b" || s.LockfilePath != lockfilePath {
+			t.Errorf("b sees %+v, %v", s, err)
+		}
+		if s := a.GetLeadershipStatus(); !s.IsLeader || s.LeaderID != "a" || time.Since(s.LastElectionTime) > time.Minute || s.LeaderLastSeen.IsZero() {
+			t.Errorf("a sees %+v", s)
+		}
+		time.Sleep(time.Hour)
+		if !a.IsLeader() || b.IsLeader() {
+			t.Error("leadership moved without a reason")
+		}
+		began := time.Now()
+		mustStop(t, a)
+		if a.IsLeader() {
+			t.Error("a leads after it stopped")
+		}
+		mustLead(t, b, 16*time.Second)
+		t.Logf("b leads %v after a stopped", time.Since(began))
+		if s := b.GetLeadershipStatus(); s.LastElectionTime.Before(began) {
+			t.Errorf("elected at %v", s.LastElectionTime)
+		}
+		mustStop(t, b)
+		mustStop(t, b)
+	})
+}
+
+// S3lect says 11 to 15 s as a rule and 30 s at worst.
+func TestFailoverTime(t *testing.T) {
+	for i := range 20 {
+		bubble(t, func(t *testing.T, store *memory.Polled) {
+			line := faults.New(store, 1, faults.Plan{})
+			a, b := mustElector(t, options(line, "a")), mustElector(t, options(store, "b"))
+			mustStart(t, a)
+			mustLead(t, a, time.Minute)
+			mustStart(t, b)
+			time.Sleep(time.Minute + time.Duration(i)*777*time.Millisecond)
+			line.Partition()
+			began := time.Now()
+			for a.IsLeader() {
+				if b.IsLeader() {
+					t.Fatal("both lead")
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			mustLead(t, b, 31*time.Second-time.Since(began))
+			mustStop(t, b)
+			mustStop(t, a)
+		})
+	}
+}
+
+func TestAcquireHookThatFailsResigns(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		var diary []string
+		var mu sync.Mutex
+		note := func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			diary = append(diary, s)
+		}
+		opts := options(store, "a")
+		var a *s3lect.S3Elector
+		opts.Config.OnAcquireLeadership = func(context.Context) error {
+			note("acquire")
+			if !a.IsLeader() {
+				t.Error("is not leader within the hook")
+			}
+			return errors.New("no network interface")
+		}
+		opts.Config.OnLoseLeadership = func(ctx context.Context) error {
+			note("lose")
+			if a.IsLeader() || ctx.Err() != nil {
+				t.Errorf("in the lose hook: leader %v, %v", a.IsLeader(), ctx.Err())
+			}
+			return errors.New("nor was there one")
+		}
+		hooks := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(diary)
+		}
+		a = mustElector(t, opts)
+		b := mustElector(t, options(store, "b"))
+		mustStart(t, a)
+		for s := a.GetLeadershipStatus(); len(hooks()) < 2 || s.LeaderID != ""; s = a.GetLeadershipStatus() {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		if s := a.GetLeadershipStatus(); s.IsLeader || !s.LastElectionTime.IsZero() {
+			t.Errorf("after its hook failed: %+v", s)
+		}
+		time.Sleep(5 * time.Minute)
+		if n := len(hooks()) / 2; n < 3 || n > 6 {
+			t.Errorf("%d attempts in 5 minutes: others need a turn, and it is to try again", n)
+		}
+		mustStart(t, b)
+		mustLead(t, b, 31*time.Second)
+		before := len(hooks())
+		time.Sleep(time.Hour)
+		if !b.IsLeader() || len(hooks()) != before || !strings.HasPrefix(strings.Join(hooks(), " "), "acquire lose acquire lose") {
+			t.Errorf("b leads: %v; hooks of a: %v", b.IsLeader(), hooks())
+		}
+		mustStop(t, b)
+		opts.Config.OnAcquireLeadership = nil
+		if err := a.UpdateConfig(*opts.Config); err != nil {
+			t.Error(err)
+		}
+		mustLead(t, a, 4*time.Minute)
+		mustStop(t, a)
+	})
+}
+
+// The lease is released after the hook, and not before. The store pushes, so that b is there as soon as it may.
+func TestNobodyLeadsBeforeTheLoseHookReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, other := options(nil, "a"), options(nil, "b")
+		opts.Storage, other.Storage, opts.Store = nil, nil, memory.New()
+		other.Store = opts.Store
+		var working atomic.Bool
+		opts.Config.OnLoseLeadership = func(ctx context.Context) error {
+			working.Store(true)
+			defer working.Store(false)
+			time.Sleep(4 * time.Second)
+			return ctx.Err()
+		}
+		a, b := mustElector(t, opts), mustElector(t, other)
+		mustStart(t, a)
+		mustLead(t, a, time.Minute)
+		mustStart(t, b)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		go a.Stop()
+		mustLead(t, b, 5*time.Second)
+		if took := time.Since(began); working.Load() || took < 4*time.Second {
+			t.Errorf("b leads after %v, hook at work: %v", took, working.Load())
+		}
+		mustStop(t, b)
+	})
+}
+
+// A hook that does not heed its context must not make anybody believe that this process still leads.
+func TestLeadershipIsByTheLeaseWhileAHookHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		line := faults.New(store, 1, faults.Plan{})
+		opts := options(line, "a")
+		wake := make(chan struct{})
+		opts.Config.OnAcquireLeadership = func(context.Context) error { <-wake; return nil }
+		a := mustElector(t, opts)
+		mustStart(t, a)
+		for !a.IsLeader() {
+			time.Sleep(time.Second)
+		}
+		handler := s3lect.NewLeadershipHandler(a, nil)
+		line.Partition()
+		time.Sleep(15 * time.Second)
+		if s := a.GetLeadershipStatus(); a.IsLeader() || s.IsLeader {
+			t.Errorf("leads without a lease: %+v", s)
+		}
+		if w := ask(handler, http.MethodGet); w.Code != http.StatusNotFound {
+			t.Errorf("tells its peers %s", w.Body)
+		}
+		line.Heal()
+		close(wake)
+		mustStop(t, a)
+	})
+}
+
+// An elector goes on where S3lect's left a lockfile.
+func TestElectorTakesOverFromS3lect(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		store.Put(lockfilePath, []byte(`{"leaderID":"old","leaderAddr":"127.0.0.1:2","lastUpdated":"2024-10-27T10:30:45Z"}`))
+		a := mustElector(t, options(store, "a"))
+		mustStart(t, a)
+		if s, err := a.WaitForNextElection(t.Context(), time.Time{}); err != nil || s.LeaderID != "old" || s.LeaderAddr != "127.0.0.1:2" {
+			t.Errorf("sees %+v, %v", s, err)
+		}
+		time.Sleep(14 * time.Second)
+		if a.IsLeader() {
+			t.Error("leads before the old one's time was over")
+		}
+		mustLead(t, a, 20*time.Second)
+		mustStop(t, a)
+	})
+}
+
+func TestStopGivesUpOnAHookThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		opts := options(store, "a")
+		wake := make(chan struct{})
+		opts.Config.OnLoseLeadership = func(context.Context) error { <-wake; return nil }
+		a := mustElector(t, opts)
+		mustStart(t, a)
+		mustLead(t, a, time.Minute)
+		began := time.Now()
+		if err := a.Stop(); err == nil || time.Since(began) > 15*time.Second {
+			t.Errorf("Stop: %v after %v", err, time.Since(began))
+		}
+		close(wake)
+		mustStop(t, a)
+	})
+}
+
+// S3lect lets a leader that cannot reach the storage go on for ever.
+func TestLeaderThatIsCutOffStopsInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		line := faults.New(store, 1, faults.Plan{})
+		opts := options(line, "a")
+		lost := make(chan time.Time, 1)
+		opts.Config.OnLoseLeadership = func(context.Context) error { lost <- time.Now(); return nil }
+		a := mustElector(t, opts)
+		mustStart(t, a)
+		mustLead(t, a, time.Minute)
+		time.Sleep(time.Minute)
+		line.Partition()
+		cut := time.Now()
+		if took := (<-lost).Sub(cut); took > 15*time.Second || a.IsLeader() {
+			t.Errorf("told %v after the cut; leads: %v", took, a.IsLeader())
+		}
+		time.Sleep(time.Minute)
+		if s := a.GetLeadershipStatus(); s.ConsecutiveFails < 3 || s.IsLeader {
+			t.Errorf("status %+v", s)
+		}
+		line.Heal()
+		mustLead(t, a, time.Minute)
+		if s := a.GetLeadershipStatus(); s.ConsecutiveFails != 0 {
+			t.Errorf("status %+v", s)
+		}
+		mustStop(t, a)
+	})
+}
+
+func TestWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		a := mustElector(t, options(store, "a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := a.WaitForLeadership(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("not started: %v", err)
+		}
+		if _, err := a.WaitForNextElection(ctx, time.Time{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("not started: %v", err)
+		}
+		mustStart(t, a)
+		if err := a.Start(t.Context()); err == nil {
+			t.Error("started twice")
+		}
+		mustLead(t, a, time.Minute)
+		now := time.Now()
+		s, err := a.WaitForNextElection(t.Context(), now)
+		if took := time.Since(now); err != nil || !s.IsLeader || took == 0 || took > 6*time.Second {
+			t.Errorf("next election after %v: %+v, %v", took, s, err)
+		}
+		waiting := make(chan error, 1)
+		b := mustElector(t, options(store, "b"))
+		mustStart(t, b)
+		go func() { waiting <- b.WaitForLeadership(context.Background()) }()
+		time.Sleep(time.Second)
+		mustStop(t, b)
+		if err := <-waiting; err == nil {
+			t.Error("leads after it stopped")
+		}
+		if _, err := b.WaitForNextElection(t.Context(), time.Now()); err == nil {
+			t.Error("heard of an election after it stopped")
+		}
+		mustStop(t, a)
+	})
+}
+
+func TestContextEndsAnElector(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		a, b := mustElector(t, options(store, "a")), mustElector(t, options(store, "b"))
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := a.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		mustLead(t, a, time.Minute)
+		mustStart(t, b)
+		cancel()
+		mustLead(t, b, 16*time.Second)
+		if a.IsLeader() {
+			t.Error("a leads without a context")
+		}
+		mustStop(t, b)
+	})
+}
+
+// Four reads a minute at most, and a write for each interval with the read that tells its ETag.
+func TestStableOperation(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		leader, follower := &counted{Storage: plain{s3lect.ToStorage(store)}}, &counted{Storage: plain{s3lect.ToStorage(store)}}
+		opts := options(store, "a")
+		opts.Storage = leader
+		a := mustElector(t, opts)
+		mustStart(t, a)
+		mustLead(t, a, time.Minute)
+		opts = options(store, "b")
+		opts.Storage = follower
+		b := mustElector(t, opts)
+		mustStart(t, b)
+		time.Sleep(time.Minute)
+		w, r, f := leader.puts.Load(), leader.gets.Load(), follower.gets.Load()
+		time.Sleep(time.Hour)
+		w, r, f = leader.puts.Load()-w, leader.gets.Load()-r, follower.gets.Load()-f
+		t.Logf("in an hour: %d puts and %d gets of the leader, %d gets of a follower", w, r, f)
+		if w > 721 || r > w+1 || f > 4*60+5 {
+			t.Error("more than was promised")
+		}
+		mustStop(t, a)
+		mustStop(t, b)
+	})
+}
+
+func TestSettingsChangeWhileItLeads(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		a := mustElector(t, options(store, "a"))
+		mustStart(t, a)
+		mustLead(t, a, time.Minute)
+		elected := a.GetLeadershipStatus().LastElectionTime
+		cfg := *a.GetConfig()
+		if cfg.FrequentInterval != 5*time.Second || cfg.InfrequentInterval != 30*time.Second || cfg.LeaderTimeout != 15*time.Second ||
+			cfg.PeerTimeout != 3*time.Second || cfg.PeerHealthPath != "/health/leadership" {
+			t.Errorf("defaults %+v", cfg)
+		}
+		cfg.LeaderTimeout, cfg.FrequentInterval, cfg.ServerAddr = 30*time.Second, 10*time.Second, "127.0.0.1:2"
+		if err := a.UpdateConfig(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.EnablePeerMode(nil); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		var record struct {
+			LeaderAddr  string
+			LeaseMillis int
+		}
+		entry, _ := store.Read(t.Context(), lockfilePath)
+		if err := json.Unmarshal(entry.Value, &record); err != nil || record.LeaseMillis != 30000 || record.LeaderAddr != "127.0.0.1:2" {
+			t.Errorf("the lockfile is %s", entry.Value)
+		}
+		if s := a.GetLeadershipStatus(); !s.IsLeader || s.LastElectionTime != elected {
+			t.Errorf("leadership was given up: %+v", s)
+		}
+		for name, change := range map[string]func(*s3lect.ElectorConfig){
+			"lockfile": func(c *s3lect.ElectorConfig) { c.LockfilePath = "x" }, "id": func(c *s3lect.ElectorConfig) { c.ServerID = "x" },
+			"path": func(c *s3lect.ElectorConfig) { c.PeerHealthPath = "x" }, "timeout": func(c *s3lect.ElectorConfig) { c.PeerTimeout = 1 },
+			"CA": func(c *s3lect.ElectorConfig) { c.PeerCACert = []byte("x") }, "address": func(c *s3lect.ElectorConfig) { c.ServerAddr = "" },
+			"interval": func(c *s3lect.ElectorConfig) { c.FrequentInterval = time.Minute },
+		} {
+			next := *a.GetConfig()
+			change(&next)
+			if err := a.UpdateConfig(next); err == nil {
+				t.Errorf("%s: changed", name)
+			}
+		}
+		if now := *a.GetConfig(); !now.PeerMode || now.LeaderTimeout != 30*time.Second || now.ServerAddr != "127.0.0.1:2" {
+			t.Errorf("settings %+v", now)
+		}
+		mustStop(t, a)
+	})
+}
+
+func TestWrongOptions(t *testing.T) {
+	cases := map[string]func(*s3lect.S3ElectorOptions){
+		"no config":     func(o *s3lect.S3ElectorOptions) { o.Config = nil },
+		"no lockfile":   func(o *s3lect.S3ElectorOptions) { o.Config.LockfilePath = "" },
+		"no id":         func(o *s3lect.S3ElectorOptions) { o.Config.ServerID = "" },
+		"no address":    func(o *s3lect.S3ElectorOptions) { o.Config.ServerAddr = "" },
+		"no storage":    func(o *s3lect.S3ElectorOptions) { o.Storage = nil },
+		"both":          func(o *s3lect.S3ElectorOptions) { o.Store = memory.New() },
+		"short timeout": func(o *s3lect.S3ElectorOptions) { o.Config.LeaderTimeout = time.Second },
+		"rare renewals": func(o *s3lect.S3ElectorOptions) { o.Config.FrequentInterval = 15 * time.Second },
+		"bad path":      func(o *s3lect.S3ElectorOptions) { o.Config.PeerHealthPath = "/a b" },
+		"bad CA":        func(o *s3lect.S3ElectorOptions) { o.Config.PeerCACert = []byte("x") },
+		"bad skew":      func(o *s3lect.S3ElectorOptions) { o.MaxSkew = time.Hour },
+	}
+	for name, spoil := range cases {
+		opts := options(memory.NewPolled(), "a")
+		spoil(&opts)
+		if e, err := s3lect.NewS3Elector(opts); err == nil || e != nil {
+			t.Errorf("%s: %v, %v", name, e, err)
+		}
+	}
+}
+
+// Where nothing is given but a path that names a bucket, the AWS SDK's own configuration is used.
+func TestStorageFromTheEnvironment(t *testing.T) {
+	t.Setenv("AWS_REGION", "eu-central-1")
+	opts := options(memory.NewPolled(), "a")
+	opts.Storage, opts.Config.LockfilePath = nil, "s3://my-bucket/leader/my-group.json"
+	e := mustElector(t, opts)
+	if path := e.GetLeadershipStatus().LockfilePath; path != "s3://my-bucket/leader/my-group.json" {
+		t.Errorf("path %s", path)
+	}
+	opts.Config.LockfilePath = "s3://my-bucket"
+	if _, err := s3lect.NewS3Elector(opts); err == nil {
+		t.Error("a bucket without a key")
+	}
+}
+
+// refused answers that reading is not allowed, until it is.
+type refused struct {
+	driver.Store
+	open atomic.Bool
+}
+
+func (r *refused) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if !r.open.Load() {
+		return driver.Entry{}, driver.ErrDenied
+	}
+	return r.Store.Read(ctx, key)
+}
+
+// S3lect tries for ever.
+func TestElectorTriesAgainAfterItWasDenied(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Polled) {
+		door := &refused{Store: store}
+		opts := options(store, "a")
+		opts.Storage, opts.Store = nil, door
+		a := mustElector(t, opts)
+		mustStart(t, a)
+		time.Sleep(time.Hour)
+		door.open.Store(true)
+		mustLead(t, a, time.Minute)
+		mustStop(t, a)
+	})
+}
+
+func ask(h http.HandlerFunc, method string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h(w, httptest.NewRequest(method, "/health/leadership", nil))
+	return w
+}
+
+func TestHandlerTellsTheLeaderAlone(t *testing.T) {
+	for name, pushes := range map[string]bool{"over a storage": false, "over a store that pushes": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New()
+				opts := options(store, "a")
+				if pushes {
+					opts.Storage, opts.Store = nil, store
+				}
+				a := mustElector(t, opts)
+				handler := s3lect.NewLeadershipHandler(a, nil)
+				if w := ask(handler, http.MethodGet); w.Code != http.StatusNotFound {
+					t.Errorf("before it leads: %d", w.Code)
+				}
+				mustStart(t, a)
+				mustLead(t, a, time.Minute)
+				w := ask(handler, http.MethodGet)
+				var record s3lect.LeaderRecord
+				if err := json.Unmarshal(w.Body.Bytes(), &record); w.Code != http.StatusOK || err != nil {
+					t.Fatalf("while it leads: %d %s", w.Code, w.Body)
+				}
+				if id, _, _ := strings.Cut(record.LeaderID, "#"); id != "a" || record.LeaderAddr != "127.0.0.1:1" || record.LastUpdated.IsZero() {
+					t.Errorf("tells %+v", record)
+				}
+				if w := ask(handler, http.MethodPost); w.Code != http.StatusMethodNotAllowed {
+					t.Errorf("to a POST: %d", w.Code)
+				}
+				mustStop(t, a)
+				if w := ask(handler, http.MethodGet); w.Code != http.StatusNotFound {
+					t.Errorf("after it led: %d", w.Code)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,284 @@
+package s3lect
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// process is one of either kind.
+type process interface {
+	name() string
+	// acts reports whether the process does a leader's work now, since when it leads, and until when it was frozen.
+	acts() (since, awake time.Time, ok bool)
+	trouble(kind int, d time.Duration) (undo func())
+	end(crash bool)
+}
+
+// conditions are what a migration is carried out under.
+type conditions struct {
+	skew   time.Duration // clocks differ by at most this
+	lease  time.Duration
+	meddle func(driver.Store) driver.Store // spoils what candidates write
+	// electors makes the new ones electors of this package, whose lease must be the timeout of the old ones.
+	electors bool
+	bare     bool // candidates too reach the lockfile through S3lect's two methods, without a floor
+}
+
+// fleet is three servers over one lockfile, and a referee that looks at them all the time.
+type fleet struct {
+	rng    *rand.Rand
+	cond   conditions
+	store  *memory.Polled
+	mu     sync.Mutex
+	places [6]process // old ones, then new ones
+	report report
+	last   process
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+// report is what the referee saw.
+type report struct {
+	faults      []string
+	longest     time.Duration // for which a process of S3lect's went on after another took over from it
+	led         time.Duration
+	all         time.Duration
+	oldToNew    int
+	newToOld    int
+	token       uint64
+	tokenFaults int
+}
+
+const look = 50 * time.Millisecond
+
+// slack is for what is under way: a read and a write of an old one, at most 300 ms each way, and the referee's look.
+const slack = 1300 * time.Millisecond
+
+func newFleet(seed uint64, cond conditions) *fleet {
+	f := &fleet{
+		rng: rand.New(rand.NewPCG(seed, 1)), cond: cond, store: memory.NewPolled(),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go func() {
+		defer close(f.done)
+		for {
+			select {
+			case <-f.stop:
+				return
+			case <-time.After(look):
+				f.look()
+			}
+		}
+	}()
+	return f
+}
+
+func (f *fleet) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(f.rng.Int64N(int64(most-least)+1))
+}
+
+// clock is half of the skew to either side, so that two differ by all of it at most.
+func (f *fleet) clock() time.Duration {
+	if f.rng.IntN(2) == 0 {
+		return f.cond.skew/2 - f.between(0, f.cond.skew/20)
+	}
+	return -f.cond.skew/2 + f.between(0, f.cond.skew/20)
+}
+
+func (f *fleet) line(chances faults.Chances) faults.Store {
+	var store driver.Store = f.store
+	if f.cond.bare {
+		store = FromStorage(struct{ Storage }{ToStorage(store)})
+	}
+	return faults.New(store, f.rng.Uint64(), faults.Plan{Chances: chances, MaxDelay: 300 * time.Millisecond})
+}
+
+func (f *fleet) put(i int, p process) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places[i] = p
+}
+
+func (f *fleet) at(i int) process {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.places[i]
+}
+
+func (f *fleet) startOld(i int) {
+	line := f.line(faults.Chances{faults.DelayBefore: 0.3, faults.DelayAfter: 0.3})
+	f.put(i, startOld(fmt.Sprintf("server-%d", i), line, f.clock(), f.between(0, oldEvery)))
+}
+
+func (f *fleet) startNew(i int) {
+	line := f.line(faults.Chances{faults.DelayBefore: 0.2, faults.DelayAfter: 0.2, faults.LoseAnswer: 0.03, faults.LoseRequest: 0.03})
+	n, err := startNew(fmt.Sprintf("server-%d", i), line, f.clock(), f.cond)
+	if err != nil {
+		panic(err)
+	}
+	f.put(3+i, n)
+}
+
+func (f *fleet) end(i int, crash bool) {
+	f.at(i).end(crash)
+	f.put(i, nil)
+}
+
+// migrate replaces the old ones one by one, while things happen.
+func (f *fleet) migrate() report {
+	for i := range 3 {
+		f.startOld(i)
+	}
+	for i := range 3 {
+		f.happen(3)
+		f.startNew(i)
+		f.happen(1)
+		time.Sleep(f.between(0, 40*time.Second))
+		f.end(i, f.rng.IntN(3) == 0)
+		time.Sleep(f.between(0, 40*time.Second))
+		if i < 2 && f.rng.IntN(3) == 0 { // roll back, once
+			f.startOld(i)
+			f.happen(2)
+			f.end(i, false)
+		}
+	}
+	f.happen(2)
+	for i := range 6 {
+		if f.at(i) != nil {
+			f.end(i, false)
+		}
+	}
+	close(f.stop)
+	<-f.done
+	return f.report
+}
+
+// happen lets n things happen to processes, mostly to the one that leads.
+func (f *fleet) happen(n int) {
+	for range n {
+		time.Sleep(f.between(0, 50*time.Second))
+		i := f.pick()
+		if i < 0 {
+			continue
+		}
+		switch kind := f.rng.IntN(7); {
+		case kind < 3:
+			undo := f.at(i).trouble(kind, f.between(time.Second, 40*time.Second))
+			time.Sleep(f.between(time.Second, 45*time.Second))
+			undo()
+		default:
+			f.end(i, kind%2 == 0)
+			time.Sleep(f.between(0, 30*time.Second))
+			if i < 3 {
+				f.startOld(i)
+			} else {
+				f.startNew(i - 3)
+			}
+		}
+	}
+}
+
+func (f *fleet) pick() int {
+	alive := []int{}
+	for i := range 6 {
+		p := f.at(i)
+		if p == nil {
+			continue
+		}
+		if _, _, ok := p.acts(); ok && f.rng.IntN(4) > 0 {
+			return i
+		}
+		alive = append(alive, i)
+	}
+	if len(alive) == 0 {
+		return -1
+	}
+	return alive[f.rng.IntN(len(alive))]
+}
+
+// look is the referee: nobody may act while another does, but a process of S3lect's from which somebody took over, until
+// its next look at the lockfile.
+func (f *fleet) look() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var acting []process
+	for _, p := range f.places {
+		if p == nil {
+			continue
+		}
+		if _, _, ok := p.acts(); ok {
+			acting = append(acting, p)
+		}
+	}
+	f.report.all += look
+	if len(acting) > 0 {
+		f.report.led += look
+	}
+	for i, p := range acting {
+		for _, q := range acting[:i] {
+			f.judge(p, q)
+		}
+	}
+	if len(acting) == 1 {
+		f.turn(acting[0])
+	}
+}
+
+func (f *fleet) judge(p, q process) {
+	first, second := p, q
+	pSince, _, _ := p.acts()
+	qSince, _, _ := q.acts()
+	if qSince.Before(pSince) {
+		first, second = q, p
+	}
+	old, ok := first.(*oldOne)
+	if !ok {
+		f.fault("%s took over from %s, which leads", second.name(), first.name())
+		return
+	}
+	begun, _, _ := second.acts()
+	if _, awake, _ := old.acts(); awake.After(begun) {
+		begun = awake
+	}
+	both := time.Since(begun)
+	f.report.longest = max(f.report.longest, both)
+	if both > oldEvery+slack {
+		f.fault("%s goes on for %v after %s took over", first.name(), both, second.name())
+	}
+}
+
+func (f *fleet) fault(format string, args ...any) {
+	if len(f.report.faults) < 5 {
+		f.report.faults = append(f.report.faults, time.Now().Format("15:04:05.00 ")+fmt.Sprintf(format, args...))
+	}
+}
+
+// turn notes who leads after whom.
+func (f *fleet) turn(p process) {
+	if p == f.last {
+		return
+	}
+	if f.last != nil {
+		_, wasOld := f.last.(*oldOne)
+		_, isOld := p.(*oldOne)
+		switch {
+		case wasOld && !isOld:
+			f.report.oldToNew++
+		case isOld && !wasOld:
+			f.report.newToOld++
+		}
+	}
+	f.last = p
+	if n, ok := p.(*newOne); ok {
+		if n.token() <= f.report.token {
+			f.report.tokenFaults++
+		}
+		f.report.token = n.token()
+	}
+}

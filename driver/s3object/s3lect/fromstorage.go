@@ -1,0 +1,156 @@
+package s3lect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+const (
+	// minLease is that of object storage: two round trips of some hundred milliseconds, twice.
+	minLease = 2 * time.Second
+	// maxKey is S3's limit in bytes.
+	maxKey = 1024
+)
+
+var (
+	errNoETag = errors.New("the storage gave no ETag")
+	// errOvertaken comes from a write that was applied, and replaced before its ETag was known.
+	errOvertaken = errors.New("written, and no longer there when its ETag was asked for")
+)
+
+// FromStorage returns a store over a storage that was written for S3lect. It is nil if the storage is.
+//
+// A version is an ETag. PutIfMatch does not tell the new one, so that after each write the object is read once, unless the
+// storage is an ETagStorage. The storage must be atomic among all writers; whether it is cannot be found out from here.
+// Its errors are classified as driver.Store wants them: ErrStoragePrecondition, and ErrStorageNotFound of a write, are
+// conflicts; one that wraps driver.ErrDenied is kept; all others leave the outcome open.
+//
+// There is no Floor, because such a storage has no clock or counter of its own: if the object is deleted, or if S3lect
+// leads meanwhile, then tokens go on above the highest that a living candidate has seen, and start again at 1 if there is
+// none. Package s3object has a Floor. The shortest lease is 2 s.
+//
+// A call ends with its context even if the storage does not heed it.
+func FromStorage(s Storage) driver.Store {
+	if s == nil {
+		return nil
+	}
+	return &storageStore{storage: s, calls: &calls{}}
+}
+
+type storageStore struct {
+	storage Storage
+	calls   *calls
+}
+
+var (
+	_ driver.Bounded   = (*storageStore)(nil)
+	_ driver.Inspector = (*storageStore)(nil)
+)
+
+func (s *storageStore) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if err := s.CheckKey(key); err != nil {
+		return driver.Entry{}, err
+	}
+	e, err := run(ctx, s.calls, func() (driver.Entry, error) { return s.get(ctx, key) })
+	if err != nil {
+		return driver.Entry{}, fmt.Errorf("s3lect: read %s: %w", key, err)
+	}
+	return e, nil
+}
+
+func (s *storageStore) get(ctx context.Context, key string) (driver.Entry, error) {
+	data, etag, err := s.storage.Get(ctx, key)
+	switch {
+	case errors.Is(err, ErrStorageNotFound):
+		return driver.Entry{}, nil
+	case err != nil:
+		return driver.Entry{}, err
+	case etag == "":
+		return driver.Entry{}, errNoETag // as a version it would mean that the object is absent
+	}
+	return driver.Entry{Value: bytes.Clone(data), Version: driver.Version(etag)}, nil
+}
+
+func (s *storageStore) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := s.CheckKey(key); err != nil {
+		return "", err
+	}
+	if len(value) > driver.MaxValue {
+		return "", fmt.Errorf("s3lect: a value of %d bytes is longer than %d", len(value), driver.MaxValue)
+	}
+	own := bytes.Clone(value)
+	etag, err := run(ctx, s.calls, func() (string, error) { return s.put(ctx, key, own, string(prev)) })
+	if err != nil {
+		return "", fmt.Errorf("s3lect: compare and swap %s: %w", key, err)
+	}
+	return driver.Version(etag), nil
+}
+
+// put writes and finds out the new ETag. If that fails the write may count all the same: the election reads and finds it.
+func (s *storageStore) put(ctx context.Context, key string, data []byte, etag string) (string, error) {
+	if teller, ok := s.storage.(ETagStorage); ok {
+		newETag, err := teller.PutIfMatchETag(ctx, key, data, etag)
+		if err == nil && newETag == "" {
+			err = errNoETag
+		}
+		return newETag, outcome(err, etag)
+	}
+	if err := s.storage.PutIfMatch(ctx, key, bytes.Clone(data), etag); err != nil {
+		return "", outcome(err, etag)
+	}
+	e, err := s.get(ctx, key)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("written, and its ETag is not known: %w", hideDenied(err))
+	case !bytes.Equal(e.Value, data):
+		return "", errOvertaken
+	}
+	return string(e.Version), nil
+}
+
+// outcome classifies the error of a write that expected an ETag. If the object that should have it is gone, that is
+// another version too.
+func outcome(err error, etag string) error {
+	if errors.Is(err, ErrStoragePrecondition) || etag != "" && errors.Is(err, ErrStorageNotFound) {
+		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	}
+	return err
+}
+
+// hideDenied: after a write that was applied no error may say that it was refused.
+func hideDenied(err error) error { return errors.New(err.Error()) }
+
+// MinLease returns 2 s.
+func (s *storageStore) MinLease() time.Duration { return minLease }
+
+// CheckKey returns an error unless the key is valid UTF-8 of 1 to 1024 bytes. The storage may refuse more of them.
+func (s *storageStore) CheckKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("s3lect: the key is empty")
+	case len(key) > maxKey:
+		return fmt.Errorf("s3lect: a key of %d bytes is longer than %d", len(key), maxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("s3lect: key %q is not valid UTF-8", key)
+	}
+	return nil
+}
+
+// Inspect says what holds for every storage of two methods. It calls none of them: what it wrote it could not remove.
+func (s *storageStore) Inspect(ctx context.Context, _ time.Duration) ([]driver.Finding, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return []driver.Finding{{
+		Severity: driver.Warning,
+		Setting:  "floor",
+		Problem:  "the storage has no counter of its own, so tokens may start again at 1 when its object is deleted",
+		Remedy:   "use package s3object, or never delete the object",
+	}}, nil
+}

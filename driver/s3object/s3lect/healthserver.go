@@ -1,0 +1,111 @@
+package s3lect
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// HealthServerConfig is what a HealthServer is made of. Logger may be nil: slog.Default().
+type HealthServerConfig struct {
+	// BindAddress is where to listen, such as "0.0.0.0:8993".
+	BindAddress string
+	// Certificate is for the host in the elector's ServerAddr.
+	Certificate tls.Certificate
+	Elector     Elector
+	Logger      *slog.Logger
+}
+
+// HealthServer is an HTTPS server of its own for NewLeadershipHandler. It is made by NewHealthServer and serves for one
+// Start.
+type HealthServer struct {
+	log     *slog.Logger
+	server  *http.Server
+	address string
+	end     context.CancelFunc // of what is being served
+
+	mu       sync.Mutex
+	listener net.Listener // nil before Start
+}
+
+const healthTimeout = 10 * time.Second
+
+// NewHealthServer returns a server that was not started. It returns an error without an address, an elector or a
+// certificate.
+func NewHealthServer(config HealthServerConfig) (*HealthServer, error) {
+	switch {
+	case config.BindAddress == "":
+		return nil, errors.New("s3lect: BindAddress is empty")
+	case config.Elector == nil:
+		return nil, errors.New("s3lect: Elector is nil")
+	case len(config.Certificate.Certificate) == 0:
+		return nil, errors.New("s3lect: Certificate is empty")
+	}
+	h := &HealthServer{log: config.Logger, address: config.BindAddress}
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	life, end := context.WithCancel(context.Background())
+	h.end = end
+	mux := http.NewServeMux()
+	mux.HandleFunc(config.Elector.GetConfig().PeerHealthPath, NewLeadershipHandler(config.Elector, h.log))
+	h.server = &http.Server{
+		Handler:     mux,
+		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{config.Certificate}, MinVersion: tls.VersionTLS12},
+		ReadTimeout: healthTimeout, WriteTimeout: healthTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10,
+		BaseContext: func(net.Listener) context.Context { return life },
+		ErrorLog:    slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+	}
+	return h, nil
+}
+
+// Start listens and serves in the background until Stop. The context bounds listening alone. It returns an error if the
+// address cannot be listened on, and if the server was started before.
+func (h *HealthServer) Start(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listener != nil {
+		return errors.New("s3lect: the health server was started already")
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", h.address)
+	if err != nil {
+		return fmt.Errorf("s3lect: %w", err)
+	}
+	h.listener = l
+	go func() {
+		if err := h.server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			h.log.Error("s3lect: the health server gave up", "error", err)
+		}
+	}()
+	return nil
+}
+
+// Addr is where the server listens: nil before Start.
+func (h *HealthServer) Addr() net.Addr {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listener == nil {
+		return nil
+	}
+	return h.listener.Addr()
+}
+
+// Stop ends what followers are being told, and the server. It returns ctx's error if a connection does not end before
+// that, and closes it then. Stop the elector first, so that its followers still hear of the release.
+func (h *HealthServer) Stop(ctx context.Context) error {
+	if h.Addr() == nil {
+		return nil
+	}
+	h.end()
+	err := h.server.Shutdown(ctx)
+	if err != nil {
+		_ = h.server.Close()
+	}
+	return err
+}

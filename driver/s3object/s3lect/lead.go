@@ -1,0 +1,62 @@
+package s3lect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// hookWithin is what OnLoseLeadership is given.
+const hookWithin = 5 * time.Second
+
+// lead is the work of a leader: to call the hooks. Its context ends when leadership is to end, or has ended.
+func (e *S3Elector) lead(ctx context.Context, t *tenure.Term) error {
+	e.begin(t)
+	if hook := e.config().OnAcquireLeadership; hook != nil {
+		if err := hook(ctx); err != nil {
+			e.log.Error("s3lect: OnAcquireLeadership failed; resigning", "error", err)
+			e.finish(ctx, true)
+			return fmt.Errorf("%w: %w", tenure.ErrDecline, err)
+		}
+	}
+	e.acquired()
+	<-ctx.Done()
+	e.finish(ctx, false)
+	return nil
+}
+
+func (e *S3Elector) begin(t *tenure.Term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.term, e.elected = t, time.Now()
+	e.tell()
+}
+
+func (e *S3Elector) acquired() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ready = true
+	e.tell()
+}
+
+// finish is over when the hook is: only then may the lease be released.
+func (e *S3Elector) finish(ctx context.Context, failed bool) {
+	e.mu.Lock()
+	e.term, e.ready = nil, false
+	if failed {
+		e.elected = time.Time{}
+	}
+	hook := e.cfg.OnLoseLeadership
+	e.tell()
+	e.mu.Unlock()
+	if hook == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookWithin)
+	defer cancel()
+	if err := hook(ctx); err != nil {
+		e.log.Warn("s3lect: OnLoseLeadership failed", "error", err)
+	}
+}

@@ -1,0 +1,77 @@
+package s3lect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/s3object"
+	"github.com/tenure-go/tenure/peer"
+)
+
+// scheme begins a LockfilePath that names its bucket.
+const scheme = "s3://"
+
+// open makes the election: peers, if the store does not push by itself, and around them the lockfile's format, so that
+// what peers serve is what S3lect's peers would.
+func (e *S3Elector) open(opts S3ElectorOptions) error {
+	store, name, err := opts.store(e.cfg.LockfilePath)
+	if err != nil {
+		return err
+	}
+	if _, pushes := store.(driver.Watcher); !pushes {
+		if e.peers, err = e.withPeers(store, opts); err != nil {
+			return fmt.Errorf("s3lect: %w", err)
+		}
+		store = e.peers
+	}
+	store, err = Legacy(store, LegacyConfig{LeaderTimeout: e.cfg.LeaderTimeout, MaxSkew: opts.MaxSkew})
+	if err != nil {
+		return err
+	}
+	e.election, err = tenure.New(store, name, e.settings(&e.cfg))
+	return err
+}
+
+// store is where the lockfile is, and its key there.
+func (o *S3ElectorOptions) store(path string) (driver.Store, string, error) {
+	switch {
+	case o.Store != nil && o.Storage != nil:
+		return nil, "", errors.New("s3lect: both Storage and Store are set")
+	case o.Store != nil:
+		return o.Store, path, nil
+	case o.Storage != nil:
+		return FromStorage(o.Storage), path, nil
+	}
+	bucket, key, ok := strings.Cut(strings.TrimPrefix(path, scheme), "/")
+	if !ok || !strings.HasPrefix(path, scheme) {
+		return nil, "", fmt.Errorf("s3lect: there is neither Storage nor Store, so LockfilePath must name a bucket, as in "+
+			"%sbucket/leader.json, and is %q", scheme, path)
+	}
+	s, err := s3object.FromEnvironment(context.Background(), bucket)
+	if err != nil {
+		return nil, "", err
+	}
+	return s, key, nil
+}
+
+// withPeers serves and follows over the network. Whether followers follow is the election's NoWatch, which can be changed.
+func (e *S3Elector) withPeers(store driver.Store, opts S3ElectorOptions) (*peer.Store, error) {
+	networks := opts.PeerNetworks
+	if networks == nil {
+		networks = near
+	}
+	w := &witness{Store: store}
+	return peer.New(w, peer.Config{
+		Networks: networks, Path: e.cfg.PeerHealthPath, ClientTLS: e.roots.client(w.leader), Timeout: e.cfg.PeerTimeout,
+		Retry: e.cfg.FrequentInterval, Clock: e.settings(&e.cfg).Clock,
+		OnError: func(key string, err error) {
+			if err != nil {
+				e.log.Debug("s3lect: a leader cannot be followed; the lockfile is read instead", "lockfilePath", key, "error", err)
+			}
+		},
+	})
+}

@@ -1,0 +1,91 @@
+package s3lect
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// IsLeader reports whether this process leads: it was elected, its lease is valid at this moment by its own clock, and it
+// is not about to give up. It is true already while OnAcquireLeadership runs.
+func (e *S3Elector) IsLeader() bool {
+	e.mu.Lock()
+	t := e.term
+	e.mu.Unlock()
+	return leads(t)
+}
+
+func leads(t *tenure.Term) bool {
+	return t != nil && t.Soft().Err() == nil && t.Err() == nil
+}
+
+// LeaderID is the ServerID of the leader as far as this process knows; empty while nobody leads.
+func (e *S3Elector) LeaderID() string {
+	s, _ := e.election.Status()
+	return s.Leader.ID
+}
+
+// GetLeadershipStatus returns a snapshot. It is never nil.
+func (e *S3Elector) GetLeadershipStatus() *LeadershipStatus {
+	s, _ := e.election.Status()
+	e.mu.Lock()
+	status := &LeadershipStatus{
+		ServerID: e.cfg.ServerID, LockfilePath: e.cfg.LockfilePath, LastElectionTime: e.elected,
+		LeaderID: s.Leader.ID, LeaderAddr: s.Leader.Address, ConsecutiveFails: s.Failures,
+	}
+	t := e.term
+	e.mu.Unlock()
+	status.IsLeader = leads(t)
+	if s.Leader.Exists() {
+		status.LeaderLastSeen = s.LastContact
+	}
+	return status
+}
+
+// WaitForLeadership returns nil once this process leads and OnAcquireLeadership has succeeded. It returns ctx's error if
+// that ends first, and another once the elector has stopped.
+func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
+	for {
+		e.mu.Lock()
+		t, ready, changed := e.term, e.ready, e.changed
+		e.mu.Unlock()
+		if ready && leads(t) {
+			return nil
+		}
+		select {
+		case <-e.done:
+			return errStopped
+		default:
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lookEvery is how often WaitForNextElection looks: what is heard of a leader that stays changes nothing else.
+const lookEvery = 100 * time.Millisecond
+
+// WaitForNextElection returns the status once this process has seen the state of the lockfile after the given time; the
+// zero time means ever. It returns ctx's error if that ends first, and another once the elector has stopped.
+func (e *S3Elector) WaitForNextElection(ctx context.Context, since time.Time) (*LeadershipStatus, error) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		s, changed := e.election.Status()
+		if s.Known && s.LastContact.After(since) {
+			return e.GetLeadershipStatus(), nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-e.done:
+			return nil, errStopped
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
