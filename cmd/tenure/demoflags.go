@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/demo"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
@@ -14,67 +15,91 @@ import (
 type demoFlags struct {
 	demo.Options
 	store, context string
-	contextSetting string
+	peers          peers.Flags
 }
+
+// embeddedS3 is the "store" that makes the demo start a server of object storage itself.
+const embeddedS3 = "s3-embedded:"
 
 func (d *demoFlags) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.IntVar(&d.Candidates, "candidates", 5, "how many candidates")
-	f.DurationVar(&d.Lease, "lease", 2*time.Second, "how long a leader may be silent before another takes over")
+	f.DurationVar(&d.Lease, "lease", 0,
+		"how long a leader may be silent before another takes over (default 2s, or 5s on object storage that the demo did not start)")
 	f.DurationVar(&d.Renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
-	f.DurationVar(&d.CrashEvery, "crash-every", 5*time.Second, "time from one disturbance of the leader to the next; 0: never")
+	f.DurationVar(&d.CrashEvery, "crash-every", 0,
+		"time from one disturbance of the leader to the next; 0: never (default two and a half leases)")
 	f.DurationVar(&d.For, "for", 0, "end after this time (default on Ctrl-C)")
-	f.StringVar(&d.store, "store", "", "bucket on a running server: nats://[user:password@]host[:port]/BUCKET or tls://...")
+	f.StringVar(&d.store, "store", "", "bucket on a running server: nats://[user:password@]host[:port]/BUCKET, tls://..., or "+
+		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME]; "+embeddedS3+" starts a server of object storage")
 	f.StringVar(&d.context, "context", "",
 		"context of the nats command, which keeps passwords off the command line; the bucket is "+demo.Bucket)
 	f.BoolVar(&d.Create, "create", false, "make the bucket if it is missing")
+	f.BoolVar(&d.Inspect, "inspect", false,
+		"try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests, and "+
+			"finds servers that ignore conditions")
+	d.peers.Define(f)
 	f.StringVar(&d.Election, "election", "demo", "name of the election, the key in the bucket")
 	f.DurationVar(&d.Splay, "splay", 0, "most of a random delay before a candidate's first claim")
 	f.BoolVar(&d.JSON, "json", false, "one JSON object per line")
 	f.BoolVarP(&d.Verbose, "verbose", "v", false, "also tell what each follower sees (--json always does)")
 }
 
-// variables of the environment and the flags that they stand for.
-var variables = []struct{ name, flag string }{
-	{"KEY", "election"}, {"WORKERS", "candidates"}, {"CONTEXT", "context"},
+// shortNames are variables of the environment with names of their own.
+var shortNames = []variable{
+	{"KEY", "election", asIs}, {"WORKERS", "candidates", asIs}, {"CONTEXT", "context", asIs}, {"NOSPLAY", "splay", noSplay},
 }
 
-// fill takes from the environment what no flag has set.
-func (d *demoFlags) fill(f *pflag.FlagSet, env func(string) string) error {
-	d.contextSetting = "--context"
-	for _, v := range variables {
-		value := env(v.name)
-		if value == "" || f.Changed(v.flag) || v.flag == "context" && f.Changed("store") {
-			continue
-		}
-		if err := f.Set(v.flag, value); err != nil {
-			return fault.New("unset it, or set it to what --"+v.flag+" takes",
-				"%s in the environment is %q, which is no number", v.name, value)
-		}
-		if v.flag == "context" {
-			d.contextSetting = v.name
-		}
+func asIs(value string) string { return value }
+
+func noSplay(value string) string {
+	if value == "1" {
+		return "0"
 	}
-	if env("NOSPLAY") == "1" && !f.Changed("splay") {
-		d.Splay = 0
-	}
-	return nil
+	return ""
 }
 
 func (d *demoFlags) options(f *pflag.FlagSet, env func(string) string) (demo.Options, error) {
 	if f.Changed("store") && f.Changed("context") {
 		return demo.Options{}, fault.OfUsage(errors.New("--store and --context both name a server"))
 	}
-	if err := d.fill(f, env); err != nil {
+	byHand := f.Changed("context")
+	from, err := fill(f, env, shortNames)
+	if err != nil {
 		return demo.Options{}, err
 	}
 	o := d.Options
-	var err error
 	switch {
-	case f.Changed("store"):
-		o.Place, err = stores.Parse("--store", d.store)
-	case d.context != "":
-		o.Place = stores.InContext(d.contextSetting, d.context, demo.Bucket)
+	case d.context != "" && (byHand || d.store == ""):
+		o.Place = stores.InContext(from.named("context"), d.context, demo.Bucket)
+	case d.store == embeddedS3:
+		o.EmbeddedS3 = true
+	case d.store != "" || f.Changed("store"):
+		o.Place, err = stores.Parse(from.named("store"), d.store)
 	}
-	return o, err
+	if err != nil {
+		return o, err
+	}
+	if o.Peers, err = d.peers.Settings(from.named); err != nil {
+		return o, err
+	}
+	if o.Peers != nil && !o.Polled() {
+		return o, fault.New("leave it out, or give object storage: --store s3://... or --store "+embeddedS3,
+			"%s: NATS tells of changes by itself and needs no peers", from.named("peer"))
+	}
+	return d.withDefaults(f, o), nil
+}
+
+// withDefaults fills in what depends on the store and on other flags.
+func (d *demoFlags) withDefaults(f *pflag.FlagSet, o demo.Options) demo.Options {
+	if !f.Changed("lease") {
+		o.Lease = 2 * time.Second
+		if o.Place.S3 != nil {
+			o.Lease = 5 * time.Second
+		}
+	}
+	if !f.Changed("crash-every") {
+		o.CrashEvery = o.Lease * 5 / 2
+	}
+	return o
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/demo"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
 // parse reads a command line and an environment.
@@ -20,6 +22,21 @@ func parse(t *testing.T, args string, env map[string]string) (demo.Options, erro
 		t.Fatal(err)
 	}
 	return d.options(f, func(name string) string { return env[name] })
+}
+
+// natsOf is empty for another store.
+func natsOf(o demo.Options) stores.NATS {
+	if o.Place.NATS == nil {
+		return stores.NATS{}
+	}
+	return *o.Place.NATS
+}
+
+func s3Of(o demo.Options) stores.S3 {
+	if o.Place.S3 == nil {
+		return stores.S3{}
+	}
+	return *o.Place.S3
 }
 
 func TestFlagsWinOverTheEnvironmentAndThatOverDefaults(t *testing.T) {
@@ -41,17 +58,43 @@ func TestFlagsWinOverTheEnvironmentAndThatOverDefaults(t *testing.T) {
 		{"a bad WORKERS does not matter to its flag", "--candidates 3", env{"WORKERS": "x"}, func(o demo.Options) bool { return o.Candidates == 3 }},
 		{"no place by default", "", env{}, func(o demo.Options) bool { return o.Place.IsZero() }},
 		{"CONTEXT", "", env{"CONTEXT": "prod"}, func(o demo.Options) bool {
-			return o.Place.Context == "prod" && o.Place.Bucket == "DEMO_ELECTION" && o.Place.Setting == "CONTEXT"
+			return natsOf(o).Context == "prod" && natsOf(o).Bucket == "DEMO_ELECTION" && o.Place.Setting == "CONTEXT"
 		}},
 		{"CONTEXT and its flag", "--context test", env{"CONTEXT": "prod"}, func(o demo.Options) bool {
-			return o.Place.Context == "test" && o.Place.Setting == "--context"
+			return natsOf(o).Context == "test" && o.Place.Setting == "--context"
 		}},
 		{"CONTEXT and --store", "--store nats://h/E", env{"CONTEXT": "prod"}, func(o demo.Options) bool {
-			return o.Place.Context == "" && o.Place.Bucket == "E"
+			return natsOf(o).Context == "" && natsOf(o).Bucket == "E"
 		}},
 		{"no splay by default", "", env{}, func(o demo.Options) bool { return o.Splay == 0 }},
 		{"NOSPLAY", "", env{"NOSPLAY": "1"}, func(o demo.Options) bool { return o.Splay == 0 }},
 		{"NOSPLAY and a splay", "--splay 2s", env{"NOSPLAY": "1"}, func(o demo.Options) bool { return o.Splay == 2*time.Second }},
+		{"a variable of the flag's own", "", env{"TENURE_CRASH_EVERY": "7s", "TENURE_JSON": "true"}, func(o demo.Options) bool {
+			return o.CrashEvery == 7*time.Second && o.JSON
+		}},
+		{"and the flag", "--crash-every 8s", env{"TENURE_CRASH_EVERY": "7s"}, func(o demo.Options) bool { return o.CrashEvery == 8*time.Second }},
+		{"the own one before the short one", "", env{"TENURE_ELECTION": "t", "KEY": "k"}, func(o demo.Options) bool { return o.Election == "t" }},
+		{"TENURE_STORE and CONTEXT", "", env{"TENURE_STORE": "nats://h/E", "CONTEXT": "prod"}, func(o demo.Options) bool {
+			return natsOf(o).Bucket == "E" && o.Place.Setting == "TENURE_STORE"
+		}},
+		{"TENURE_STORE and --context", "--context prod", env{"TENURE_STORE": "nats://h/E"}, func(o demo.Options) bool {
+			return natsOf(o).Context == "prod" && o.Place.Setting == "--context"
+		}},
+		{"object storage", "--store s3://bucket/a/b?region=r", env{}, func(o demo.Options) bool {
+			s := s3Of(o)
+			return s.Bucket == "bucket" && s.Prefix == "a/b" && s.Region == "r" && o.Polled() && o.Lease == 5*time.Second &&
+				o.CrashEvery == 12500*time.Millisecond
+		}},
+		{"object storage in the demo", "--store s3-embedded:", env{}, func(o demo.Options) bool {
+			return o.EmbeddedS3 && o.Place.IsZero() && o.Polled() && o.Lease == 2*time.Second
+		}},
+		{"peers", "--store s3-embedded: --peer 127.0.0.1:0", env{}, func(o demo.Options) bool {
+			return o.Peers != nil && o.Peers.Listen.String() == "127.0.0.1:0"
+		}},
+		{"TENURE_PEER", "--store s3-embedded:", env{"TENURE_PEER": "[::1]:80"}, func(o demo.Options) bool {
+			return o.Peers != nil && o.Peers.Address.String() == "[::1]:80"
+		}},
+		{"trials keep to the lease", "--lease 4s", env{}, func(o demo.Options) bool { return o.CrashEvery == 10*time.Second }},
 		{"the other flags", "--lease 3s --renew 1s --crash-every 0 --for 1m --create --json -v", env{}, func(o demo.Options) bool {
 			return o.Lease == 3*time.Second && o.Renew == time.Second && o.CrashEvery == 0 && o.For == time.Minute && o.Create && o.JSON && o.Verbose
 		}},
@@ -72,15 +115,34 @@ func TestFlagsWinOverTheEnvironmentAndThatOverDefaults(t *testing.T) {
 }
 
 func TestFlagsThatContradict(t *testing.T) {
-	_, err := parse(t, "--store nats://h/E --context prod", nil)
-	if fault.Code(err) != fault.Usage {
-		t.Errorf("got %v", err)
+	for _, args := range []string{"--store nats://h/E --context prod", "--peer-allow 10.0.0.0/8", "--store s3-embedded: --peer-ca x"} {
+		if _, err := parse(t, args, nil); fault.Code(err) != fault.Usage {
+			t.Errorf("%s: got %v", args, err)
+		}
+	}
+}
+
+func TestNATSNeedsNoPeers(t *testing.T) {
+	for _, args := range []string{"", "--store nats://h/E", "--context prod"} {
+		_, err := parse(t, args, map[string]string{"TENURE_PEER": "127.0.0.1:0"})
+		var f *fault.Error
+		if !errors.As(err, &f) || !strings.HasPrefix(f.Error(), "TENURE_PEER: NATS") || !strings.Contains(f.Hint, "s3://") {
+			t.Errorf("%s: got %v", args, err)
+		}
 	}
 }
 
 func TestBadEnvironmentNamesTheVariable(t *testing.T) {
-	_, err := parse(t, "", map[string]string{"WORKERS": "many"})
-	if err == nil || !strings.Contains(err.Error(), `WORKERS in the environment is "many"`) || fault.Code(err) != fault.Failed {
-		t.Errorf("got %v", err)
+	for _, c := range []struct{ name, value, want string }{
+		{"WORKERS", "many", `WORKERS in the environment is "many", which is no number`},
+		{"TENURE_CANDIDATES", "many", `TENURE_CANDIDATES in the environment is "many", which is no number`},
+		{"TENURE_LEASE", "5", `TENURE_LEASE in the environment is "5", which is no duration`},
+		{"TENURE_STORE", "s3://", `TENURE_STORE "s3://": names no bucket`},
+		{"TENURE_PEER", "x", `TENURE_PEER "x": is not HOST:PORT`},
+	} {
+		_, err := parse(t, "", map[string]string{c.name: c.value})
+		if err == nil || !strings.Contains(err.Error(), c.want) || fault.Code(err) != fault.Failed {
+			t.Errorf("got %v", err)
+		}
 	}
 }

@@ -38,7 +38,13 @@ type line struct {
 	Elections int
 	Acts      int
 	Overlaps  *int
-	Failovers []struct {
+	Address   string
+	Text      string
+
+	Millis      float64
+	LeastMillis *float64
+	MostMillis  *float64
+	Failovers   []struct {
 		Kind string
 		N    int
 	}
@@ -63,7 +69,8 @@ func begin(t *testing.T, args ...string) *show {
 		t.Fatal(err)
 	}
 	s := &show{T: t, temp: t.TempDir(), cmd: exec.Command(self, append([]string{"demo", "--json"}, args...)...)}
-	s.cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+s.temp)
+	s.cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+s.temp, "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=s3cret",
+		"AWS_CONFIG_FILE=none", "AWS_SHARED_CREDENTIALS_FILE=none", "AWS_PROFILE=", "AWS_REGION=", "AWS_DEFAULT_REGION=")
 	s.cmd.Stderr = &s.errs
 	if s.stdout, err = s.cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)

@@ -50,10 +50,11 @@ func (c *candidate) run(ctx context.Context) error {
 	}
 	defer func() { _ = store.Close() }()
 	cfg := c.spec.config()
-	cfg.OnEvent = c.tell
-	e, err := tenure.New(&watched{store, c.refuse}, c.spec.Election, cfg)
+	cfg.OnEvent = c.hear
+	on, leave, err := c.join(ctx, store.Driver, &cfg)
 	if err == nil {
-		err = e.Run(ctx, c.lead)
+		err = c.take(ctx, on, cfg)
+		leave()
 	}
 	if err != nil && ctx.Err() == nil {
 		c.refuse(err)
@@ -61,25 +62,42 @@ func (c *candidate) run(ctx context.Context) error {
 	return err
 }
 
+func (c *candidate) take(ctx context.Context, store driver.Store, cfg tenure.Config) error {
+	e, err := tenure.New(store, c.spec.Election, cfg)
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx, c.lead)
+}
+
+// join is the store as the election uses it: one that does not push tells the demo what was written, and has peers if it is
+// to have them. Leave comes after the election.
+func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Config) (on driver.Store, leave func(), err error) {
+	if _, pushes := store.(driver.Watcher); pushes {
+		return store, func() {}, nil
+	}
+	told := &telling{store, store.(driver.Bounded), c.reports}
+	if c.spec.Peer == nil {
+		return told, func() {}, nil
+	}
+	m, err := c.spec.Peer.Open(ctx, told, c.tellPeer)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.Address = m.Address
+	return m.Store, func() { _ = m.Close() }, nil
+}
+
+// tellPeer is told when a leader cannot be followed, and with nil when it can again.
+func (c *candidate) tellPeer(_ string, err error) {
+	if err != nil {
+		c.reports.send(report{At: stamp.Now(), Peer: err.Error()})
+	}
+}
+
 // refuse says why this candidate cannot take part.
 func (c *candidate) refuse(err error) {
 	c.reports.send(report{At: stamp.Now(), Fault: err.Error(), Denied: errors.Is(err, driver.ErrDenied)})
-}
-
-// watched is the store of one candidate. It tells of a write that was denied: without that right nobody can ever be
-// elected, and nothing but writing finds that out.
-type watched struct {
-	*stores.Store
-	refuse func(error)
-}
-
-// CompareAndSwap is the store's.
-func (w *watched) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	version, err := w.Store.CompareAndSwap(ctx, key, prev, value)
-	if errors.Is(err, driver.ErrDenied) {
-		w.refuse(err)
-	}
-	return version, err
 }
 
 // open tries until there is a store, since a candidate may be started while the server is down. It returns nil if the
@@ -100,6 +118,15 @@ func (c *candidate) open(ctx context.Context) *stores.Store {
 			return nil
 		}
 	}
+}
+
+// hear also tells of an operation that was denied. Without the right to write nobody can ever be elected, and nothing but
+// writing finds that out.
+func (c *candidate) hear(e tenure.Event) {
+	if e.Kind == tenure.EventTrouble && errors.Is(e.Cause, driver.ErrDenied) {
+		c.refuse(e.Cause)
+	}
+	c.tell(e)
 }
 
 // tell passes an event on as the library writes it. Its stamp is when it happened, which may be a while ago on a machine

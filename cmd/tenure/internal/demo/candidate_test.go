@@ -4,23 +4,30 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
 // start runs a candidate in this process until its input ends. Its reports go to out.
 func start(t *testing.T, place stores.Place, out io.Writer) (input io.Closer, ended <-chan error) {
 	t.Helper()
+	return startSpec(t, spec{Place: place, Election: "demo", ID: "c1", Lease: time.Second}, out)
+}
+
+func startSpec(t *testing.T, s spec, out io.Writer) (input io.Closer, ended <-chan error) {
+	t.Helper()
 	in, feed := io.Pipe()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	go func() { done <- RunCandidate(ctx, in, out) }()
-	if err := json.NewEncoder(feed).Encode(spec{Place: place, Election: "demo", ID: "c1", Lease: time.Second}); err != nil {
+	if err := json.NewEncoder(feed).Encode(s); err != nil {
 		t.Fatal(err)
 	}
 	return feed, done
@@ -39,7 +46,7 @@ func waitFor(text string) (*until, <-chan struct{}) {
 
 func TestCandidateReleasesAndEndsWithItsInput(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	server, err := serve()
+	server, err := serveNATS()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +68,42 @@ func TestCandidateReleasesAndEndsWithItsInput(t *testing.T) {
 	}
 }
 
+// A candidate on object storage has peers, and tells the demo what it writes, as that store shows nothing by itself.
+func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
+	server, err := serveS3()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.close()
+	for name, peer := range map[string]*peers.Settings{
+		"alone": nil,
+		"peers": {Listen: peers.Endpoint{Host: "127.0.0.1"}, Address: peers.Endpoint{Host: "127.0.0.1"}, Networks: loopback},
+	} {
+		out, acted := waitFor(`"act":`)
+		input, ended := startSpec(t, spec{Place: server.place(), Election: name, ID: "c1", Lease: 2 * time.Second, Peer: peer}, out)
+		<-acted
+		_ = input.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		text := out.all.String()
+		for _, want := range []string{`"wrote":{"`, `"event":"released"`, `"leaderID":"c1"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is missing in:\n%s", want, text)
+			}
+		}
+		if published := strings.Contains(text, `"leaderAddr":"127.0.0.1:`); published != (peer != nil) {
+			t.Errorf("%s: an address is published: %v", name, published)
+		}
+	}
+}
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
 // A candidate that is started while the server is down tells so and goes on trying.
 func TestCandidateWaitsForItsStore(t *testing.T) {
 	out, told := waitFor(`"event":"trouble"`)
-	nobody := stores.Place{Servers: []string{"nats://127.0.0.1:1"}, Bucket: Bucket}
+	nobody := stores.Place{NATS: &stores.NATS{Servers: []string{"nats://127.0.0.1:1"}, Bucket: Bucket}}
 	input, ended := start(t, nobody, out)
 	<-told
 	_ = input.Close()
@@ -75,7 +114,7 @@ func TestCandidateWaitsForItsStore(t *testing.T) {
 
 func TestServerLeavesNoFiles(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	server, err := serve()
+	server, err := serveNATS()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,11 @@
 package demo
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // stopWithin is how long candidates have to end by themselves.
@@ -66,6 +65,10 @@ func (d *director) hear(p *process, r report) {
 		}
 	case r.Event != nil:
 		d.hearEvent(p, r)
+	case r.Wrote != nil:
+		d.order.add(entry{at: r.At, sight: read(driver.Entry{Value: r.Wrote})})
+	case r.Peer != "":
+		d.order.add(entry{at: r.At, deed: &deed{time: time.Now(), do: doPeer, id: p.id, text: r.Peer}})
 	case r.Fault != "":
 		d.hearFault(p, r)
 	}
@@ -88,7 +91,7 @@ func (d *director) hearFault(p *process, r report) {
 	case led:
 		d.note(deed{do: doOutput, id: p.id, text: r.Fault})
 	case r.Denied:
-		d.fail(stores.Denied(d.place, errors.New(r.Fault)))
+		d.fail(d.place.Denied(r.Fault))
 	default:
 		d.fail(fault.New("", "candidate %s: %s", p.id, r.Fault))
 	}

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
@@ -18,12 +19,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Place.IsZero() {
-		server, err := serve()
+		server, err := o.serve()
 		if err != nil {
 			return err
 		}
 		defer server.close()
-		o.Place, o.Create = server.place(), true
+		o.Place, o.Create = server.place(), !o.EmbeddedS3
 	}
 	return o.stage(ctx)
 }
@@ -47,34 +48,56 @@ func (o Options) stage(ctx context.Context) error {
 	for _, f := range findings {
 		d.note(deed{do: doAdvise, text: f.String()})
 	}
-	sights, unwatch, err := look(ctx, store, o.Election)
-	if err != nil {
-		d.note(deed{do: doUnseen, text: err.Error()})
-	} else {
-		defer unwatch()
-	}
-	d.sights = sights
+	unwatch := d.watch(ctx, store)
+	defer unwatch()
 	return o.play(ctx, d, connection)
 }
 
-// inspect reads the record, to see whether it may, and looks for what is unwise about the bucket.
+// watch sees renewals where the store pushes them. Elsewhere the candidates say what they have written.
+func (d *director) watch(ctx context.Context, store *stores.Store) (stop func()) {
+	w, ok := store.Driver.(driver.Watcher)
+	if !ok {
+		return func() {}
+	}
+	sights, stop, err := look(ctx, w, d.options.Election)
+	if err != nil {
+		d.note(deed{do: doUnseen, text: err.Error()})
+		return func() {}
+	}
+	d.sights = sights
+	return stop
+}
+
+// inspect reads the record, to see whether it may, and looks for what is unwise about the bucket. Where that takes many
+// requests it is done only if asked for.
 func (o Options) inspect(ctx context.Context, store *stores.Store) ([]driver.Finding, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, o.patience())
 	defer cancel()
-	if _, err := store.Read(ctx, o.Election); err != nil {
-		return nil, stores.Explain(o.Place, err)
+	if err := store.Check(ctx, o.Election); err != nil {
+		return nil, err
+	}
+	if o.Polled() && !o.Inspect {
+		return nil, nil
 	}
 	all, err := store.Inspect(ctx, o.Lease)
 	if err != nil {
-		return nil, stores.Explain(o.Place, err)
+		return nil, err
 	}
-	var serious []driver.Finding
-	for _, f := range all {
-		if f.Severity >= driver.Warning {
-			serious = append(serious, f)
+	serious := slices.DeleteFunc(all, func(f driver.Finding) bool { return f.Severity < driver.Warning })
+	for _, f := range serious {
+		if o.Inspect && f.Severity == driver.Unsafe {
+			return nil, o.Place.Unsafe(f)
 		}
 	}
 	return serious, nil
+}
+
+// patience is how long looking at a store may take.
+func (o Options) patience() time.Duration {
+	if o.Inspect {
+		return 2 * time.Minute
+	}
+	return 5 * time.Second
 }
 
 func (o Options) play(ctx context.Context, d *director, connection <-chan deed) error {
@@ -90,9 +113,18 @@ func (o Options) play(ctx context.Context, d *director, connection <-chan deed) 
 	s := d.summary()
 	d.print.end(time.Now(), s)
 	if s.overlaps > 0 {
-		return fault.New("this should never be: please report it with the output of --json", "%s found", count(s.overlaps, "overlap"))
+		return fault.New(o.blameOverlaps(), "%s found", count(s.overlaps, "overlap"))
 	}
 	return nil
+}
+
+// blameOverlaps says what to do about what should never be.
+func (o Options) blameOverlaps() string {
+	if o.Polled() && !o.Inspect {
+		return "find out with --inspect whether the server keeps the conditions of writes; if it does, please report this with " +
+			"the output of --json"
+	}
+	return "this should never be: please report it with the output of --json"
 }
 
 // tellConnection never blocks: it is called by the client library.

@@ -39,7 +39,7 @@ func newDirector(o Options, place stores.Place, p printer) *director {
 		inbox: make(chan func()), done: make(chan struct{}),
 		crew: map[string]*process{}, trials: trials(),
 	}
-	d.ledger = newLedger(d.checker.lastAct)
+	d.ledger = newLedger(d.checker.lastAct, o.slack())
 	return d
 }
 
@@ -104,6 +104,9 @@ func (d *director) note(what deed) {
 func (d *director) settle(entries []entry) {
 	for _, e := range entries {
 		f := d.ledger.take(e)
+		if e.deed != nil && e.deed.do == doPeer {
+			e.deed.expected = !d.ledger.settled(e.at, d.options.Lease) // it is the last leader that cannot be heard
+		}
 		if e.sight == nil {
 			d.print.show(e, f)
 		}

@@ -5,8 +5,9 @@
 // machine share, told line by line, and kept in a ledger of failovers. While it leads, a candidate acts many times a second
 // and reports when; a checker looks for an act of an older term that came after the first act of a newer one.
 //
-//	demo.go  options.go  server.go        the front door
-//	candidate.go  work.go                 one candidate, in its own process
+//	demo.go  options.go                   the front door
+//	server.go  natsserver.go  s3server.go what the demo starts where it is given no store
+//	candidate.go  telling.go  work.go     one candidate, in its own process
 //	spec.go  report.go                    what the demo tells a candidate, and hears from it
 //	director.go  crew.go  process.go      the loop, and the candidates' processes
 //	trial.go                              what is done to the leader

@@ -22,6 +22,8 @@ type deed struct {
 	term uint64
 	pid  int
 	text string
+	// expected is what has to follow from something that was told, and dull to people.
+	expected bool
 }
 
 // do names a deed.
@@ -37,6 +39,7 @@ const (
 	doDied   do = "died"   // a candidate's process ended, and not by the demo
 	doOutput do = "output" // a candidate wrote to its standard error
 	doStore  do = "store"  // the demo's own connection was lost, or is back
+	doPeer   do = "peer"   // a candidate cannot follow the leader directly
 	doAdvise do = "advise" // the bucket has a setting that is unwise
 	doUnseen do = "unseen" // the demo cannot see renewals
 )

@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -16,25 +17,45 @@ type human struct {
 	lease   time.Duration
 	verbose bool
 	width   int // of the candidates' names
+	digits  int // of terms
 	quiet   map[string]time.Time
 }
 
 func newHuman(o Options) *human {
 	return &human{
 		out: o.Out, paint: palette(o.Colour), lease: o.Lease, verbose: o.Verbose,
-		width: len(fmt.Sprintf("c%d", o.Candidates)), quiet: map[string]time.Time{},
+		width: len(fmt.Sprintf("c%d", o.Candidates)), digits: digits(o), quiet: map[string]time.Time{},
 	}
+}
+
+// digits: where the store's clock is the floor of terms, they are as long as that in milliseconds.
+func digits(o Options) int {
+	if o.kindOfPlace().S3 != nil {
+		return len("1795270861001")
+	}
+	return len("9999")
 }
 
 // begin says in a few lines what is going on and what to try.
 func (h *human) begin(_ time.Time, o Options) {
 	fmt.Fprintf(h.out, "Election %q in %v\n", o.Election, o.Place)
-	for _, try := range [][2]string{{"look in", "get"}, {"force a failover", "del"}} {
-		fmt.Fprintf(h.out, "  %-17s %s kv %s %s %s\n", try[0]+":", o.Place.NATS(), try[1], o.Place.Bucket, o.Election)
+	try := o.Place.Commands(o.Election)
+	fmt.Fprintf(h.out, "  look in:          %s\n  force a failover: %s\n", try.Look, try.Delete)
+	if o.Polled() {
+		fmt.Fprintf(h.out, "%s\n", hearing(o))
 	}
 	fmt.Fprintf(h.out, "%s, lease %v, renewed every %v. %s. Ctrl-C ends.\n\n",
 		count(o.Candidates, "candidate"), o.Lease, o.Renew.Round(time.Millisecond), plan(o))
 	h.line(dim, "time", "who", "what", "term", "")
+}
+
+// hearing is how followers learn of renewals and releases from a store that does not push them.
+func hearing(o Options) string {
+	if o.Peers != nil {
+		return "This store does not push. Followers hear from the leader itself, over " + o.Peers.Scheme() + "."
+	}
+	return fmt.Sprintf("This store does not push. Followers read it now and then, so a failover takes up to %v longer than it must; "+
+		"with --peer\nthey hear from the leader itself.", o.slack())
 }
 
 func plan(o Options) string {
@@ -48,13 +69,14 @@ func plan(o Options) string {
 }
 
 func (h *human) line(s style, at, who, what, term, text string) {
-	row := fmt.Sprintf("%s  %-*s  %s %4s  %s", h.paint.with(dim, fmt.Sprintf("%-12s", at)),
-		max(h.width, len("who")), who, h.paint.with(s, fmt.Sprintf("%-9s", what)), term, text)
+	row := fmt.Sprintf("%s  %-*s  %s %*s  %s", h.paint.with(dim, fmt.Sprintf("%-12s", at)),
+		max(h.width, len("who")), who, h.paint.with(s, fmt.Sprintf("%-9s", what)), h.digits, term, text)
 	fmt.Fprintln(h.out, strings.TrimRight(row, " "))
 }
 
 func (h *human) show(e entry, f *failover) {
 	switch {
+	case e.deed != nil && e.deed.expected && !h.verbose:
 	case e.deed != nil:
 		h.deed(e.deed)
 	case !h.dull(e.event):
@@ -89,9 +111,14 @@ func (h *human) why(e *event, f *failover) string {
 	return brief(e.Cause)
 }
 
+// wrapping is what AWS's client library says around what happened.
+var wrapping = regexp.MustCompile(`operation error S3: \w+, (https response error StatusCode: \d+, RequestID: [^,]*, HostID: [^,]*, )?` +
+	`(request send failed, )?`)
+
 // brief leaves out what every line would begin with.
 func brief(cause string) string {
-	cause = strings.TrimPrefix(cause, "tenure: ")
+	cause = strings.TrimPrefix(strings.TrimPrefix(cause, "tenure: "), "peer: ")
+	cause = wrapping.ReplaceAllString(cause, "")
 	if rest, ok := strings.CutPrefix(cause, "election "); ok {
 		if _, after, ok := strings.Cut(rest, ": "); ok {
 			return after
@@ -127,7 +154,11 @@ func (f *failover) String() string {
 	if !f.known {
 		return text
 	}
-	return fmt.Sprintf("%s; the least is %s", text, seconds(f.least))
+	text += "; the least is " + seconds(f.least)
+	if f.most > 0 {
+		text += ", the most " + seconds(f.most)
+	}
+	return text
 }
 
 // seconds keeps milliseconds, and below a tenth of a second a bit more.

@@ -34,6 +34,8 @@ func (d *deed) tell(lease time.Duration) string {
 		return "the demo asks the leader to end (SIGTERM)"
 	case doDied:
 		return fmt.Sprintf("process %d ended: %s", d.pid, d.text)
+	case doPeer:
+		return "cannot follow the leader directly: " + brief(d.text)
 	case doUnseen:
 		return "renewals cannot be seen, so the least times are unknown: " + d.text
 	}

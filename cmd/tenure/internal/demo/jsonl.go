@@ -71,11 +71,6 @@ func (j *jsonLines) deed(d *deed) {
 }
 
 func (j *jsonLines) failover(e *event, f *failover) {
-	var least *float64
-	if f.known {
-		ms := millis(f.least)
-		least = &ms
-	}
 	j.line(struct {
 		head
 		Do          string   `json:"do"`
@@ -83,7 +78,11 @@ func (j *jsonLines) failover(e *event, f *failover) {
 		From        string   `json:"from"`
 		Millis      float64  `json:"millis"`
 		LeastMillis *float64 `json:"leastMillis,omitempty"`
-	}{j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, millis(f.took), least})
+		MostMillis  *float64 `json:"mostMillis,omitempty"`
+	}{
+		j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, millis(f.took), optional(f.least, f.known),
+		optional(f.most, f.most > 0),
+	})
 }
 
 func (j *jsonLines) overlap(at time.Time, o overlap) {
@@ -104,6 +103,8 @@ type kindJSON struct {
 	MaxMillis         *float64 `json:"maxMillis,omitempty"`
 	LeastMedianMillis *float64 `json:"leastMedianMillis,omitempty"`
 	LeastMaxMillis    *float64 `json:"leastMaxMillis,omitempty"`
+	MostMedianMillis  *float64 `json:"mostMedianMillis,omitempty"`
+	MostMaxMillis     *float64 `json:"mostMaxMillis,omitempty"`
 }
 
 func (j *jsonLines) end(at time.Time, s summary) {
@@ -112,6 +113,7 @@ func (j *jsonLines) end(at time.Time, s summary) {
 		ks = append(ks, kindJSON{
 			r.kind, r.n, optional(r.median, r.n > 0), optional(r.max, r.n > 0),
 			optional(r.leastMedian, r.known), optional(r.leastMax, r.known),
+			optional(r.mostMedian, r.mostMax > 0), optional(r.mostMax, r.mostMax > 0),
 		})
 	}
 	j.line(struct {

@@ -30,12 +30,15 @@ type failover struct {
 	// renewal that the store saw.
 	least time.Duration
 	known bool
+	// most is what it may take where the store is polled, before the store's own latency; 0 if there is no such bound.
+	most time.Duration
 }
 
 // ledger follows who leads and what ends each term. It is told everything, in order.
 type ledger struct {
 	leader    string
 	term      uint64 // the latest, 0 before the first election
+	since     stamp.Time
 	elections int
 	first     uint64
 	tally     tally
@@ -44,6 +47,7 @@ type ledger struct {
 	renewals map[uint64]renewal // by term
 	nonce    string
 	lastAct  func(token uint64) (stamp.Time, bool)
+	slack    time.Duration // how much later than necessary followers may look; 0 where changes are pushed
 }
 
 // breach is what befell the leader.
@@ -58,12 +62,17 @@ type renewal struct {
 	lease time.Duration
 }
 
-func newLedger(lastAct func(uint64) (stamp.Time, bool)) *ledger {
-	return &ledger{lastAct: lastAct, renewals: map[uint64]renewal{}, tally: tally{}}
+func newLedger(lastAct func(uint64) (stamp.Time, bool), slack time.Duration) *ledger {
+	return &ledger{lastAct: lastAct, slack: slack, renewals: map[uint64]renewal{}, tally: tally{}}
 }
 
 // leads reports whether the latest term may be expected to go on.
 func (l *ledger) leads() bool { return l.term > 0 && l.broken == nil }
+
+// settled reports whether the present leader leads for so long already that nobody follows the last one any more.
+func (l *ledger) settled(now stamp.Time, lease time.Duration) bool {
+	return l.leads() && now.Sub(l.since) > lease
+}
 
 // take returns the failover that the entry completes, or nil.
 func (l *ledger) take(e entry) *failover {
@@ -151,7 +160,7 @@ func (l *ledger) elected(at stamp.Time, e *event) *failover {
 	} else {
 		l.first = e.Term
 	}
-	l.leader, l.term, l.broken = e.ID, e.Term, nil
+	l.leader, l.term, l.since, l.broken = e.ID, e.Term, at, nil
 	maps.DeleteFunc(l.renewals, func(term uint64, _ renewal) bool { return term < e.Term })
 	return f
 }
@@ -168,6 +177,7 @@ func (l *ledger) complete(at stamp.Time, to string) *failover {
 	}
 	f := failover{kind: b.kind, from: l.leader, to: to, took: at.Sub(b.at)}
 	f.least, f.known = l.least(b)
+	f.most = l.most(b)
 	l.tally.add(f)
 	return &f
 }
@@ -177,8 +187,26 @@ func (l *ledger) least(b *breach) (least time.Duration, known bool) {
 	case kindGraceful, kindForced:
 		return 0, true
 	case kindCrash, kindPause:
-		r, ok := l.renewals[l.term]
-		return max(0, r.at.Add(r.lease).Sub(b.at)), ok
+		end, ok := l.leaseEnd()
+		return max(0, end.Sub(b.at)), ok
 	}
 	return 0, false
+}
+
+// leaseEnd is when the latest term's lease ends, as far as renewals were seen.
+func (l *ledger) leaseEnd() (stamp.Time, bool) {
+	r, ok := l.renewals[l.term]
+	return r.at.Add(r.lease), ok
+}
+
+// most: a polled store is looked at so much later, after a lease has ended as well as after a release.
+func (l *ledger) most(b *breach) time.Duration {
+	switch end, ok := l.leaseEnd(); {
+	case l.slack == 0:
+	case b.kind == kindGraceful:
+		return l.slack
+	case ok && (b.kind == kindCrash || b.kind == kindPause):
+		return max(0, end.Add(l.slack).Sub(b.at))
+	}
+	return 0
 }

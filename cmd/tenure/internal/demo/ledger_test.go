@@ -138,7 +138,7 @@ func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
 		},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			l := newLedger(func(uint64) (stamp.Time, bool) { return at(150), true })
+			l := newLedger(func(uint64) (stamp.Time, bool) { return at(150), true }, 0)
 			if got := follow(l, c.timeline); !slices.Equal(got, c.want) {
 				t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), strings.Join(c.want, "; "))
 			}
@@ -146,8 +146,53 @@ func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
 	}
 }
 
+// Where the store is polled, whoever dies may be missed that much later, and a release seen that much later.
+func TestLedgerTellsTheMostWhereTheStoreIsPolled(t *testing.T) {
+	const slack = 700 * time.Millisecond
+	for _, c := range []struct {
+		why      string
+		timeline []entry
+		want     time.Duration
+	}{
+		{"crash", []entry{elected(0, "c1", 1), renewed(300, 1), does(500, doKill, "c1"), elected(1900, "c2", 4)}, 1500 * time.Millisecond},
+		{"pause", []entry{elected(0, "c1", 1), renewed(300, 1), does(600, doPause, "c1"), elected(1900, "c2", 4)}, 1400 * time.Millisecond},
+		{"graceful", []entry{elected(0, "c1", 1), renewed(300, 1), does(500, doStop, "c1"), elected(900, "c2", 4)}, slack},
+		{"an unseen renewal", []entry{elected(0, "c1", 1), does(500, doKill, "c1"), elected(1900, "c2", 4)}, 0},
+		{"deleted", []entry{elected(0, "c1", 1), renewed(300, 1), deletes(400), elected(1900, "c2", 4)}, 0},
+	} {
+		for _, slack := range []time.Duration{slack, 0} {
+			l := newLedger(func(uint64) (stamp.Time, bool) { return 0, false }, slack)
+			var f *failover
+			for _, e := range c.timeline {
+				f = l.take(e)
+			}
+			want := c.want
+			if slack == 0 {
+				want = 0 // where it is pushed, the least is all there is to say
+			}
+			if f == nil || f.most != want {
+				t.Errorf("%s with %v: got %+v, want %v", c.why, slack, f, want)
+			}
+		}
+	}
+}
+
+func TestLedgerKnowsWhenNobodyFollowsTheLastLeaderAnyMore(t *testing.T) {
+	l := newLedger(func(uint64) (stamp.Time, bool) { return 0, false }, 0)
+	if l.settled(at(5000), time.Second) {
+		t.Error("nobody leads")
+	}
+	l.take(elected(100, "c1", 1))
+	if l.settled(at(1100), time.Second) || !l.settled(at(1101), time.Second) {
+		t.Error("it is settled after a lease")
+	}
+	if l.take(does(1200, doKill, "c1")); l.settled(at(1300), time.Second) {
+		t.Error("the leader has died")
+	}
+}
+
 func TestLedgerCountsElectionsAndTerms(t *testing.T) {
-	l := newLedger(func(uint64) (stamp.Time, bool) { return 0, false })
+	l := newLedger(func(uint64) (stamp.Time, bool) { return 0, false }, 0)
 	follow(l, []entry{elected(0, "c1", 3), does(1, doStop, "c1"), elected(2, "c2", 9), elected(3, "c3", 9), elected(4, "c1", 8)})
 	if l.elections != 2 || l.first != 3 || l.term != 9 || l.leader != "c2" {
 		t.Errorf("got %d elections, terms %d to %d, leader %s", l.elections, l.first, l.term, l.leader)

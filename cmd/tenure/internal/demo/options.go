@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
@@ -18,9 +19,15 @@ import (
 type Options struct {
 	// Place is where the election is kept; zero starts a server for the demo.
 	Place stores.Place
+	// EmbeddedS3 makes that one of object storage instead of NATS.
+	EmbeddedS3 bool
 	// Create makes the bucket if it is missing.
-	Create   bool
+	Create bool
+	// Inspect tries the store out however much that takes, and ends the demo if it is unsafe.
+	Inspect  bool
 	Election string
+	// Peers are the first candidate's settings, for a store that does not push; nil: followers poll.
+	Peers *peers.Settings
 
 	Candidates int
 	Lease      time.Duration
@@ -70,12 +77,40 @@ func (o Options) validate() error {
 	if o.For < 0 {
 		problems = append(problems, fmt.Errorf("--for is %v; it must be 0 for no end, or more", o.For))
 	}
-	_, err := tenure.New(stores.Limits(), o.Election, o.spec(1, stores.Place{}).config())
-	problems = append(problems, inFlags(err))
+	problems = append(problems, o.Peers.CheckMembers(o.Candidates), o.validateElection())
 	if err := errors.Join(problems...); err != nil {
 		return fault.New("tenure demo --help says what each setting means", "%w", err)
 	}
 	return nil
+}
+
+func (o Options) validateElection() error {
+	store, err := o.kindOfPlace().Limits()
+	if err != nil {
+		return err
+	}
+	_, err = tenure.New(store, o.Election, o.spec(1, stores.Place{}).config())
+	return inFlags(err)
+}
+
+// kindOfPlace is the place, or one of the same kind as the server that will be started.
+func (o Options) kindOfPlace() stores.Place {
+	switch {
+	case !o.Place.IsZero():
+		return o.Place
+	case o.EmbeddedS3:
+		return s3Place("")
+	}
+	return natsPlace("")
+}
+
+// Polled reports whether the store does not tell of changes by itself.
+func (o Options) Polled() bool { return !o.kindOfPlace().Pushes() }
+
+// slack is how much later than necessary a follower may look at a store that is polled.
+func (o Options) slack() time.Duration {
+	c := o.spec(1, stores.Place{}).config()
+	return c.WorstFailover(!o.Polled() || o.Peers != nil) - c.WorstFailover(true)
 }
 
 // settings finds the library's names of what is set by a flag.
@@ -100,6 +135,6 @@ func inFlags(err error) error {
 func (o Options) spec(i int, place stores.Place) spec {
 	return spec{
 		Place: place, Election: o.Election, ID: fmt.Sprintf("c%d", i),
-		Lease: o.Lease, Renew: o.Renew, Splay: o.Splay,
+		Lease: o.Lease, Renew: o.Renew, Splay: o.Splay, Peer: o.Peers.ForMember(i - 1),
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
 func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
@@ -32,6 +34,15 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 		{"a negative end", func(o *Options) { o.For = -1 }, []string{"--for is -1ns"}},
 		{"a key that NATS cannot hold", func(o *Options) { o.Election = "a b" }, []string{`--election: natskv: key "a b" holds ' '`}},
 		{"no key", func(o *Options) { o.Election = "" }, []string{"--election is empty"}},
+		{"a lease that object storage is too slow for", func(o *Options) {
+			o.EmbeddedS3, o.Lease = true, time.Second
+		}, []string{"--lease is 1s; it must be from 2s"}},
+		{"a key that no object can have", func(o *Options) {
+			o.Place.S3, o.Election = &stores.S3{Bucket: "bucket"}, "a//b"
+		}, []string{`--election: key "a//b"`}},
+		{"peers without ports", func(o *Options) {
+			o.EmbeddedS3, o.Peers = true, &peers.Settings{Listen: peers.Endpoint{Host: "127.0.0.1", Port: 65535}}
+		}, []string{"--peer: 5 members from 127.0.0.1:65535 on"}},
 		{
 			"all of them",
 			func(o *Options) { o.Candidates, o.For, o.Lease, o.Renew, o.Election = -1, -1, 1, 5, ".a" },
@@ -52,5 +63,25 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The formula is the library's: it must not be told as a bound where it is none.
+func TestSlackIsWhatPollingCosts(t *testing.T) {
+	lease := 2 * time.Second
+	for _, c := range []struct {
+		why    string
+		o      Options
+		want   time.Duration
+		polled bool
+	}{
+		{"NATS pushes", Options{Lease: lease}, 0, false},
+		{"object storage is polled", Options{Lease: lease, EmbeddedS3: true}, 2 * time.Second, true},
+		{"that of others too", Options{Lease: lease, Place: stores.Place{S3: &stores.S3{Bucket: "b"}}}, 2 * time.Second, true},
+		{"peers push", Options{Lease: lease, EmbeddedS3: true, Peers: &peers.Settings{}}, 0, true},
+	} {
+		if got := c.o.slack(); got != c.want || c.o.Polled() != c.polled {
+			t.Errorf("%s: %v, polled %v", c.why, got, c.o.Polled())
+		}
 	}
 }

@@ -37,5 +37,5 @@ var styles = map[tenure.EventKind]style{
 
 var deedStyles = map[do]style{
 	doStart: dim, doKill: action, doPause: action, doResume: action, doStop: action,
-	doDied: bad, doOutput: bad, doStore: store, doAdvise: waning, doUnseen: waning,
+	doDied: bad, doOutput: bad, doStore: store, doPeer: store, doAdvise: waning, doUnseen: waning,
 }

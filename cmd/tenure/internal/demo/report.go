@@ -17,6 +17,10 @@ type report struct {
 	Act uint64 `json:"act,omitempty"`
 	// Event is one of the library's, as the library writes it.
 	Event json.RawMessage `json:"event,omitempty"`
+	// Wrote is the record that the candidate has written, where the demo cannot see it otherwise.
+	Wrote json.RawMessage `json:"wrote,omitempty"`
+	// Peer is why the leader cannot be followed directly.
+	Peer string `json:"peer,omitempty"`
 	// Fault is why the candidate cannot take part.
 	Fault string `json:"fault,omitempty"`
 	// Denied says that the fault is a missing right.

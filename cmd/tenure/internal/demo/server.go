@@ -1,67 +1,22 @@
 package demo
 
-import (
-	"errors"
-	"os"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
-)
+import "github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 
 // Bucket is where the demo keeps its election unless a URL names another one.
 const Bucket = "DEMO_ELECTION"
 
-// embedded is a NATS server with JetStream in this process: on loopback, on a free port, with files that go when it does.
-type embedded struct {
-	server *server.Server
-	dir    string
+// theServer is the setting that names a place nobody has set.
+const theServer = "the demo's server"
+
+// embedded is one that the demo starts, inside of its own process.
+type embedded interface {
+	place() stores.Place
+	close()
 }
 
-func serve() (*embedded, error) {
-	dir, err := os.MkdirTemp("", "tenure-demo-")
-	if err != nil {
-		return nil, fault.New("set TMPDIR to a directory that can be written to",
-			"the demo's server has no place for its files: %w", err)
+func (o Options) serve() (embedded, error) {
+	if o.EmbeddedS3 {
+		return serveS3()
 	}
-	e := &embedded{dir: dir}
-	if err := e.start(); err != nil {
-		e.close()
-		return nil, fault.New("give a running one with --store", "the demo's server does not start: %w", err)
-	}
-	return e, nil
-}
-
-func (e *embedded) start() error {
-	s, err := server.NewServer(&server.Options{
-		ServerName: "tenure-demo",
-		Host:       "127.0.0.1",
-		Port:       server.RANDOM_PORT,
-		JetStream:  true,
-		StoreDir:   e.dir,
-		NoLog:      true,
-		NoSigs:     true,
-	})
-	if err != nil {
-		return err
-	}
-	e.server = s
-	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		return errors.New("not ready after 10 s")
-	}
-	return nil
-}
-
-func (e *embedded) place() stores.Place {
-	return stores.Place{Setting: "the demo's server", Servers: []string{e.server.ClientURL()}, Bucket: Bucket}
-}
-
-func (e *embedded) close() {
-	if e.server != nil {
-		e.server.Shutdown()
-		e.server.WaitForShutdown()
-	}
-	_ = os.RemoveAll(e.dir)
+	return serveNATS()
 }

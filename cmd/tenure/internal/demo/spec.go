@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
@@ -16,6 +17,8 @@ type spec struct {
 	Lease    time.Duration `json:"lease"`
 	Renew    time.Duration `json:"renew"`
 	Splay    time.Duration `json:"splay"`
+	// Peer is nil where followers hear of renewals otherwise.
+	Peer *peers.Settings `json:"peer,omitempty"`
 }
 
 func (s spec) config() tenure.Config {

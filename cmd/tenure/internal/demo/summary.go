@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,7 +14,7 @@ func (h *human) end(_ time.Time, s summary) {
 		s.lasted.Round(100*time.Millisecond), count(s.elections, "election"), s.terms(), count(s.failovers, "failover"))
 	if s.failovers > 0 {
 		h.table(s.rows)
-		fmt.Fprintf(h.out, "%s\n", h.paint.with(dim, footnote))
+		fmt.Fprintf(h.out, "%s\n", h.paint.with(dim, s.footnote()))
 	}
 	verdict, how := fmt.Sprintf("overlaps found: %d", s.overlaps), good
 	if s.overlaps > 0 {
@@ -21,6 +22,15 @@ func (h *human) end(_ time.Time, s summary) {
 	}
 	fmt.Fprintf(h.out, "Acts checked: %d; %s\n", s.acts, h.paint.with(how, verdict))
 }
+
+func (s summary) footnote() string {
+	if bounded(s.rows) {
+		return footnote + "\n" + footnoteMost
+	}
+	return footnote
+}
+
+const footnoteMost = "most: as much later as somebody who polls may look, besides what the store takes to answer"
 
 const footnote = "least: after a crash or pause until the lease ends, counted from the last renewal that the store saw; " +
 	"after a release 0"
@@ -45,20 +55,43 @@ func count(n int, what string) string {
 func (h *human) table(rows []row) {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "  failover\tn\tmedian\tmax\tleast: median\tmax\t\n")
+	bounded := bounded(rows)
+	head := "  failover\tn\tmedian\tmax\tleast: median\tmax\t"
+	if bounded {
+		head += "most: median\tmax\t"
+	}
+	fmt.Fprintln(t, head)
 	for _, r := range rows {
-		if r.n == 0 {
-			fmt.Fprintf(t, "  %s\t0\t\t\t\t\t\n", r.kind)
-			continue
+		fmt.Fprintf(t, "  %s\t%d\t", r.kind, r.n)
+		cells := r.cells()
+		if !bounded {
+			cells = cells[:4]
 		}
-		least, most := "unknown", ""
-		if r.known {
-			least, most = seconds(r.leastMedian), seconds(r.leastMax)
-		}
-		fmt.Fprintf(t, "  %s\t%d\t%s\t%s\t%s\t%s\t\n", r.kind, r.n, seconds(r.median), seconds(r.max), least, most)
+		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
 	}
 	_ = t.Flush()
 	for line := range strings.Lines(text.String()) {
 		fmt.Fprintln(h.out, strings.TrimRight(line, " \n"))
 	}
+}
+
+// bounded: a store that is polled has an upper bound for some.
+func bounded(rows []row) bool {
+	return slices.ContainsFunc(rows, func(r row) bool { return r.mostMax > 0 })
+}
+
+// cells are the median and the greatest of what failovers took, of the least, and of the most.
+func (r row) cells() []string {
+	c := make([]string, 6)
+	if r.n == 0 {
+		return c
+	}
+	c[0], c[1], c[2] = seconds(r.median), seconds(r.max), "unknown"
+	if r.known {
+		c[2], c[3] = seconds(r.leastMedian), seconds(r.leastMax)
+	}
+	if r.mostMax > 0 {
+		c[4], c[5] = seconds(r.mostMedian), seconds(r.mostMax)
+	}
+	return c
 }

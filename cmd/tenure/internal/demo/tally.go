@@ -21,6 +21,8 @@ type row struct {
 	// least is over the same failovers; false in known if it is unknown for one of them.
 	leastMedian, leastMax time.Duration
 	known                 bool
+	// most is over the same failovers; 0 if there is no bound, or not for one of them.
+	mostMedian, mostMax time.Duration
 }
 
 func (t tally) rows() []row {
@@ -36,14 +38,17 @@ func summarize(k kind, fs []failover) row {
 	if r.n == 0 {
 		return r
 	}
-	var took, least []time.Duration
+	var took, least, most []time.Duration
 	r.known = true
 	for _, f := range fs {
-		took, least = append(took, f.took), append(least, f.least)
+		took, least, most = append(took, f.took), append(least, f.least), append(most, f.most)
 		r.known = r.known && f.known
 	}
 	r.median, r.max = median(took), slices.Max(took)
 	r.leastMedian, r.leastMax = median(least), slices.Max(least)
+	if slices.Min(most) > 0 {
+		r.mostMedian, r.mostMax = median(most), slices.Max(most)
+	}
 	return r
 }
 

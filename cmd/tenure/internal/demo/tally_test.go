@@ -11,9 +11,9 @@ func TestTallySummarizesEachKind(t *testing.T) {
 		{kind: kindCrash, took: 900, least: 800, known: true},
 		{kind: kindCrash, took: 500, least: 490, known: true},
 		{kind: kindCrash, took: 700, least: 650, known: true},
-		{kind: kindGraceful, took: 4, known: true},
-		{kind: kindGraceful, took: 8, known: true},
-		{kind: kindPause, took: 900, least: 800, known: true},
+		{kind: kindGraceful, took: 4, known: true, most: 20},
+		{kind: kindGraceful, took: 8, known: true, most: 10},
+		{kind: kindPause, took: 900, least: 800, known: true, most: 990},
 		{kind: kindPause, took: 950},
 	} {
 		l.add(f)
@@ -21,7 +21,7 @@ func TestTallySummarizesEachKind(t *testing.T) {
 	want := []row{
 		{kind: kindCrash, n: 3, median: 700, max: 900, leastMedian: 650, leastMax: 800, known: true},
 		{kind: kindPause, n: 2, median: 925, max: 950, leastMedian: 400, leastMax: 800}, // one is unknown, so none is told
-		{kind: kindGraceful, n: 2, median: 6, max: 8, known: true},
+		{kind: kindGraceful, n: 2, median: 6, max: 8, known: true, mostMedian: 15, mostMax: 20},
 		{kind: kindForced},
 		{kind: kindOther},
 	}

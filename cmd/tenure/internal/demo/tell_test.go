@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
 // told is a demo that has one line of each sort.
 var told = Options{
-	Place:    stores.Place{Servers: []string{"nats://host:4222"}, User: "user", Password: "s3cret", Bucket: "ELECTIONS"},
+	Place:    stores.Place{NATS: &stores.NATS{Servers: []string{"nats://host:4222"}, User: "user", Password: "s3cret", Bucket: "ELECTIONS"}},
 	Election: "demo", Candidates: 10, Lease: 2 * time.Second, Renew: 2 * time.Second / 3, CrashEvery: 5 * time.Second,
 	Verbose: true,
 }
@@ -101,6 +102,49 @@ func TestHumanLines(t *testing.T) {
 	}
 }
 
+// polled is a demo on object storage.
+func polled(p *peers.Settings) Options {
+	o := told
+	o.Place, o.Peers = stores.Place{S3: &stores.S3{Bucket: "bucket", Endpoint: "http://host:9000", Region: "r"}}, p
+	return o
+}
+
+// tellPolled tells what differs.
+func tellPolled(t *testing.T, p printer, o Options) {
+	t.Helper()
+	p.begin(wall(0), o)
+	p.show(entry{deed: &deed{time: wall(1), do: doPeer, id: "c1", text: `peer: election "demo": leader at "h:1": connection refused`}}, nil)
+	p.show(library(t, 2, tenure.Event{Kind: tenure.EventTrouble, ID: "c1", Cause: errors.New(`tenure: election "demo": read: s3object: read "demo" ` +
+		`in bucket b: operation error S3: GetObject, https response error StatusCode: 0, RequestID: , HostID: , request send failed, Get "http://h"`)}), nil)
+	p.show(library(t, 1700, tenure.Event{Kind: tenure.EventElected, ID: "c2", Term: 1795270861001}), &failover{
+		kind: kindCrash, from: "c1", to: "c2", took: 1200 * time.Millisecond, least: 1100 * time.Millisecond, known: true, most: 3100 * time.Millisecond,
+	})
+	p.end(wall(2000), summary{lasted: 2 * time.Second, elections: 2, first: 1, last: 9, failovers: 2, acts: 75, rows: []row{
+		{
+			kind: kindCrash, n: 1, median: 1200 * time.Millisecond, max: 1200 * time.Millisecond, leastMedian: 1100 * time.Millisecond,
+			leastMax: 1100 * time.Millisecond, known: true, mostMedian: 3100 * time.Millisecond, mostMax: 3100 * time.Millisecond,
+		},
+		{kind: kindPause}, {kind: kindOther, n: 1, median: 5 * time.Millisecond, max: 5 * time.Millisecond},
+	}})
+}
+
+func TestLinesOfAStoreThatIsPolled(t *testing.T) {
+	for _, json := range []bool{false, true} {
+		var out bytes.Buffer
+		o := polled(nil)
+		o.Out, o.JSON = &out, json
+		tellPolled(t, o.printer(), o)
+		golden(t, map[bool]string{false: "polled.txt", true: "polled.jsonl"}[json], out.String())
+	}
+	var out bytes.Buffer
+	o := polled(&peers.Settings{Cert: "file"})
+	o.Out = &out
+	o.printer().begin(wall(0), o)
+	if !strings.Contains(out.String(), "hear from the leader itself, over https.") || strings.Contains(out.String(), "longer") {
+		t.Errorf("got:\n%s", out.String())
+	}
+}
+
 // A follower's view of the leader is the same for all, and one trouble of a store stands for those that follow.
 func TestHumanLeavesOutWhatIsDull(t *testing.T) {
 	var out bytes.Buffer
@@ -113,6 +157,7 @@ func TestHumanLeavesOutWhatIsDull(t *testing.T) {
 		library(t, 1, trouble), library(t, 4000, trouble), library(t, 8000, trouble), // one outage
 		library(t, 8001, tenure.Event{Kind: tenure.EventTrouble, ID: "c2", Cause: errors.New("down")}),
 		library(t, 14000, trouble), // another
+		{deed: &deed{do: doPeer, id: "c2", text: "connection refused", expected: true}},
 	} {
 		h.show(e, nil)
 	}

@@ -2,59 +2,107 @@
 package stores
 
 import (
-	"fmt"
-	"strings"
+	"context"
+	"errors"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/driver"
 )
 
-// Place is where elections are kept: a bucket on servers that a URL or a context of the nats command names. It holds
-// credentials; String leaves them out.
+// Place is where elections are kept: one of the kinds of store that there are. It may hold credentials; String leaves them
+// out.
 type Place struct {
 	// Setting is what named the place, for errors: "--store", "--context", or a variable of the environment.
 	Setting string `json:"-"`
 
-	// Context names a context of the nats command, which then knows the servers and the credentials.
-	Context string `json:"context,omitempty"`
-	// Servers are URLs without credentials.
-	Servers  []string `json:"servers,omitempty"`
-	User     string   `json:"user,omitempty"`
-	Password string   `json:"password,omitempty"`
-	Token    string   `json:"token,omitempty"`
-	Bucket   string   `json:"bucket"`
+	NATS *NATS `json:"nats,omitempty"`
+	S3   *S3   `json:"s3,omitempty"`
 }
 
-// InContext is a bucket on the servers of a context of the nats command.
-func InContext(setting, name, bucket string) Place {
-	return Place{Setting: setting, Context: name, Bucket: bucket}
+// kind is what each kind of store knows to do. Its errors are for people, without the setting in front.
+type kind interface {
+	String() string
+	// name is the place in an error, behind the setting.
+	name() string
+	limits() (driver.Bounded, error)
+	open(context.Context, Options) (*Store, error)
+	// check calls the store, for the sake of what may be wrong with it.
+	check(ctx context.Context, s *Store, key string) error
+	explain(error) *fault.Error
+	commands(key string) Commands
+}
+
+// Commands are what a person can type to work on an election from outside.
+type Commands struct {
+	// Look prints the record.
+	Look string
+	// Delete removes it, which forces a failover.
+	Delete string
+}
+
+// kind is nil if no place is named.
+func (p Place) kind() kind {
+	switch {
+	case p.NATS != nil:
+		return p.NATS
+	case p.S3 != nil:
+		return p.S3
+	}
+	return nil
 }
 
 // IsZero reports whether no place is named.
-func (p Place) IsZero() bool { return p.Context == "" && len(p.Servers) == 0 }
+func (p Place) IsZero() bool { return p.kind() == nil }
 
 // String is the place without credentials.
 func (p Place) String() string {
-	if p.Context != "" {
-		return fmt.Sprintf("context %s, bucket %s", p.Context, p.Bucket)
+	if p.IsZero() {
+		return "no store"
 	}
-	return p.server() + "/" + p.Bucket
+	return p.kind().String()
 }
 
 // GoString is String, so that no way of printing shows credentials.
 func (p Place) GoString() string { return p.String() }
 
-// server is the URL of the servers without credentials.
-func (p Place) server() string {
-	scheme, first, _ := strings.Cut(strings.Join(p.Servers, ","), "://")
-	hosts := strings.ReplaceAll(first, scheme+"://", "")
-	if p.User != "" || p.Token != "" {
-		hosts = hidden + "@" + hosts
-	}
-	return scheme + "://" + hosts
+// Pushes reports whether the store tells of changes by itself. Others are polled, or have peers.
+func (p Place) Pushes() bool { return p.NATS != nil }
+
+// Commands are those for the record of an election.
+func (p Place) Commands(key string) Commands { return p.kind().commands(key) }
+
+// Explain says why the store cannot be used.
+func (p Place) Explain(err error) error { return p.blame(p.kind().explain(err)) }
+
+// Unsafe says why elections must not be held there.
+func (p Place) Unsafe(f driver.Finding) error {
+	return p.blame(fault.New(f.Remedy, "%s: %s: %s", f.Severity, f.Setting, f.Problem))
 }
 
-// NATS is the nats command with what it needs to reach the same servers.
-func (p Place) NATS() string {
-	if p.Context != "" {
-		return "nats --context " + p.Context
+// Denied is Explain for a missing right of which only the text is left.
+func (p Place) Denied(text string) error {
+	return p.Explain(&deniedError{text})
+}
+
+type deniedError struct{ text string }
+
+func (e *deniedError) Error() string { return e.text }
+func (e *deniedError) Unwrap() error { return driver.ErrDenied }
+
+// blame puts the setting and its value, without credentials, in front of an error.
+func (p Place) blame(err error) error {
+	setting := p.Setting
+	if setting == "" {
+		setting = "store"
 	}
-	return "nats --server " + p.server()
+	return inFront(setting+" "+p.kind().name(), err)
+}
+
+// inFront keeps the hint.
+func inFront(text string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return fault.New(f.Hint, "%s: %w", text, f.Err)
+	}
+	return fault.New("", "%s: %w", text, err)
 }

@@ -1,20 +1,53 @@
 package stores
 
-import "strings"
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
 
 // hidden stands for credentials.
 const hidden = "***"
 
 // Redact removes from what should be a URL all that may be credentials: everything up to the last @, even where it is not
-// a valid URL.
+// a valid URL, and the values of all parameters but those that are known to be harmless.
 func Redact(raw string) string {
 	at := strings.LastIndex(raw, "@")
 	if at < 0 {
-		return raw
+		return redactParameters(raw)
 	}
 	start := 0
 	if i := strings.Index(raw[:at], "://"); i >= 0 {
 		start = i + len("://")
 	}
-	return raw[:start] + hidden + raw[at:]
+	return raw[:start] + hidden + redactParameters(raw[at:])
+}
+
+func redactParameters(raw string) string {
+	raw, _, fragment := strings.Cut(raw, "#")
+	place, query, ok := strings.Cut(raw, "?")
+	if ok {
+		all := strings.Split(query, "&")
+		for i, p := range all {
+			all[i] = redactParameter(p)
+		}
+		place += "?" + strings.Join(all, "&")
+	}
+	if fragment {
+		place += "#" + hidden
+	}
+	return place
+}
+
+// redactParameter also hides a known one whose value has an @, since that may be written as %40.
+func redactParameter(p string) string {
+	key, value, ok := strings.Cut(p, "=")
+	plain, err := url.QueryUnescape(value)
+	if ok && err == nil && slices.Contains(parameters, key) && !strings.Contains(plain, "@") {
+		return p
+	}
+	if !ok {
+		return hidden
+	}
+	return key + "=" + hidden
 }

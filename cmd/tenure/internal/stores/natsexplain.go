@@ -16,25 +16,13 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// about names the setting and, without credentials, its value.
-func (p Place) about() string {
-	setting := p.Setting
-	if setting == "" {
-		setting = "store"
-	}
-	if p.Context != "" {
-		return setting + " " + p.Context
-	}
-	return setting + " " + p.String()
-}
-
 // explainConnect says why there is no connection.
-func explainConnect(p Place, err error) error {
+func explainConnect(err error) *fault.Error {
 	var broken *contextError
 	if errors.As(err, &broken) {
-		return fault.New(contexts(), "%s: %w", p.about(), err)
+		return fault.New(contexts(), "%w", err)
 	}
-	return fault.New(connectHint(err), "%s: cannot connect: %w", p.about(), plainly(err))
+	return fault.New(connectHint(err), "cannot connect: %w", plainly(err))
 }
 
 // plainly takes the URL out of an error, as that of a context may hold credentials.
@@ -73,29 +61,20 @@ func contexts() string {
 	return "known contexts: " + strings.Join(known, ", ")
 }
 
-// Explain says why a bucket cannot be used.
-func Explain(p Place, err error) error {
-	about := p.about()
+// explain says why a bucket cannot be used.
+func (n *NATS) explain(err error) *fault.Error {
 	switch {
 	case errors.Is(err, jetstream.ErrBucketNotFound):
-		return fault.New(fmt.Sprintf("add --create, or make it with: %s kv add %s --history 1 --storage file", p.NATS(), p.Bucket),
-			"%s: there is no bucket %s", about, p.Bucket)
+		return fault.New(fmt.Sprintf("add --create, or make it with: %s kv add %s --history 1 --storage file", n.command(), n.Bucket),
+			"there is no bucket %s", n.Bucket)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled):
-		return fault.New("start the server with -js or put jetstream {} into its configuration",
-			"%s: the server has no JetStream", about)
+		return fault.New("start the server with -js or put jetstream {} into its configuration", "the server has no JetStream")
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fault.New("put jetstream: enabled into the account's configuration",
-			"%s: the account has no JetStream", about)
+		return fault.New("put jetstream: enabled into the account's configuration", "the account has no JetStream")
 	case errors.Is(err, driver.ErrDenied):
-		return Denied(p, err)
+		return denied(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.New("check that the cluster has a leader: "+p.NATS()+" server report jetstream", "%s: %w", about, err)
+		return fault.New("check that the cluster has a leader: "+n.command()+" server report jetstream", "%w", err)
 	}
-	return fault.New("", "%s: %w", about, err)
-}
-
-// Denied says that a right is missing. The driver's error names it.
-func Denied(p Place, err error) error {
-	return fault.New("grant it in the server's configuration, or give other credentials; "+
-		"the documentation of driver/natskv lists all rights that a candidate needs", "%s: %w", p.about(), err)
+	return fault.New("", "%w", err)
 }

@@ -16,20 +16,20 @@ type target struct {
 	prefix  string
 }
 
-func (p Place) target() (target, error) {
-	if p.Context != "" {
-		return fromContext(p.Context)
+func (n *NATS) target() (target, error) {
+	if n.Context != "" {
+		return fromContext(n.Context)
 	}
-	return target{url: strings.Join(p.Servers, ","), options: p.login()}, nil
+	return target{url: strings.Join(n.Servers, ","), options: n.login()}, nil
 }
 
 // login keeps the credentials out of the URL, which the client may quote in an error.
-func (p Place) login() []nats.Option {
+func (n *NATS) login() []nats.Option {
 	switch {
-	case p.User != "":
-		return []nats.Option{nats.UserInfo(p.User, p.Password)}
-	case p.Token != "":
-		return []nats.Option{nats.Token(p.Token)}
+	case n.User != "":
+		return []nats.Option{nats.UserInfo(n.User, n.Password)}
+	case n.Token != "":
+		return []nats.Option{nats.Token(n.Token)}
 	}
 	return nil
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
-func TestParse(t *testing.T) {
+func TestParseNATS(t *testing.T) {
 	for _, c := range []struct {
 		raw  string
-		want stores.Place
+		want stores.NATS
 		show string
 	}{
-		{"nats://host:4222/E", stores.Place{Servers: []string{"nats://host:4222"}, Bucket: "E"}, "nats://host:4222/E"},
-		{"nats://host/E/", stores.Place{Servers: []string{"nats://host"}, Bucket: "E"}, "nats://host/E"},
-		{"tls://host/MY_e-1", stores.Place{Servers: []string{"tls://host"}, Bucket: "MY_e-1"}, "tls://host/MY_e-1"},
-		{"nats://[::1]:4222/E", stores.Place{Servers: []string{"nats://[::1]:4222"}, Bucket: "E"}, "nats://[::1]:4222/E"},
-		{"nats://[::1]/E", stores.Place{Servers: []string{"nats://[::1]"}, Bucket: "E"}, "nats://[::1]/E"},
+		{"nats://host:4222/E", stores.NATS{Servers: []string{"nats://host:4222"}, Bucket: "E"}, "nats://host:4222/E"},
+		{"nats://host/E/", stores.NATS{Servers: []string{"nats://host"}, Bucket: "E"}, "nats://host/E"},
+		{"tls://host/MY_e-1", stores.NATS{Servers: []string{"tls://host"}, Bucket: "MY_e-1"}, "tls://host/MY_e-1"},
+		{"nats://[::1]:4222/E", stores.NATS{Servers: []string{"nats://[::1]:4222"}, Bucket: "E"}, "nats://[::1]:4222/E"},
+		{"nats://[::1]/E", stores.NATS{Servers: []string{"nats://[::1]"}, Bucket: "E"}, "nats://[::1]/E"},
 		{
-			"nats://a:1,b:2/E", stores.Place{Servers: []string{"nats://a:1", "nats://b:2"}, Bucket: "E"},
+			"nats://a:1,b:2/E", stores.NATS{Servers: []string{"nats://a:1", "nats://b:2"}, Bucket: "E"},
 			"nats://a:1,b:2/E",
 		},
 		{
 			"nats://user:pa%2Fss%40word@host/E",
-			stores.Place{Servers: []string{"nats://host"}, User: "user", Password: "pa/ss@word", Bucket: "E"}, "nats://***@host/E",
+			stores.NATS{Servers: []string{"nats://host"}, User: "user", Password: "pa/ss@word", Bucket: "E"}, "nats://***@host/E",
 		},
 		{
 			"nats://s3cret@a,b/E",
-			stores.Place{Servers: []string{"nats://a", "nats://b"}, Token: "s3cret", Bucket: "E"}, "nats://***@a,b/E",
+			stores.NATS{Servers: []string{"nats://a", "nats://b"}, Token: "s3cret", Bucket: "E"}, "nats://***@a,b/E",
 		},
 	} {
 		t.Run(c.raw, func(t *testing.T) {
@@ -40,9 +40,8 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.want.Setting = "--store"
-			if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("wrong fields: servers %q, bucket %q, user %q", got.Servers, got.Bucket, got.User)
+			if got.Setting != "--store" || got.S3 != nil || !reflect.DeepEqual(*got.NATS, c.want) {
+				t.Errorf("wrong fields: servers %q, bucket %q, user %q", got.NATS.Servers, got.NATS.Bucket, got.NATS.User)
 			}
 			if got.String() != c.show {
 				t.Errorf("shown as %s, want %s", got, c.show)
@@ -58,6 +57,7 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"memory:", "inside one process"},
 		{"memory://x", "inside one process"},
 		{"redis://s3cret@host/E", "unknown scheme"},
+		{"s3-embedded:x", "inside of the demo"},
 		{"NATS2://host/E", "unknown scheme"},
 		{"nats:host", "// is missing"},
 		{"nats:///E", "names no host"},
@@ -98,32 +98,17 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 	}
 }
 
-func TestRedact(t *testing.T) {
-	for raw, want := range map[string]string{
-		"nats://host/E":              "nats://host/E",
-		"nats://user:pass@host/E":    "nats://***@host/E",
-		"nats://us@er:pa@ss@host/E":  "nats://***@host/E",
-		"nats://user:p/a?s#s@host/E": "nats://***@host/E",
-		"user:pass@host":             "***@host",
-		"":                           "",
-	} {
-		if got := stores.Redact(raw); got != want {
-			t.Errorf("%q is shown as %q, want %q", raw, got, want)
-		}
-	}
-}
-
 func TestNoWayOfPrintingAPlaceShowsCredentials(t *testing.T) {
 	place, err := stores.Parse("--store", "nats://user:s3cret@host/E")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		if got := fmt.Sprintf(verb, place); strings.Contains(got, "s3cret") || strings.Contains(got, "user") {
+		if got := fmt.Sprintf(verb+verb+verb, place, &place, place.NATS); strings.Contains(got, "s3cret") || strings.Contains(got, "user") {
 			t.Errorf("%s shows %s", verb, got)
 		}
 	}
-	if got := place.NATS(); got != "nats --server nats://***@host" {
+	if got := place.Commands("k").Look; got != "nats --server nats://***@host kv get E k" {
 		t.Errorf("the nats command is %s", got)
 	}
 }

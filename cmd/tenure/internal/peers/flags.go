@@ -1,0 +1,165 @@
+// Package peers is about members that tell one another of renewals, as the command line describes them.
+package peers
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+)
+
+// Flags are what can be set on the command line.
+type Flags struct {
+	listen, address string
+	ca, cert, key   string
+	allow           string
+}
+
+// The names of the flags.
+const (
+	flagPeer    = "peer"
+	flagAddress = "peer-address"
+	flagCA      = "peer-ca"
+	flagCert    = "peer-cert"
+	flagKey     = "peer-key"
+	flagAllow   = "peer-allow"
+)
+
+// Define adds the flags to those of a command.
+func (p *Flags) Define(f *pflag.FlagSet) {
+	f.StringVar(&p.listen, flagPeer, "",
+		"HOST:PORT to tell other members of renewals and releases at, where the store does not push; port 0: a free one")
+	f.StringVar(&p.address, flagAddress, "",
+		"HOST:PORT at which others reach --peer; port 0: that of --peer (default --peer itself)")
+	f.StringVar(&p.ca, flagCA, "", "file with the authorities of all members' certificates, in PEM; with --peer-cert and --peer-key: mutual TLS")
+	f.StringVar(&p.cert, flagCert, "", "file with this member's certificate, for a server and a client, for the host of its address")
+	f.StringVar(&p.key, flagKey, "", "file with its key")
+	f.StringVar(&p.allow, flagAllow, "",
+		"networks in which leaders may be dialled, as 10.0.0.0/8,fd00::/8 (default loopback if the address is, else the private networks)")
+}
+
+// Settings are those of the flags, nil without --peer. Named says what has set a flag: its own name or a variable of the
+// environment. All that is wrong is in the error, which is for people.
+func (p *Flags) Settings(named func(flag string) string) (*Settings, error) {
+	if p.listen == "" {
+		return nil, p.alone(named)
+	}
+	s := &Settings{CA: p.ca, Cert: p.cert, Key: p.key}
+	r := reader{named: named}
+	r.listen(s, p.listen)
+	r.address(s, p.address)
+	r.allow(s, p.allow)
+	r.certificates(s)
+	if err := errors.Join(r.problems...); err != nil {
+		return nil, fault.New(r.hint, "%w", err)
+	}
+	return s, nil
+}
+
+// alone: none of the flags makes sense without the first.
+func (p *Flags) alone(named func(string) string) error {
+	for _, f := range []struct{ flag, value string }{
+		{flagAddress, p.address}, {flagCA, p.ca}, {flagCert, p.cert}, {flagKey, p.key}, {flagAllow, p.allow},
+	} {
+		if f.value != "" {
+			return fault.OfUsage(fmt.Errorf("%s needs --peer", named(f.flag)))
+		}
+	}
+	return nil
+}
+
+// reader collects what is wrong with the settings.
+type reader struct {
+	named    func(flag string) string
+	problems []error
+	hint     string // for the first problem
+}
+
+func (r *reader) wrong(hint, flag, format string, args ...any) {
+	r.problems = append(r.problems, fmt.Errorf("%s "+format, append([]any{r.named(flag)}, args...)...))
+	if r.hint == "" {
+		r.hint = hint
+	}
+}
+
+const example = "give a host and a port such as 10.0.0.7:8443, or 127.0.0.1:0"
+
+func (r *reader) listen(s *Settings, value string) {
+	at, err := parseEndpoint(value)
+	if err != nil {
+		r.wrong(example, flagPeer, "%q: %w", value, err)
+	}
+	s.Listen = at
+}
+
+func (r *reader) address(s *Settings, value string) {
+	s.Address = s.Listen
+	if value == "" {
+		if s.Listen.everywhere() && len(r.problems) == 0 {
+			r.wrong("say with --peer-address HOST:PORT where other members reach it", flagPeer,
+				"%v listens on all addresses, and that is none that others can dial", s.Listen)
+		}
+		return
+	}
+	at, err := parseEndpoint(value)
+	switch {
+	case err != nil:
+		r.wrong(example, flagAddress, "%q: %w", value, err)
+	case at.everywhere():
+		r.wrong(example, flagAddress, "%q is no address that others can dial", value)
+	}
+	s.Address = at
+}
+
+func (r *reader) allow(s *Settings, value string) {
+	own := s.Address.addr()
+	if value == "" {
+		s.Networks = s.Address.networks()
+		if len(r.problems) == 0 && own.IsValid() && !s.allows(own) {
+			r.wrong("name the networks that leaders are in with --peer-allow, such as "+own.String()+"/"+fmt.Sprint(own.BitLen()),
+				flagAddressOr(s), "%v is neither loopback nor private, so nobody would dial it unasked", s.Address)
+		}
+		return
+	}
+	for text := range strings.SplitSeq(value, ",") {
+		n, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			r.wrong("give networks such as 10.0.0.0/8,fd00::/8; a single address is 10.0.0.7/32", flagAllow, "has %q, which is no network", text)
+			return
+		}
+		s.Networks = append(s.Networks, n.Masked())
+	}
+	if own.IsValid() && !s.allows(own) {
+		r.wrong("add "+own.String()+"/"+fmt.Sprint(own.BitLen()), flagAllow, "does not allow %v, where this member itself is", own)
+	}
+}
+
+func (r *reader) certificates(s *Settings) {
+	given := 0
+	for _, file := range []string{s.CA, s.Cert, s.Key} {
+		if file != "" {
+			given++
+		}
+	}
+	switch given {
+	case 0:
+	case 3:
+		if err := s.checkTLS(); err != nil {
+			r.wrong("all members need certificates of one authority, each for its own host and for both ends "+
+				"(extended key usage serverAuth and clientAuth)", flagCert, "%w", err)
+		}
+	default:
+		r.wrong("give all three, or none for plain HTTP", flagPeer, "needs --peer-ca, --peer-cert and --peer-key together")
+	}
+}
+
+// flagAddressOr is the flag that the address comes from.
+func flagAddressOr(s *Settings) string {
+	if s.Address == s.Listen {
+		return flagPeer
+	}
+	return flagAddress
+}

@@ -1,0 +1,233 @@
+package peers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+func parse(t *testing.T, args ...string) (*peers.Settings, error) {
+	t.Helper()
+	var p peers.Flags
+	f := pflag.NewFlagSet("x", pflag.ContinueOnError)
+	p.Define(f)
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return p.Settings(func(flag string) string { return "--" + flag })
+}
+
+const (
+	loopback = "[127.0.0.0/8 ::1/128]"
+	private  = "[10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7]"
+)
+
+func TestSettings(t *testing.T) {
+	for _, c := range []struct{ args, listen, address, networks string }{
+		{"--peer 127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", loopback},
+		{"--peer [::1]:80", "[::1]:80", "[::1]:80", loopback},
+		{"--peer localhost:80", "localhost:80", "localhost:80", loopback},
+		{"--peer 192.168.1.7:80", "192.168.1.7:80", "192.168.1.7:80", private},
+		{"--peer [fd00::7]:80", "[fd00::7]:80", "[fd00::7]:80", private},
+		{"--peer node-1.example:80", "node-1.example:80", "node-1.example:80", private},
+		{"--peer :80 --peer-address 10.0.0.7:8080", ":80", "10.0.0.7:8080", private},
+		{"--peer 0.0.0.0:0 --peer-address node-1:0", "0.0.0.0:0", "node-1:0", private},
+		{"--peer 203.0.113.7:80 --peer-allow 203.0.113.9/24", "203.0.113.7:80", "203.0.113.7:80", "[203.0.113.0/24]"},
+		{"--peer 10.0.0.7:80 --peer-allow 10.0.0.0/24,fd00::/8", "10.0.0.7:80", "10.0.0.7:80", "[10.0.0.0/24 fd00::/8]"},
+	} {
+		s, err := parse(t, strings.Fields(c.args)...)
+		if err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		if s.Listen.String() != c.listen || s.Address.String() != c.address || fmt.Sprint(s.Networks) != c.networks {
+			t.Errorf("%s: got %+v", c.args, s)
+		}
+		if text, err := json.Marshal(s); err != nil || !roundTrips(text, s) {
+			t.Errorf("%s: %s, %v", c.args, text, err)
+		}
+	}
+	if s, err := parse(t); s != nil || err != nil {
+		t.Errorf("without --peer: %v, %v", s, err)
+	}
+}
+
+func roundTrips(text []byte, want *peers.Settings) bool {
+	var got peers.Settings
+	return json.Unmarshal(text, &got) == nil && fmt.Sprint(got) == fmt.Sprint(*want)
+}
+
+// Whoever can write to the store can make followers dial any address that is allowed.
+func TestWhatIsNotAllowedUnlessSomebodySaysSo(t *testing.T) {
+	for args, never := range map[string][]string{
+		"--peer 10.0.0.7:80":  {"127.0.0.1", "::1", "169.254.169.254", "fe80::1", "8.8.8.8", "100.64.0.1", "2001:db8::1", "0.0.0.0"},
+		"--peer 127.0.0.1:80": {"10.0.0.7", "192.168.0.1", "169.254.169.254", "8.8.8.8", "fd00::1"},
+	} {
+		s, err := parse(t, strings.Fields(args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range s.Networks {
+			for _, a := range never {
+				if n.Contains(netip.MustParseAddr(a)) {
+					t.Errorf("%s: %s may be dialled", args, a)
+				}
+			}
+		}
+	}
+}
+
+func TestWrongSettingsAreToldWithARemedy(t *testing.T) {
+	ca, cert, key := certificates(t)
+	otherCA, _, _ := certificates(t)
+	tls := func(ca, cert, key string) string {
+		return fmt.Sprintf(" --peer-ca %s --peer-cert %s --peer-key %s", ca, cert, key)
+	}
+	for _, c := range []struct{ args, err, hint string }{
+		{"--peer 8443", `--peer "8443": is not HOST:PORT`, "10.0.0.7:8443"},
+		{"--peer host:http", `--peer "host:http": has a port`, "10.0.0.7:8443"},
+		{"--peer host:65536", "has a port", "10.0.0.7:8443"},
+		{"--peer [fe80::1%eth0]:80", "zone", "10.0.0.7:8443"},
+		{"--peer :8443", "--peer :8443 listens on all addresses", "--peer-address HOST:PORT"},
+		{"--peer 0.0.0.0:8443", "listens on all addresses", "--peer-address HOST:PORT"},
+		{"--peer [::]:8443", "listens on all addresses", "--peer-address HOST:PORT"},
+		{"--peer :80 --peer-address 0.0.0.0:80", `--peer-address "0.0.0.0:80" is no address`, "10.0.0.7:8443"},
+		{"--peer :80 --peer-address x", `--peer-address "x": is not HOST:PORT`, "10.0.0.7:8443"},
+		{"--peer 203.0.113.7:80", "--peer 203.0.113.7:80 is neither loopback nor private", "--peer-allow, such as 203.0.113.7/32"},
+		{"--peer :80 --peer-address [2001:db8::7]:80", "--peer-address [2001:db8::7]:80 is neither", "--peer-allow, such as 2001:db8::7/128"},
+		{"--peer 10.0.0.7:80 --peer-allow 10.0.0.7", `--peer-allow has "10.0.0.7", which is no network`, "10.0.0.7/32"},
+		{"--peer 10.0.0.7:80 --peer-allow 10.1.0.0/16", "--peer-allow does not allow 10.0.0.7", "add 10.0.0.7/32"},
+		{"--peer 127.0.0.1:0 --peer-cert x", "together", "all three"},
+		{"--peer 127.0.0.1:0" + tls("missing", cert, key), "--peer-cert peer: authorities: open missing", "one authority"},
+		{"--peer 127.0.0.1:0" + tls(otherCA, cert, key), "is not good for a", "one authority"},
+		{"--peer 127.0.0.1:0" + tls(ca, cert, ca), "with key " + ca, "one authority"},
+		{"--peer 10.0.0.7:0" + tls(ca, cert, key), "10.0.0.7", "own host"},
+	} {
+		_, err := parse(t, strings.Fields(c.args)...)
+		var f *fault.Error
+		if !errors.As(err, &f) || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) {
+			t.Errorf("%s: got %v", c.args, err)
+		}
+	}
+}
+
+func TestMembersOfOneMachineHavePortsOfTheirOwn(t *testing.T) {
+	s, err := parse(t, "--peer", "127.0.0.1:8000", "--peer-address", "localhost:9000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := s.ForMember(2); m.Listen.Port != 8002 || m.Address.Port != 9002 || s.Listen.Port != 8000 {
+		t.Errorf("got %+v of %+v", m, s)
+	}
+	if free, err := parse(t, "--peer", "127.0.0.1:0"); err != nil || free.ForMember(2).Listen.Port != 0 {
+		t.Errorf("%v, %v", free, err)
+	}
+	if s.CheckMembers(56536) != nil || s.CheckMembers(56537) == nil {
+		t.Error("the last port is 65535")
+	}
+	var none *peers.Settings
+	if none.ForMember(1) != nil || none.CheckMembers(9) != nil {
+		t.Error("no peers have none")
+	}
+}
+
+func TestMembersHearOfOneAnother(t *testing.T) {
+	ca, cert, key := certificates(t)
+	for name, args := range map[string][]string{
+		"http":  {"--peer", "127.0.0.1:0"},
+		"https": {"--peer", "127.0.0.1:0", "--peer-ca", ca, "--peer-cert", cert, "--peer-key", key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := parse(t, args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Scheme() != name {
+				t.Errorf("scheme %s", s.Scheme())
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			store := memory.NewPolled()
+			leader, follower := join(ctx, t, s, store), join(ctx, t, s, store)
+			lead(ctx, t, leader)
+			pushed(ctx, t, follower)
+		})
+	}
+}
+
+func join(ctx context.Context, t *testing.T, s *peers.Settings, store driver.Store) *peers.Member {
+	t.Helper()
+	m, err := s.Open(ctx, store, func(_ string, err error) {
+		if err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+func lead(ctx context.Context, t *testing.T, m *peers.Member) {
+	t.Helper()
+	e, err := tenure.New(m.Store, "billing", tenure.Config{ID: "leader", Address: m.Address, Lease: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Campaign(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pushed waits for a renewal that the follower, which has read once, can only have heard of from the leader.
+func pushed(ctx context.Context, t *testing.T, m *peers.Member) {
+	t.Helper()
+	heard := make(chan driver.Entry, 100)
+	stop, err := m.Watch(ctx, "billing", func(e driver.Entry) { heard <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	read, err := m.Read(ctx, "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		select {
+		case e := <-heard:
+			if !e.Absent() && e.Version != read.Version {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatal("the follower hears nothing")
+		}
+	}
+}
+
+func TestPortThatIsTaken(t *testing.T) {
+	s, err := parse(t, "--peer", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t.Context(), t, s, memory.NewPolled())
+	s, err = parse(t, "--peer", m.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Open(t.Context(), memory.NewPolled(), func(string, error) {}); err == nil || !strings.Contains(err.Error(), "--peer "+m.Address) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/peer"
+)
+
+// Settings are those of one member.
+type Settings struct {
+	// Listen is where it listens, Address where others reach that. Port 0 of Listen is a free one, port 0 of Address the
+	// one that was found.
+	Listen  Endpoint `json:"listen"`
+	Address Endpoint `json:"address"`
+	// CA, Cert and Key are files; all or none.
+	CA   string `json:"ca,omitempty"`
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+	// Networks are where leaders may be dialled.
+	Networks []netip.Prefix `json:"networks"`
+}
+
+// Scheme is http or https.
+func (s *Settings) Scheme() string {
+	if s.Cert != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// ForMember are the settings of the i-th of n members on this machine, from 0: a port that is given is the first one's, and
+// the others have those after it.
+func (s *Settings) ForMember(i int) *Settings {
+	if s == nil {
+		return nil
+	}
+	own := *s
+	own.Listen, own.Address = s.Listen.shifted(i), s.Address.shifted(i)
+	return &own
+}
+
+// CheckMembers returns an error if there are not enough ports for n members.
+func (s *Settings) CheckMembers(n int) error {
+	if s == nil {
+		return nil
+	}
+	for _, e := range []Endpoint{s.Listen, s.Address} {
+		if last := e.shifted(n - 1); last.Port > 65535 {
+			return fmt.Errorf("--peer: %d members from %v on would have ports above 65535", n, e)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) allows(a netip.Addr) bool {
+	for _, n := range s.Networks {
+		if n.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkTLS finds out what the other members would refuse.
+func (s *Settings) checkTLS() error {
+	server, _, err := peer.LoadTLS(s.CA, s.Cert, s.Key)
+	if err != nil {
+		return err
+	}
+	return server.Certificates[0].Leaf.VerifyHostname(s.Address.Host)
+}
+
+func (s *Settings) config(onError func(string, error)) (peer.Config, error) {
+	c := peer.Config{Networks: s.Networks, OnError: onError}
+	if s.Cert == "" {
+		return c, nil
+	}
+	var err error
+	c.ServerTLS, c.ClientTLS, err = peer.LoadTLS(s.CA, s.Cert, s.Key)
+	return c, err
+}
+
+// Member is one that listens.
+type Member struct {
+	*peer.Store
+	// Address is what its elections publish.
+	Address string
+}
+
+// Open puts peers on top of a store that does not push, and listens. OnError is told what fails between members, and with
+// nil when it works again; it may be called concurrently. Close the member after its elections have ended.
+func (s *Settings) Open(ctx context.Context, store driver.Store, onError func(key string, err error)) (*Member, error) {
+	cfg, err := s.config(onError)
+	if err != nil {
+		return nil, err
+	}
+	p, err := peer.New(store, cfg)
+	if err != nil {
+		return nil, err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen.String())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--peer %v: %w", s.Listen, err), p.Close())
+	}
+	m := &Member{Store: p, Address: s.Address.at(l.Addr().(*net.TCPAddr).Port).String()}
+	go func() {
+		if err := p.Serve(l); err != nil {
+			onError("", err)
+		}
+	}()
+	return m, nil
+}

@@ -1,0 +1,33 @@
+package stores
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Limits is a store that says which leases and keys are possible in a place before that is reached, or is there at all: an
+// election made on it finds every wrong setting. It reads and writes nothing.
+func (p Place) Limits() (driver.Store, error) {
+	b, err := p.kind().limits()
+	if err != nil {
+		return nil, p.blame(err)
+	}
+	return unopened{b}, nil
+}
+
+// unopened is a store of which nothing but the limits is known.
+type unopened struct{ driver.Bounded }
+
+var errUnopened = errors.New("the store has not been opened")
+
+// Read returns an error.
+func (unopened) Read(context.Context, string) (driver.Entry, error) {
+	return driver.Entry{}, errUnopened
+}
+
+// CompareAndSwap returns an error.
+func (unopened) CompareAndSwap(context.Context, string, driver.Version, []byte) (driver.Version, error) {
+	return "", errUnopened
+}

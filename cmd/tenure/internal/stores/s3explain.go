@@ -1,0 +1,136 @@
+package stores
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// look is the status and the code of an answer; 0 without one.
+func look(err error) (status int, code string) {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		status = response.HTTPStatusCode()
+	}
+	return status, code
+}
+
+// regionOf is where a server says that the bucket is; empty if it does not.
+func regionOf(err error) string {
+	var response *smithyhttp.ResponseError
+	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
+		return ""
+	}
+	return response.Response.Header.Get("X-Amz-Bucket-Region")
+}
+
+var (
+	credentialCodes = []string{
+		"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
+	}
+	regionCodes = []string{
+		"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
+	}
+)
+
+// explain says why a bucket cannot be used.
+func (s *S3) explain(err error) *fault.Error {
+	switch status, code := look(err); {
+	case code == "NoSuchBucket":
+		return fault.New(fmt.Sprintf("add --create, or make it with: aws s3 mb s3://%s%s", s.Bucket, s.flags()),
+			"there is no bucket %s", s.Bucket)
+	case slices.Contains(credentialCodes, code):
+		return fault.New("check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and that the endpoint is the one that "+
+			"they are for; where they are temporary, log in again", "the credentials are wrong: %w", brief(err))
+	case slices.Contains(regionCodes, code), 300 <= status && status < 400:
+		return s.wrongRegion(err)
+	case code == "RequestTimeTooSkewed":
+		return fault.New("set the clock of this machine", "%w", brief(err))
+	case errors.Is(err, driver.ErrDenied):
+		return fault.New("grant it in the policies of the user and the bucket; docs/object-storage.md has one that is enough for a "+
+			"candidate", "%w", err)
+	case status == 0 && code == "":
+		return s.unreachable(err)
+	}
+	return fault.New("", "%w", err)
+}
+
+func (s *S3) explainCreate(err error) *fault.Error {
+	switch _, code := look(err); code {
+	case "BucketAlreadyExists":
+		return fault.New("choose another name", "bucket %s belongs to somebody else", s.Bucket)
+	case "AccessDenied":
+		return fault.New("grant s3:CreateBucket, or have somebody make it with: aws s3 mb s3://"+s.Bucket+s.flags(),
+			"bucket %s cannot be made: %w", s.Bucket, brief(err))
+	case "InvalidLocationConstraint":
+		return s.wrongRegion(err)
+	}
+	f := s.explain(err)
+	return fault.New(f.Hint, "bucket %s cannot be made: %w", s.Bucket, f.Err)
+}
+
+func (s *S3) wrongRegion(err error) *fault.Error {
+	right := regionOf(err)
+	if right == "" || right == s.Region {
+		return fault.New("put the region that the bucket is in into the URL as region=..., or set AWS_REGION",
+			"the region is wrong: %w", brief(err))
+	}
+	return fault.New("put region="+right+" into the URL, or set AWS_REGION", "the region is wrong: the bucket is in %s", right)
+}
+
+// unreachable: nobody has answered.
+func (s *S3) unreachable(err error) *fault.Error {
+	var (
+		name      *net.DNSError
+		authority x509.UnknownAuthorityError
+		record    tls.RecordHeaderError
+		timeout   net.Error
+	)
+	server := "S3"
+	if s.Endpoint != "" {
+		server = s.Endpoint
+	}
+	switch {
+	case errors.As(err, &authority):
+		return fault.New("set AWS_CA_BUNDLE to a file with the server's CA", "%s has a certificate of an unknown authority", server)
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fault.New("give endpoint=http://... instead of https://", "%s has no TLS", server)
+	case errors.As(err, &name):
+		return fault.New("check endpoint=, and the region", "no server answers at %s: %w", server, name)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fault.New("check endpoint=, and that no firewall is in between", "no server answers at %s in time", server)
+	}
+	return fault.New("check endpoint= in the URL, and that the server runs", "no server answers at %s: %w", server, root(err))
+}
+
+// brief leaves out what the client library puts around the server's own words.
+func brief(err error) error {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	return errors.New(strings.TrimRight(api.ErrorCode()+": "+api.ErrorMessage(), ": "))
+}
+
+// root is the network's error below all that is around it.
+func root(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/logging"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/driver/s3object"
+)
+
+// open makes a client of its own. It calls the server only to make a bucket.
+func (s *S3) open(ctx context.Context, o Options) (*Store, error) {
+	client, err := s.client(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	store, err := s3object.New(client, s.Bucket, s.driverOptions()...)
+	if err != nil {
+		return nil, fault.New("", "%w", err)
+	}
+	if o.Create {
+		if err := s.create(ctx, client); err != nil {
+			return nil, err
+		}
+	}
+	return &Store{Driver: store, client: client, close: func() error { return nil }}, nil
+}
+
+// client is configured as all of AWS's tools are, except for what the URL says.
+func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
+	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // the default one prints
+	if s.Region != "" {
+		load = append(load, config.WithRegion(s.Region))
+	}
+	if s.Anonymous {
+		load = append(load, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+	}
+	if o.Client != "" {
+		load = append(load, config.WithAppID(strings.ReplaceAll(o.Client, " ", "-")))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fault.New("mend the files in ~/.aws, or unset AWS_PROFILE", "the configuration of AWS's tools: %w", err)
+	}
+	if cfg.Region == "" {
+		return nil, fault.New("put region=... into the URL or set AWS_REGION; us-east-1 does for most servers other than S3",
+			"no region is known, and requests are signed for one")
+	}
+	return s3.NewFromConfig(cfg, s.address), nil
+}
+
+// address comes after the environment's endpoint was looked up.
+func (s *S3) address(o *s3.Options) {
+	if s.Endpoint != "" {
+		o.BaseEndpoint = &s.Endpoint
+	}
+	o.UsePathStyle = o.UsePathStyle || o.BaseEndpoint != nil
+	if s.PathStyle != nil {
+		o.UsePathStyle = *s.PathStyle
+	}
+}
+
+// login finds credentials, which would otherwise happen within the first request and be hard to tell from its failure.
+func login(ctx context.Context, client *s3.Client) error {
+	c := client.Options().Credentials
+	if c == nil { // nothing is signed
+		return nil
+	}
+	if _, err := c.Retrieve(ctx); err != nil {
+		return fault.New("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or log in with the aws command",
+			"no credentials are found: %w", err)
+	}
+	return nil
+}
+
+func (s *S3) check(ctx context.Context, store *Store, key string) error {
+	if err := login(ctx, store.client); err != nil {
+		return err
+	}
+	if _, err := store.Driver.Read(ctx, key); err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
+// createWithin is how long a bucket may take to be there.
+const createWithin = 20 * time.Second
+
+// create makes the bucket if it is missing. Anything else that is wrong comes out better when a record is read.
+func (s *S3) create(ctx context.Context, client *s3.Client) error {
+	if err := login(ctx, client); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, createWithin)
+	defer cancel()
+	_, err := client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.Bucket})
+	if status, _ := look(err); status != http.StatusNotFound {
+		return nil
+	}
+	in := &s3.CreateBucketInput{Bucket: &s.Bucket}
+	if region := client.Options().Region; region != "us-east-1" { // which has no name there
+		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(region)}
+	}
+	_, err = client.CreateBucket(ctx, in)
+	var mine *types.BucketAlreadyOwnedByYou
+	if err != nil && !errors.As(err, &mine) {
+		return s.explainCreate(err)
+	}
+	if err := s3.NewBucketExistsWaiter(client).Wait(ctx, &s3.HeadBucketInput{Bucket: &s.Bucket}, createWithin); err != nil {
+		return fault.New("wait a while and try again", "bucket %s was made, but is not there yet: %w", s.Bucket, err)
+	}
+	return nil
+}

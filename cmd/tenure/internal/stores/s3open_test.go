@@ -1,0 +1,224 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// bareEnvironment is one in which nothing of AWS is set but credentials.
+func bareEnvironment(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/config")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/credentials")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+}
+
+// refusing answers everything alike.
+func refusing(t *testing.T, status int, code string, header ...string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "<Error><Code>%s</Code><Message>said the server</Message></Error>", code)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// silent takes connections and says nothing.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return "http://" + l.Addr().String()
+}
+
+func withTLS(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = nil
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// reach opens and checks.
+func reach(t *testing.T, url string, create bool, within time.Duration) error {
+	t.Helper()
+	place, err := stores.Parse("--store", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	s, err := stores.Open(ctx, place, stores.Options{Client: "the test", Create: create})
+	if err != nil {
+		return err
+	}
+	if err := s.Check(ctx, "key"); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func TestWhatIsWrongWithObjectStorageAndWhatToDo(t *testing.T) {
+	bareEnvironment(t)
+	memory := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
+	t.Cleanup(memory.Close)
+	plain := strings.Replace(memory.URL, "http://", "https://", 1)
+	for _, c := range []struct{ why, endpoint, err, hint string }{
+		{"no server", "http://127.0.0.1:1", "no server answers at http://127.0.0.1:1: dial tcp", "check endpoint="},
+		{"no such host", "http://nowhere.invalid", "no server answers at http://nowhere.invalid", "check endpoint="},
+		{"a silent server", silent(t), "in time", "firewall"},
+		{"no TLS", plain, "has no TLS", "endpoint=http://"},
+		{"an unknown authority", withTLS(t), "unknown authority", "AWS_CA_BUNDLE"},
+		{"no bucket", memory.URL, "there is no bucket bucket", "add --create, or make it with: aws s3 mb s3://bucket --endpoint-url " + memory.URL + " --region r"},
+		{"a wrong key", refusing(t, 403, "InvalidAccessKeyId"), "credentials are wrong: InvalidAccessKeyId: said the server", "AWS_ACCESS_KEY_ID"},
+		{"a wrong secret", refusing(t, 403, "SignatureDoesNotMatch"), "credentials are wrong", "AWS_SECRET_ACCESS_KEY"},
+		{"a session that is over", refusing(t, 400, "ExpiredToken"), "credentials are wrong", "log in again"},
+		{"no right to read", refusing(t, 403, "AccessDenied"), "s3:GetObject on arn:aws:s3:::bucket/p/*", "docs/object-storage.md"},
+		{"a wrong region", refusing(t, 301, "PermanentRedirect", "X-Amz-Bucket-Region", "eu-west-9"), "the bucket is in eu-west-9", "put region=eu-west-9"},
+		{"a wrong region, unnamed", refusing(t, 400, "AuthorizationHeaderMalformed"), "the region is wrong: AuthorizationHeaderMalformed: said the server", "region=..."},
+		{"a wrong clock", refusing(t, 403, "RequestTimeTooSkewed"), "said the server", "clock"},
+		{"no object storage", refusing(t, 404, "Oops"), "check the endpoint", ""},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			within := 20 * time.Second
+			if c.why == "a silent server" {
+				within = 200 * time.Millisecond
+			}
+			err := reach(t, "s3://bucket/p?region=r&endpoint="+c.endpoint, false, within)
+			var f *fault.Error
+			if !errors.As(err, &f) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.HasPrefix(f.Error(), "--store s3://bucket/p?endpoint="+c.endpoint) || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) {
+				t.Errorf("got error %q and hint %q", f.Error(), f.Hint)
+			}
+			if strings.Contains(f.Error()+f.Hint, "s3cret") {
+				t.Errorf("shows the secret: %v", f)
+			}
+		})
+	}
+}
+
+func TestObjectStorageNeedsARegionAndCredentials(t *testing.T) {
+	bareEnvironment(t)
+	var f *fault.Error
+	if err := reach(t, "s3://bucket", false, time.Minute); !errors.As(err, &f) ||
+		!strings.Contains(f.Error(), "no region is known") || !strings.Contains(f.Hint, "region=...") {
+		t.Errorf("got %v", err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	for _, create := range []bool{false, true} {
+		if err := reach(t, "s3://bucket?region=r&endpoint=http://127.0.0.1:1", create, time.Minute); !errors.As(err, &f) ||
+			!strings.Contains(f.Error(), "no credentials are found") || !strings.Contains(f.Hint, "AWS_PROFILE") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestRegionAndEndpointComeFromTheEnvironmentToo(t *testing.T) {
+	bareEnvironment(t)
+	backend := s3mem.New()
+	if err := backend.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	memory := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(memory.Close)
+	t.Setenv("AWS_REGION", "r")
+	t.Setenv("AWS_ENDPOINT_URL_S3", memory.URL)
+	if err := reach(t, "s3://bucket", false, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nobody answers; what is looked up shows how the bucket is addressed.
+func TestPathStyle(t *testing.T) {
+	bareEnvironment(t)
+	for parameters, want := range map[string]string{
+		"":                  "lookup nowhere.invalid",
+		"&path-style=true":  "lookup nowhere.invalid",
+		"&path-style=false": "lookup bucket.nowhere.invalid",
+	} {
+		err := reach(t, "s3://bucket?region=r&endpoint=http://nowhere.invalid"+parameters, false, time.Minute)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", parameters, err)
+		}
+	}
+}
+
+func TestBucketIsCreatedIfAskedAndOnlyIfMissing(t *testing.T) {
+	bareEnvironment(t)
+	inner := gofakes3.New(s3mem.New()).Server()
+	var mu sync.Mutex
+	made := 0
+	memory := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			mu.Lock()
+			made++
+			mu.Unlock()
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(memory.Close)
+	for _, region := range []string{"us-east-1", "eu-test-1"} {
+		for range 2 {
+			if err := reach(t, "s3://made-in-"+region+"?region="+region+"&endpoint="+memory.URL, true, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if made != 2 {
+		t.Errorf("%d creations", made)
+	}
+}
+
+func TestBucketThatCannotBeCreated(t *testing.T) {
+	bareEnvironment(t)
+	for _, c := range []struct{ code, err, hint string }{
+		{"AccessDenied", "cannot be made: AccessDenied: said the server", "s3:CreateBucket"},
+		{"BucketAlreadyExists", "belongs to somebody else", "another name"},
+		{"InvalidLocationConstraint", "the region is wrong", "region="},
+		{"InvalidBucketName", "cannot be made: ", ""},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprintf(w, "<Error><Code>%s</Code><Message>said the server</Message></Error>", c.code)
+		}))
+		t.Cleanup(s.Close)
+		err := reach(t, "s3://bucket?region=r&endpoint="+s.URL, true, time.Minute)
+		var f *fault.Error
+		if !errors.As(err, &f) || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) {
+			t.Errorf("%s: got %v", c.code, err)
+		}
+	}
+}

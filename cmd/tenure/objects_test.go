@@ -1,0 +1,199 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+)
+
+// objects is a server of object storage that does not belong to the demo.
+type objects struct {
+	url        string
+	gets, puts atomic.Int64
+	down       atomic.Bool
+	readOnly   bool
+	careless   bool // ignores conditions
+	inner      http.Handler
+}
+
+func startObjects(t *testing.T, change func(*objects)) *objects {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	o := &objects{inner: gofakes3.New(backend).Server()}
+	change(o)
+	s := httptest.NewServer(o)
+	t.Cleanup(s.Close)
+	o.url = "s3://bucket/p?region=r&endpoint=" + s.URL
+	return o
+}
+
+func (o *objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	put := r.Method == http.MethodPut
+	switch {
+	case o.down.Load():
+		panic(http.ErrAbortHandler)
+	case put && o.readOnly:
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
+		return
+	case put && o.careless:
+		r.Header.Del("If-Match")
+		r.Header.Del("If-None-Match")
+	}
+	o.inner.ServeHTTP(w, r)
+	if put {
+		o.puts.Add(1)
+	} else {
+		o.gets.Add(1)
+	}
+}
+
+// renewals waits for so many further writes, and returns how many reads there were meanwhile.
+func (o *objects) renewals(t *testing.T, n int64) int64 {
+	t.Helper()
+	gets, last, end := o.gets.Load(), o.puts.Load()+n, time.Now().Add(patience)
+	for o.puts.Load() < last {
+		if time.Now().After(end) {
+			t.Fatal("no renewals")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return o.gets.Load() - gets
+}
+
+func interrupt(t *testing.T, s *show) line {
+	t.Helper()
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	return s.end()
+}
+
+// Killing, freezing and stopping leaders, with the bounds that are told beside.
+func TestDemoOnObjectStorageSurvivesKillsPausesAndStops(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, append(args, "--store", "s3-embedded:", "--candidates", "3", "--for", "11s", "--crash-every", "2s")...)
+			sum := s.end()
+			failovers := 0
+			for _, l := range s.lines {
+				if l.Do != "failover" {
+					continue
+				}
+				failovers++
+				if l.LeastMillis == nil && l.Kind == "crash" {
+					t.Error("a crash without a least time")
+				}
+				if (l.MostMillis != nil) != (name == "polled" && l.LeastMillis != nil) {
+					t.Errorf("bounds of %s: %v %v", l.Kind, l.LeastMillis, l.MostMillis)
+				}
+				if l.LeastMillis != nil && l.Millis < *l.LeastMillis-20 {
+					t.Errorf("%s took %v ms, and the least was %v", l.Kind, l.Millis, *l.LeastMillis)
+				}
+			}
+			if failovers < 1 || *sum.Overlaps != 0 || sum.Acts < 50 {
+				t.Errorf("%d failovers, %d overlaps in %d acts", failovers, *sum.Overlaps, sum.Acts)
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
+// With peers followers of a living leader read nothing, and know where it is.
+func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args        []string
+		least, most int64
+	}{
+		"polled": {nil, 3, 100},
+		"peers":  {[]string{"--peer", "127.0.0.1:0"}, 0, 2}, // a stream may be late on a busy machine
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := startObjects(t, func(*objects) {})
+			s := begin(t, append(c.args, "--store", o.url, "--lease", "2s", "--candidates", "4", "--crash-every", "0")...)
+			s.await("somebody leads", isElected)
+			o.renewals(t, 3)
+			if reads := o.renewals(t, 6); reads < c.least || reads > c.most {
+				t.Errorf("%d reads in two leases", reads)
+			}
+			sum := interrupt(t, s)
+			published := s.count(func(l line) bool { return l.Event == "leader" && strings.HasPrefix(l.Address, "127.0.0.1:") })
+			if (published > 0) != (name == "peers") || *sum.Overlaps != 0 {
+				t.Errorf("%d addresses, %d overlaps", published, *sum.Overlaps)
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
+func TestDemoOnObjectStorageThatIsDownForAWhile(t *testing.T) {
+	t.Parallel()
+	o := startObjects(t, func(*objects) {})
+	s := begin(t, "--store", o.url, "--lease", "2s", "--candidates", "3", "--crash-every", "0", "--peer", "127.0.0.1:0")
+	first := s.await("somebody leads", isElected)
+	o.down.Store(true)
+	s.await("the leader gives up in time", func(l line) bool { return l.Event == "lost" })
+	o.down.Store(false)
+	if next := s.await("somebody leads again", isElected); next.Term <= first.Term {
+		t.Errorf("term %d after %d", next.Term, first.Term)
+	}
+	if sum := interrupt(t, s); *sum.Overlaps != 0 {
+		t.Errorf("%d overlaps", *sum.Overlaps)
+	}
+	s.nothingLeft()
+}
+
+func TestDemoEndsWhenNobodyMayWriteObjects(t *testing.T) {
+	t.Parallel()
+	o := startObjects(t, func(o *objects) { o.readOnly = true })
+	s := begin(t, "--store", o.url, "--candidates", "2")
+	fails(t, s, "error: --store s3://bucket/p?endpoint=", "s3:PutObject on arn:aws:s3:::bucket/p/*", "\nhint: grant it")
+	s.nothingLeft()
+}
+
+func TestDemoRefusesAServerThatIgnoresConditionsIfItInspects(t *testing.T) {
+	t.Parallel()
+	o := startObjects(t, func(o *objects) { o.careless = true })
+	s := begin(t, "--store", o.url, "--inspect")
+	fails(t, s, "error: --store s3://bucket/p?endpoint=", "unsafe: If-", "\nhint: ")
+	if o.puts.Load() < 1 || s.count(isDo("start")) > 0 {
+		t.Errorf("%d writes, and candidates were started", o.puts.Load())
+	}
+}
+
+// fails: with exit code 1, and this on standard error.
+func fails(t *testing.T, s *show, wants ...string) {
+	t.Helper()
+	for _, ok := s.read(); ok; _, ok = s.read() {
+	}
+	_ = s.cmd.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	got := s.errs.String()
+	for _, want := range wants {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
+	}
+	if strings.Contains(got, "s3cret") {
+		t.Errorf("shows the secret: %q", got)
+	}
+}
