@@ -12,9 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// bench is what all rows share: one server process and a connection to it.
+// bench is what all rows share: one server process of each kind and a connection to NATS.
 type bench struct {
 	ctx    context.Context
 	quick  bool
@@ -26,6 +27,7 @@ type bench struct {
 
 	mu      sync.Mutex
 	buckets int
+	objects *s3d.Server // nil until a row wants it
 }
 
 func open(ctx context.Context, quick bool, log io.Writer) (*bench, error) {
@@ -57,6 +59,9 @@ func (b *bench) close() {
 	}
 	if b.server != nil {
 		b.server.Kill()
+	}
+	if b.objects != nil {
+		b.objects.Stop()
 	}
 	_ = os.RemoveAll(b.dir)
 }

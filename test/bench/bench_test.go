@@ -1,15 +1,18 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
 
 func TestMain(m *testing.M) {
@@ -68,6 +71,105 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// TestObjects is the same for object storage, with and without peers, on a server in this process.
+func TestObjects(t *testing.T) {
+	b := openBench(t)
+	server, err := s3fake.Start(0, s3fake.Plan{}, "elections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close) // after the two, which are parallel
+	for _, peers := range []bool{true, false} {
+		t.Run(kind(peers), func(t *testing.T) {
+			t.Parallel()
+			b.playObjects(t, scene{name: fmt.Sprint("test-", peers), members: 3, elections: 2, lease: 2 * time.Second, ask: asking.ByTerm,
+				peers: peers, counted: true, wall: clockErrors, url: server.URL(), bucket: "elections"})
+		})
+	}
+}
+
+func (b *bench) playObjects(t *testing.T, s scene) {
+	c, err := b.stage(s)
+	defer c.dismiss()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader, err := c.enthrone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, err := c.orphan(c.role.Elections, leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if early(late) > 0 || len(late) != s.elections {
+		t.Errorf("the next leaders came %v after the ends of the leases", late)
+	}
+	if got := c.bill(1); got.puts == 0 || got.gets == 0 || got.others != 0 {
+		t.Errorf("counted: %+v", got)
+	}
+	all, _ := c.journal.since(0)
+	if e, ok := last(all, func(e entry) bool { return e.What == judged && e.Age.Abs() > 10*time.Second }); !ok {
+		t.Errorf("no record looked as old as the clocks are wrong; the last was %+v", e)
+	}
+	for end := time.Now().Add(10 * time.Second); c.book.Judge().Terms < 2*s.elections && time.Now().Before(end); {
+		b.sleep(settle) // answers are told in batches
+	}
+	if v := c.book.Judge(); !v.Safe() || v.Terms != 2*s.elections {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestLosses: a term may be lost at its deadline, which the last write decides that was confirmed in time.
+func TestLosses(t *testing.T) {
+	const lease = 2 * time.Second
+	usable := int64(lease - tenure.Config{Lease: lease}.Margin())
+	for _, x := range []struct {
+		at      int64 // after the deadline
+		expired bool
+		early   int
+		why     string
+	}{
+		{0, true, 0, "all of the lease was used"},
+		{-int64(lease / 500), true, 1, "some of it was left"},
+		{0, false, 1, "another cause"},
+	} {
+		c := &cast{b: &bench{log: io.Discard}, journal: newJournal(), role: command{Lease: lease}}
+		say := func(who string, r report) {
+			r.Election = "e"
+			c.journal.add(entry{who, r})
+		}
+		say("a", report{What: wrote, Token: 1, At: 90, Until: 95})
+		say("a", report{What: wrote, Token: 2, At: 20, Until: 25})
+		say("a", report{What: wrote, Token: 2, At: 50, Until: 55})
+		say("b", report{What: wrote, Token: 2, At: 70, Until: 75})
+		say("a", report{What: wrote, Token: 2, At: 50 + usable - int64(lease/100), Until: 60 + usable}) // confirmed too late
+		say("a", report{What: wrote, Token: 2, At: 70 + usable, Until: 80 + usable, Released: true})    // holds nothing
+		say("a", report{What: lost, Token: 2, At: 50 + usable + x.at, Expired: x.expired})
+		if got := c.losses(); got.lost != 1 || got.early != x.early || got.writes != 6 {
+			t.Errorf("%+v, want %d early: %s", got, x.early, x.why)
+		}
+	}
+}
+
+// TestBill: the rates and the price of ten candidates by default.
+func TestBill(t *testing.T) {
+	const minutes = 2
+	c := &cast{members: []*member{{counter: &counter{all: map[request]int{}}}, {counter: &counter{all: map[request]int{}}}}}
+	for i := range steadyElections {
+		election := fmt.Sprint(i)
+		c.members[0].counter.all[request{"PUT", election}] = 12 * minutes
+		c.members[1].counter.all[request{"GET", election}] = 36 * minutes
+	}
+	got := c.bill(minutes)
+	if got.String() != "12.00 / 36.00 / 0.00, n=20" || got.busiest != 36 || got.perFollower() != 4 {
+		t.Errorf("%v, %v, %v", got, got.busiest, got.perFollower())
+	}
+	if price := fmt.Sprintf("%.2f", got.month()); price != "3.21" { // 12.96/5 + 1.04*9/15
+		t.Errorf("$%s a month", price)
+	}
+}
+
 // TestUnanswered: which write a killed leader made last is known from what replaced it.
 func TestUnanswered(t *testing.T) {
 	all := []entry{
@@ -110,6 +212,7 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		{"-rows", exitOK, "crash"},
+		{"-rows -row s3", exitOK, "s3-crash"},
 		{"-row nonsense", exitUsage, "there is no row"},
 		{"stray", exitUsage, ""},
 	} {

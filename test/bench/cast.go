@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/acts"
@@ -18,18 +19,23 @@ type cast struct {
 	members []*member
 	hired   int
 	relayed bool    // each through a relay of its own
+	counted bool    // each through a proxy of its own that counts
 	role    command // how they campaign
+	// ready is how long after its first read a member may not yet be told of changes.
+	ready time.Duration
+	as    identity        // what all are told
+	wall  []time.Duration // how wrong their times of day are, in turn
 }
 
 // cast hires n workers under a common name. They are dismissed by dismiss, whatever happens.
 func (b *bench) cast(name string, n int, role command) (*cast, error) {
-	c := &cast{b: b, name: name, journal: newJournal(), role: role}
+	c := &cast{b: b, name: name, journal: newJournal(), role: role, ready: watchSetUp, as: identity{URL: b.server.URL()}}
 	return c, c.hire(n)
 }
 
 // relayedCast is a cast whose connections can be cut one by one.
 func (b *bench) relayedCast(name string, n int, role command) (*cast, error) {
-	c := &cast{b: b, name: name, journal: newJournal(), role: role, relayed: true}
+	c := &cast{b: b, name: name, journal: newJournal(), role: role, ready: watchSetUp, as: identity{URL: b.server.URL()}, relayed: true}
 	return c, c.hire(n)
 }
 
@@ -49,22 +55,45 @@ func (c *cast) hire(n int) error {
 }
 
 func (c *cast) hireOne() (*member, error) {
+	me := c.as
+	me.ID = fmt.Sprintf("%s-%d", c.name, c.hired+1)
+	if len(c.wall) > 0 {
+		me.Wall = c.wall[c.hired%len(c.wall)]
+	}
 	c.hired++
-	me := identity{ID: fmt.Sprintf("%s-%d", c.name, c.hired), URL: c.b.server.URL()}
-	var r *relay.Relay
-	if c.relayed {
-		var err error
-		if r, err = relay.New(me.URL); err != nil {
-			return nil, err
-		}
-		me.URL = r.URL()
+	way, err := c.lay(&me)
+	if err != nil {
+		return nil, err
 	}
 	m, err := hire(me, func(r report) { c.hear(me.ID, r) })
 	if err != nil {
 		return nil, err
 	}
-	m.relay = r
+	m.relay, m.counter = way.relay, way.counter
 	return m, nil
+}
+
+// way is what stands between a member and the server.
+type way struct {
+	relay   *relay.Relay
+	counter *counter
+}
+
+// lay builds it, and has the member go there.
+func (c *cast) lay(me *identity) (w way, err error) {
+	switch {
+	case c.relayed:
+		if w.relay, err = relay.New(me.URL); err == nil {
+			scheme, _, _ := strings.Cut(me.URL, "://")
+			_, address, _ := strings.Cut(w.relay.URL(), "://")
+			me.URL = scheme + "://" + address
+		}
+	case c.counted:
+		if w.counter, err = newCounter(me.URL); err == nil {
+			me.URL = w.counter.url()
+		}
+	}
+	return w, err
 }
 
 // hear keeps answers apart: there are very many.
@@ -175,5 +204,9 @@ func (c *cast) member(id string) *member {
 	return nil
 }
 
-// settle is a moment for news to arrive that nothing waits for.
-const settle = 100 * time.Millisecond
+const (
+	// settle is a moment for news to arrive that nothing waits for.
+	settle = 100 * time.Millisecond
+	// watchSetUp is as much for a watch, which is set up beside the first read.
+	watchSetUp = 20 * time.Millisecond
+)

@@ -25,6 +25,17 @@ func (d dist) median() time.Duration { return d.quantile(0.5) }
 func (d dist) p99() time.Duration    { return d.quantile(0.99) }
 func (d dist) max() time.Duration    { return d.quantile(1) }
 
+// above counts those that exceed a bound.
+func (d dist) above(bound time.Duration) int {
+	n := 0
+	for _, x := range d {
+		if x > bound {
+			n++
+		}
+	}
+	return n
+}
+
 // String is the four of them and the size.
 func (d dist) String() string {
 	return fmt.Sprintf("%s / %s / %s / %s, n=%d", show(d.min()), show(d.median()), show(d.p99()), show(d.max()), len(d))

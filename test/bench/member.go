@@ -15,6 +15,7 @@ import (
 type member struct {
 	id       string
 	relay    *relay.Relay // nil: it is connected directly
+	counter  *counter     // nil: nobody counts
 	cmd      *exec.Cmd
 	commands *json.Encoder
 	gone     chan struct{} // closed when its last report was read
@@ -70,6 +71,9 @@ func (m *member) kill() {
 	_ = m.cmd.Wait()
 	if m.relay != nil {
 		m.relay.Close()
+	}
+	if m.counter != nil {
+		m.counter.close()
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -39,6 +41,16 @@ func (n *noise) run() {
 func (n *noise) end() string {
 	close(n.stop)
 	n.done.Wait()
-	return fmt.Sprintf("Meanwhile a timer in an idle process was late by %s (median), %s (p99), %s (max)",
-		show(n.late.median()), show(n.late.p99()), show(n.late.max()))
+	return fmt.Sprintf("Meanwhile a timer in an idle process was late by %s (median), %s (p99), %s (max); the load average was %s",
+		show(n.late.median()), show(n.late.p99()), show(n.late.max()), load())
+}
+
+// load is the average over the last minute.
+func load() string {
+	said, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(said), " ")
+	return first
 }

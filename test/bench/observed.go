@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// observed reports every write before it is sent, so that of a killed process it is known what it sent last, and again
-// when it was applied.
+// observed is a bucket of NATS whose writes are reported.
 type observed struct {
 	*natskv.Store
 	say func(report)
@@ -20,19 +20,39 @@ type observed struct {
 
 // CompareAndSwap is the store's, between two reports.
 func (o observed) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	r := report{What: sending, Election: key, Prev: string(prev), Released: released(value), At: machine.Now()}
-	o.say(r)
-	version, err := o.Store.CompareAndSwap(ctx, key, prev, value)
+	return swap(ctx, o.Store, o.say, key, prev, value)
+}
+
+// swap reports a write before it is sent, so that of a killed process it is known what it sent last, and again when it was
+// applied.
+func swap(ctx context.Context, s driver.Store, say func(report), key string, prev driver.Version,
+	value []byte) (driver.Version, error) {
+	c := peek(value)
+	r := report{What: sending, Election: key, Prev: string(prev), Token: c.Term, Released: c.Released, At: machine.Now()}
+	say(r)
+	version, err := s.CompareAndSwap(ctx, key, prev, value)
 	if err == nil {
-		r.What, r.Version = wrote, string(version)
-		o.say(r)
+		r.What, r.Version, r.Until = wrote, string(version), machine.Now()
+		say(r)
 	}
 	return version, err
 }
 
-func released(value []byte) bool {
-	var record struct{ Released bool }
-	return json.Unmarshal(value, &record) == nil && record.Released
+// content is what is looked at of a record.
+type content struct {
+	LeaderID    string    `json:"leaderID"`
+	LastUpdated time.Time `json:"lastUpdated"`
+	Term        uint64    `json:"term"`
+	Released    bool      `json:"released"`
+}
+
+// peek is empty for what is no record.
+func peek(value []byte) content {
+	var c content
+	if json.Unmarshal(value, &c) != nil {
+		return content{}
+	}
+	return c
 }
 
 // reporter writes one line for each report, in one call, so that nothing of it stays behind in a killed process.

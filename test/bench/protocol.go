@@ -18,6 +18,9 @@ type command struct {
 	Ask       asking.Way    `json:",omitempty"`
 	// Quiet saves the reports on writes, of which a crowd makes many.
 	Quiet bool `json:",omitempty"`
+	// Spread is the time over which the elections are begun, in an order that each worker draws for itself. All of them
+	// would otherwise be renewed and polled in step.
+	Spread time.Duration `json:",omitempty"`
 }
 
 type do string
@@ -31,15 +34,18 @@ const (
 // report is what happened in a worker.
 type report struct {
 	What     what
-	At       int64   `json:",omitempty"`
-	Election string  `json:",omitempty"`
-	Token    uint64  `json:",omitempty"`
-	Prev     string  `json:",omitempty"` // versions of the cell, for writes
-	Version  string  `json:",omitempty"`
-	Released bool    `json:",omitempty"`
-	Acts     []int64 `json:",omitempty"`
-	Usage    *usage  `json:",omitempty"`
-	Error    string  `json:",omitempty"`
+	At       int64         `json:",omitempty"`
+	Election string        `json:",omitempty"`
+	Token    uint64        `json:",omitempty"`
+	Until    int64         `json:",omitempty"` // for wrote: when the answer came
+	Prev     string        `json:",omitempty"` // versions of the cell, for writes
+	Version  string        `json:",omitempty"`
+	Released bool          `json:",omitempty"`
+	Expired  bool          `json:",omitempty"` // for lost: at the deadline
+	Age      time.Duration `json:",omitempty"` // for judged: by the times of day
+	Acts     []int64       `json:",omitempty"`
+	Usage    *usage        `json:",omitempty"`
+	Error    string        `json:",omitempty"`
 }
 
 type what string
@@ -53,6 +59,8 @@ const (
 	leads     what = "leads"     // lead was entered
 	acted     what = "acted"     // the work was told that it may act
 	stopped   what = "stopped"   // after stop
+	lost      what = "lost"      // the term ended before it was resigned; Error says why
+	judged    what = "judged"    // a record was read that somebody else holds; Age is how old it looks
 	used      what = "used"      // after use
 	failed    what = "failed"
 )

@@ -56,19 +56,24 @@ func safe(ok bool) verdict {
 }
 
 func rows() []row {
-	return []row{crashRow, handoverRow, freshRow, steadyRow, pauseRow, cutRow, crowdRow, storeRow}
+	return []row{
+		crashRow, handoverRow, freshRow, steadyRow, pauseRow, cutRow, crowdRow, storeRow,
+		objectSteadyRow, objectCrashRow, objectStopRow, objectCutRow, objectOutageRow, objectClocksRow, objectFaultsRow,
+	}
 }
 
+// choose takes the name of a row, or what comes before the hyphen in the names of several.
 func choose(name string) ([]row, error) {
-	if name == "" {
-		return rows(), nil
-	}
+	var chosen []row
 	var names []string
 	for _, r := range rows() {
-		if r.name == name {
-			return []row{r}, nil
+		if name == "" || r.name == name || strings.HasPrefix(r.name, name+"-") {
+			chosen = append(chosen, r)
 		}
 		names = append(names, r.name)
 	}
-	return nil, fmt.Errorf("there is no row %q; there are %s", name, strings.Join(names, ", "))
+	if chosen == nil {
+		return nil, fmt.Errorf("there is no row %q; there are %s", name, strings.Join(names, ", "))
+	}
+	return chosen, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -115,6 +116,7 @@ func (c *cast) failover(leader *member, mark int) (failover, *member, error) {
 // lastSend is when the write of the dead leader was sent that the successor's claim replaced.
 func (c *cast) lastSend(dead string, next entry) (int64, error) {
 	all, _ := c.journal.since(0)
+	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.Election != next.Election })
 	claim, ok := last(all, func(e entry) bool { return e.who == next.who && e.What == sending && e.At <= next.At })
 	if !ok {
 		return 0, errors.New("no claim of the new leader was reported")

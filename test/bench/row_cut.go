@@ -44,19 +44,30 @@ func (b *bench) cuts(how asking.Way, groups, rounds int) (acts.Verdict, error) {
 	if err != nil {
 		return acts.Verdict{}, err
 	}
-	verdicts, err := parallel(groups, func(i int) ([]acts.Verdict, error) {
-		v, err := b.cutGroup(bucket, fmt.Sprintf("cut%d", i), how, rounds)
+	return judgeAll(groups, func(i int) (acts.Verdict, error) {
+		return b.cutGroup(bucket, fmt.Sprintf("cut%d", i), how, rounds)
+	})
+}
+
+// judgeAll plays n scenes side by side and adds up their verdicts.
+func judgeAll(n int, play func(i int) (acts.Verdict, error)) (acts.Verdict, error) {
+	verdicts, err := parallel(n, func(i int) ([]acts.Verdict, error) {
+		v, err := play(i)
 		return []acts.Verdict{v}, err
 	})
 	var sum acts.Verdict
 	for _, v := range verdicts {
-		sum.Terms += v.Terms
-		sum.Answers += v.Answers
-		sum.Stale += v.Stale
-		sum.Regressed += v.Regressed
-		sum.Overlap = max(sum.Overlap, v.Overlap)
+		sum = plus(sum, v)
 	}
 	return sum, err
+}
+
+// plus is a verdict on both.
+func plus(a, b acts.Verdict) acts.Verdict {
+	return acts.Verdict{
+		Terms: a.Terms + b.Terms, Answers: a.Answers + b.Answers, Stale: a.Stale + b.Stale,
+		Regressed: a.Regressed + b.Regressed, Overlap: max(a.Overlap, b.Overlap),
+	}
 }
 
 func (b *bench) cutGroup(bucket, name string, how asking.Way, rounds int) (acts.Verdict, error) {

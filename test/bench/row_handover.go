@@ -68,6 +68,6 @@ func (c *cast) handover(leader *member) (time.Duration, *member, error) {
 	if err := c.join(mark, leader); err != nil {
 		return 0, nil, err
 	}
-	c.b.sleep(20 * time.Millisecond) // its watch is set up beside its first read
+	c.b.sleep(c.ready)
 	return time.Duration(e.At - release.At), next, nil
 }

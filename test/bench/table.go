@@ -88,6 +88,6 @@ func (t *table) conditions() string {
 	if t.quick {
 		how += " This was a quick run; without -quick everything is repeated more often."
 	}
-	return fmt.Sprintf("%s One NATS server process, file storage, one replica, over loopback; candidates are processes of "+
-		"their own; %d processors, %s.", how, runtime.NumCPU(), runtime.Version())
+	return fmt.Sprintf("%s One NATS server process, file storage, one replica, and for object storage one versitygw "+
+		"over a directory, over loopback; candidates are processes of their own; %d processors, %s.", how, runtime.NumCPU(), runtime.Version())
 }

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
@@ -22,16 +20,33 @@ import (
 const workerVariable = "TENURE_BENCH_WORKER"
 
 // identity is what a worker is told when it is started.
-type identity struct{ ID, URL string }
+type identity struct {
+	ID, URL string
+	// Objects: the URL is that of object storage, otherwise of NATS. The rest is for objects.
+	Objects bool `json:",omitempty"`
+	// Peers tell one another what the leader wrote.
+	Peers bool `json:",omitempty"`
+	// Wall is how far the time of day is wrong, and Judge has each read looked at by a rule that relies on it.
+	Wall  time.Duration `json:",omitempty"`
+	Judge bool          `json:",omitempty"`
+}
 
-// worker is a process that takes part in elections, over one connection.
+// source is where a worker has its stores from.
+type source interface {
+	// open returns the store for a start. Except for object storage, it ends the last one.
+	open(c command) (driver.Store, error)
+	// configure adds what the source knows to the configuration of an election.
+	configure(cfg *tenure.Config)
+}
+
+// worker is a process that takes part in elections.
 type worker struct {
 	id     string
 	say    func(report)
-	js     jetstream.JetStream
-	store  *natskv.Store
+	source source
 	asker  *asking.Asker
 	cancel context.CancelFunc
+	ctx    context.Context // of the campaigns; nil while there are none
 	runs   []<-chan error
 	meter  meter
 }
@@ -59,7 +74,8 @@ func (w *worker) work(encoded string, in io.Reader) error {
 	w.asker = asking.Start(func(election string, token uint64, stamps []int64) {
 		w.say(report{What: acted, Election: election, Token: token, Acts: stamps})
 	})
-	if err := w.connect(me.URL); err != nil {
+	var err error
+	if w.source, err = connect(me, w.say); err != nil {
 		return err
 	}
 	for commands := json.NewDecoder(in); ; {
@@ -80,16 +96,11 @@ func unless(ok bool, err error) error {
 	return err
 }
 
-func (w *worker) connect(url string) error {
-	tell := func(*nats.Conn) { w.say(report{What: connected, At: machine.Now()}) }
-	nc, err := nats.Connect(url, nats.Name(w.id), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
-		nats.ReconnectHandler(tell))
-	if err != nil {
-		return err
+func connect(me identity, say func(report)) (source, error) {
+	if me.Objects {
+		return openObjects(me, say), nil
 	}
-	tell(nc)
-	w.js, err = jetstream.New(nc)
-	return err
+	return dialNATS(me, say)
 }
 
 func (w *worker) obey(c command) error {
@@ -104,32 +115,39 @@ func (w *worker) obey(c command) error {
 	return nil
 }
 
-// start opens the bucket, unless that was done for the last start, and campaigns.
+// start campaigns, beside what it campaigns for already.
 func (w *worker) start(c command) error {
 	w.say(report{What: opening, At: machine.Now()})
-	if w.store != nil {
-		_ = w.store.Close()
-	}
-	var err error
-	if w.store, err = natskv.Open(context.Background(), w.js, c.Bucket); err != nil {
+	store, err := w.source.open(c)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	w.cancel = cancel
-	for _, name := range c.Elections {
-		if err := w.campaign(ctx, name, c); err != nil {
+	if w.ctx == nil {
+		w.ctx, w.cancel = context.WithCancel(context.Background())
+	}
+	for i, name := range shuffled(c) {
+		if i > 0 {
+			time.Sleep(c.Spread / time.Duration(len(c.Elections)))
+		}
+		if err := w.campaign(w.ctx, store, name, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *worker) campaign(ctx context.Context, name string, c command) error {
-	var store driver.Store = w.store
+func shuffled(c command) []string {
+	if c.Spread > 0 {
+		rand.Shuffle(len(c.Elections), func(i, j int) { c.Elections[i], c.Elections[j] = c.Elections[j], c.Elections[i] })
+	}
+	return c.Elections
+}
+
+func (w *worker) campaign(ctx context.Context, store driver.Store, name string, c command) error {
 	cfg := tenure.Config{ID: w.id, Lease: c.Lease}
+	w.source.configure(&cfg)
 	if !c.Quiet {
-		store = observed{w.store, w.say}
-		cfg.OnEvent = w.asker.Hear
+		cfg.OnEvent = w.hear
 	}
 	e, err := tenure.New(store, name, cfg)
 	if err != nil {
@@ -148,6 +166,14 @@ func (w *worker) campaign(ctx context.Context, name string, c command) error {
 	return nil
 }
 
+func (w *worker) hear(e tenure.Event) {
+	if e.Kind == tenure.EventLost {
+		w.say(report{What: lost, Election: e.Election, Token: e.Term, At: machine.Now(), Error: e.Cause.Error(),
+			Expired: errors.Is(e.Cause, tenure.ErrExpired)})
+	}
+	w.asker.Hear(e)
+}
+
 // tell reports when the candidate has seen the record.
 func (w *worker) tell(ctx context.Context, e *tenure.Election) {
 	if _, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Known }); err == nil {
@@ -164,6 +190,6 @@ func (w *worker) stop() {
 			w.say(report{What: failed, Error: err.Error()})
 		}
 	}
-	w.runs = nil
+	w.runs, w.ctx = nil, nil
 	w.say(report{What: stopped, At: machine.Now()})
 }

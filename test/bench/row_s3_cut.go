@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/test/internal/asking"
+)
+
+var objectCutRow = row{
+	name: "s3-cut",
+	title: "object storage that the leader alone cannot reach for two and a half leases of 2 s: connections stay open, and every " +
+		"byte in both directions is lost (odd runs) or arrives when the cut is over (even runs)",
+	note: "Three candidates, each through a TCP relay of its own; peers reach one another all the while. Questions, answers and " +
+		"the control are those of row pause",
+	measure: objectCut,
+}
+
+const objectCutLease = 2 * time.Second
+
+func objectCut(b *bench) ([]measure, error) {
+	const groups = 5
+	rounds := b.pick(1, 10)
+	var found []measure
+	for _, peers := range []bool{false, true} {
+		v, err := b.objectCuts(asking.ByTerm, peers, groups, rounds)
+		if err != nil {
+			return found, err
+		}
+		found = append(found, measure{what: kind(peers) + ": answers of yes after the next was elected",
+			value: overlap(v, groups*rounds), bound: "0", verdict: safe(v.Safe()), others: "S3lect: two leaders while the cut lasts"})
+	}
+	control, err := b.objectCuts(asking.ByMemory, false, groups, 1)
+	if err != nil {
+		return found, err
+	}
+	return append(found, measure{what: "control: work that goes by memory", value: overlap(control, groups), bound: "more than 0",
+		verdict: safe(control.Stale > 0)}), nil
+}
+
+func kind(peers bool) string {
+	if peers {
+		return "with peers"
+	}
+	return "without peers"
+}
+
+func (b *bench) objectCuts(how asking.Way, peers bool, groups, rounds int) (acts.Verdict, error) {
+	return judgeAll(groups, func(i int) (acts.Verdict, error) {
+		c, err := b.stage(scene{name: fmt.Sprintf("cut%d", i), members: 3, elections: 1, lease: objectCutLease, ask: how,
+			peers: peers, relayed: true})
+		defer c.dismiss()
+		if err != nil {
+			return acts.Verdict{}, err
+		}
+		leader, err := c.enthrone()
+		for round := range rounds {
+			if err != nil {
+				return acts.Verdict{}, err
+			}
+			leader, err = c.cutOffObjects(leader, round%2 == 0)
+		}
+		return c.book.Judge(), err
+	})
+}
+
+// cutOffObjects returns the next leader when the old one has had time to learn of it.
+func (c *cast) cutOffObjects(leader *member, lossy bool) (*member, error) {
+	mark := c.journal.mark()
+	cut := leader.relay.Hold
+	heal := leader.relay.Release
+	if lossy {
+		cut, heal = leader.relay.Blackhole, leader.relay.Heal
+	}
+	end := time.Now().Add(5 * c.role.Lease / 2)
+	cut()
+	_, next, err := c.successor(mark, leader)
+	c.b.sleep(time.Until(end))
+	heal()
+	c.b.sleep(c.role.Lease)
+	return next, err
+}
