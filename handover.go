@@ -23,15 +23,9 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 	if e.member.askSelf(to) {
 		return nil
 	}
-	var err error
-	for range handOverAttempts {
-		var done bool
-		if done, err = e.member.request(ctx, to, 0); done {
-			break
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	err := e.member.insist(ctx, to, 0)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if errors.Is(err, ErrNoLeader) {
 		return err
@@ -59,9 +53,20 @@ func (m *member) askSelf(to string) (leads bool) {
 func (m *member) aspire(term uint64, within time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	if _, err := m.request(ctx, m.id, term); err != nil && !errors.Is(err, ErrNoLeader) {
+	if err := m.insist(ctx, m.id, term); err != nil && !errors.Is(err, ErrNoLeader) {
 		m.step(func(Reading) { m.report(EventTrouble, m.wrap("hand-over", err)) })
 	}
+}
+
+// insist requests until that is done, in a few attempts.
+func (m *member) insist(ctx context.Context, to string, term uint64) (err error) {
+	for range handOverAttempts {
+		var done bool
+		if done, err = m.request(ctx, to, term); done || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // request adds the wish to the holder's record, if it is of the given term or that is 0, and copies every other byte of it, so that nobody takes it for a renewal.

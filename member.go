@@ -71,6 +71,7 @@ func newMember(store driver.Store, key string, given, cfg Config) *member {
 	}
 	p := cfg.protocol()
 	p.ID, p.Incarnation, p.Rand = cfg.ID, incarnation(store), random
+	_, p.Hearsay = store.(driver.Hearsay)
 	m.machine = protocol.New(p)
 	return m
 }

@@ -1,11 +1,16 @@
 package tenure_test
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
 )
 
 func TestAHigherPriorityTakesOverOnceItIsMature(t *testing.T) {
@@ -48,4 +53,61 @@ func TestAChangedPriorityMovesLeadership(t *testing.T) {
 		_ = a.end(t)
 		_ = b.end(t)
 	})
+}
+
+// A candidate that has declined, and backs off, does not have the leader interrupted for nothing.
+func TestWhoBacksOffDoesNotAsk(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term of a")
+		var asked atomic.Int64
+		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) {
+			c.Priority, c.Backoff = 1, func(int) time.Duration { return time.Hour }
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventAsking {
+					asked.Add(1)
+				}
+			}
+		}), func(context.Context, *tenure.Term) error { return tenure.ErrDecline })
+		within(t, time.Minute, b.won, "term of b")
+		time.Sleep(50 * time.Minute)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("b asked %d times", n)
+		}
+		_ = b.end(t)
+		_ = a.end(t)
+	})
+}
+
+// silent is a store whose members are to tell one another of changes, and cannot.
+type silent struct{ *memory.Polled }
+
+func (silent) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
+	return func() {}, nil
+}
+func (silent) Hearsay() {}
+
+// Whoever hands over cannot know that others have heard of it, where it is the members who tell one another.
+func TestHandOverWhereNothingIsHeard(t *testing.T) {
+	for delay := range 8 {
+		synctest.Test(t, func(t *testing.T) {
+			store := silent{memory.NewPolled()}
+			a := start(t, mustNew(t, store, "a", nil), holdOn)
+			within(t, time.Minute, a.won, "term of a")
+			b := start(t, mustNew(t, store, "b", nil), holdOn)
+			time.Sleep(2*lease + time.Duration(delay)*900*time.Millisecond)
+			if err := b.election.HandOver(t.Context(), "b"); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-b.won:
+			case <-a.won:
+				t.Errorf("delay %d: leadership went back to a", delay)
+			case <-time.After(4 * lease):
+				t.Errorf("delay %d: nobody leads", delay)
+			}
+			_ = a.end(t)
+			_ = b.end(t)
+		})
+	}
 }

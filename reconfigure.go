@@ -24,7 +24,8 @@ func (e *Election) Config() Config {
 
 // Reconfigure changes the settings of an election, whether it runs or not. What is published, and the lease, change with
 // the next write of this process, intervals with the next read or renewal. A lease that was promised is not cut: neither
-// one's own, which runs until a renewal is written with the new one, nor another's. ID, Clock, Logger and OnEvent are for
+// one's own, which runs until a renewal is written with the new one, nor another's. A larger StopWithin is promised by a
+// renewal that is sent at once, and holds when that is confirmed; a larger Drift or TimerLateness by the next one. ID, Clock, Logger and OnEvent are for
 // good; the latter three are ignored here.
 //
 // It returns one error that names everything that is wrong, as New does, and then changes nothing.
@@ -53,7 +54,7 @@ func (e *Election) Reconfigure(cfg Config) error {
 func (c *Config) protocol() protocol.Config {
 	return protocol.Config{
 		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
-		Lease: c.Lease, Renew: c.Renew, Budget: c.Lease - c.Margin(),
+		Lease: c.Lease, Renew: c.Renew, Budget: c.Lease - c.Margin(), StopWithin: c.StopWithin,
 		FinishWithin: c.FinishWithin, Grace: c.Grace, Splay: c.Splay,
 		Poll: c.Poll, PollStable: c.PollStable, Retry: c.Retry, HeadStart: headStart,
 	}

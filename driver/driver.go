@@ -13,7 +13,8 @@
 //     the call runs aside and is abandoned, a bounded number of them at a time.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a write is not.
 //  4. A version never recurs for a write of other bytes. Absence is the one exception: it may come back when a key is
-//     purged. (Elections never write the same bytes twice, so a hash of the content will do.)
+//     purged. A hash of the content will do, since elections never write the same bytes twice. But networks may deliver a
+//     request twice, so where the version is a hash, what was put over an absence may recur with it; elections know that.
 //  5. Outcomes are told apart honestly. An error that is neither [ErrConflict] nor [ErrDenied] means that the write may
 //     have been applied already, may be applied later, or never. When in doubt an adapter says so by any other error.
 //  6. Values up to [MaxValue] bytes are kept byte for byte. An adapter hands out copies, also to watchers, and keeps none of
@@ -93,6 +94,14 @@ type Watcher interface {
 	// called more than once and from see.
 	// Errors are as for Read.
 	Watch(ctx context.Context, key string, see func(Entry)) (stop func(), err error)
+}
+
+// Hearsay is a Watcher whose pushes come from members, and so may reach some and not others. Members of its elections
+// do not count on one another's having heard.
+type Hearsay interface {
+	Watcher
+	// Hearsay is a mark: it does nothing.
+	Hearsay()
 }
 
 // Bounded is a Store that says what it cannot hold. An election asks before it starts.

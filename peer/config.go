@@ -37,6 +37,9 @@ type Config struct {
 	Retry time.Duration
 	// MaxStreams is how many followers of one election are served at once; more are refused. Default: 1,024.
 	MaxStreams int
+	// Margin is what the elections keep back of their leases: tenure.Config.Margin of their settings. A leader answers
+	// until so much before its lease is over. Default, and the least that counts: that of tenure's default settings.
+	Margin time.Duration
 	// Clock counts how long a lease is valid: the one that the elections have, tenure.SystemClock() by default.
 	Clock clock.Clock
 	// OnError is told when the connection to the leader of an election fails or fails in another way, and with nil when
@@ -76,6 +79,9 @@ func (c *Config) validate(store driver.Store) error {
 	}
 	if c.Retry < time.Millisecond {
 		problems = append(problems, fmt.Errorf("Retry is %v; it must be at least 1ms", c.Retry))
+	}
+	if c.Margin < 0 {
+		problems = append(problems, fmt.Errorf("Margin is %v; it must be at least 0", c.Margin))
 	}
 	if c.MaxStreams < 1 {
 		problems = append(problems, fmt.Errorf("MaxStreams is %d; it must be at least 1", c.MaxStreams))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"syscall"
 )
 
@@ -80,7 +81,7 @@ func (d *dialler) ask(ctx context.Context, address, key string, challenge []byte
 // url takes a host, or a host and a port, and nothing that would make it another URL than a leader's.
 func (d *dialler) url(address, key string) (*url.URL, error) {
 	u, err := url.Parse(d.scheme + "://" + address)
-	if err != nil || u.Host != address || u.Hostname() == "" || u.User != nil {
+	if err != nil || u.Host != address || u.Hostname() == "" || strings.HasSuffix(address, ":") || u.User != nil {
 		return nil, errors.New("the address is not a host and a port")
 	}
 	u.Path, u.RawQuery = d.path, url.Values{"election": {key}}.Encode()

@@ -13,7 +13,7 @@
 // # What is served
 //
 // Config.Path answers 200 with the bytes of the record while this process leads and its lease is valid by its own clock,
-// counted like the lease itself from before the write was sent; 404 otherwise. When a write got no answer, what was
+// less Config.Margin and counted from before the write was sent; 404 otherwise. When a write got no answer, what was
 // confirmed before stays served until its own time is over. See [Store.Handler].
 //
 // # What is followed

@@ -15,8 +15,9 @@ import (
 // ledger is what this process leads, as far as the writes and reads that pass through show it. Nothing under its lock
 // blocks, so a renewal never waits for a follower.
 type ledger struct {
-	clock clock.Clock
-	own   func(incarnation string) bool
+	clock  clock.Clock
+	margin time.Duration // the least
+	own    func(incarnation string) bool
 
 	mu    sync.Mutex
 	seats map[string]*seat // for each key that an own incarnation ever tried to write
@@ -44,8 +45,8 @@ type page struct {
 	budget  time.Duration
 }
 
-func newLedger(c clock.Clock, own func(string) bool) *ledger {
-	return &ledger{clock: c, own: own, seats: map[string]*seat{}}
+func newLedger(c clock.Clock, margin time.Duration, own func(string) bool) *ledger {
+	return &ledger{clock: c, margin: margin, own: own, seats: map[string]*seat{}}
 }
 
 // left is how long the write keeps its lease valid, counted like the leader's own deadline from before it was sent.
@@ -99,7 +100,7 @@ func (l *ledger) budget(r *record.Record) time.Duration {
 	if r.Released {
 		return 0
 	}
-	return r.Lease - protocol.Margin(r.Lease, l.clock.Drift(), protocol.TimerLateness(r.Lease), 0)
+	return r.Lease - max(l.margin, protocol.Margin(r.Lease, l.clock.Drift(), protocol.TimerLateness(r.Lease), 0))
 }
 
 func (l *ledger) seat(key string) *seat {
@@ -118,7 +119,8 @@ func (l *ledger) finish(key string, a *page, v driver.Version, err error) *page 
 	defer l.mu.Unlock()
 	s := l.seat(key)
 	s.moves++
-	if err != nil || s.page != nil && s.page.after(a) {
+	// A read may have shown the write before its own answer came.
+	if err != nil || s.page != nil && (s.page.after(a) || s.page.record.Nonce == a.record.Nonce) {
 		return nil
 	}
 	return s.confirm(a, a.value, v)
@@ -144,8 +146,8 @@ func (s *seat) follows(a *page) bool {
 	if a.record.Seq == 1 && !a.record.Released {
 		return true
 	}
-	if s.page == nil || !s.page.sameTerm(&a.record) {
-		return false
+	if s.page == nil || !s.page.sameTerm(&a.record) || s.page.left(a.sent) <= 0 {
+		return false // what was there after the lease was over, before a backup brought this back, nobody knows
 	}
 	return a.prev == s.page.version || a.prev == s.seen && s.seen != ""
 }

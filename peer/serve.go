@@ -109,6 +109,7 @@ func serve(server *http.Server, l net.Listener, secure *tls.Config) error {
 		return server.Serve(l)
 	}
 	server.TLSConfig = secure.Clone()
+	defer func() { _ = l.Close() }() // which ServeTLS does not do if the settings are of no use
 	return server.ServeTLS(l, "", "")
 }
 

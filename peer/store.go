@@ -31,7 +31,7 @@ func New(store driver.Store, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	keys := newIdentities()
-	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, keys.own)}
+	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, cfg.Margin, keys.own)}
 	s.hub = newHub(newDialler(cfg), cfg)
 	s.doors = newEntrance()
 	return s, nil
@@ -75,6 +75,9 @@ func (s *Store) publish(key string, news *page) {
 	s.hub.aim(key, target{})
 	s.hub.tell(key, news.entry())
 }
+
+// Hearsay marks the pushes as what not every member may get: some cannot reach the leader, or have no peers.
+func (s *Store) Hearsay() {}
 
 // MinLease is the inner store's; 1 ms if it names none.
 func (s *Store) MinLease() time.Duration {

@@ -9,7 +9,8 @@
 // ignore them, or check them and then write, so that two of twenty writers win. [Store.Inspect] tries them out, by racing;
 // run it once against every server that is not S3 itself.
 //
-// An ETag is often a hash of the content. That will do, because elections never write the same bytes twice.
+// An ETag is often a hash of the content. That will do, because elections never write the same bytes twice,
+// and do not rely on what was put where no object was: a proxy may deliver that request again.
 //
 // The floor of the terms is the server's clock in milliseconds, from the Date of its answers. That has whole seconds, so
 // the floor stands still for one: a record that is removed within the second in which its term began does not count in it.
@@ -44,7 +45,7 @@
 //
 // Ceph's gateway and some services take the ETag in If-Match without quotes, and refuse each one with quotes. A store finds
 // out: where a swap was refused and a later read shows the very version that it was refused from, it tries the other form
-// on an object of its own, by one PUT that must be refused. If it is, the other form is used from then on, for all
+// on an object that it makes for that, by a PUT that must be refused. If it is, the other form is used from then on, for all
 // keys; a server that ignores what it does not understand never gets there, since its writes would be unconditional. Once a
 // swap was applied in one form, the store stays with it. [WithUnquotedETags] saves the detour.
 //

@@ -119,13 +119,17 @@ func (s *Store) resolve(ctx context.Context, key string, doubt, now driver.Versi
 	s.form.end(other, s.try(ctx, condition{now, other}))
 }
 
-// try writes to an object that does not exist, under a condition that it cannot meet.
+// try replaces an object of its own under a condition that it does not meet. The object must be there: a server may
+// refuse every condition on one that is not, and still ignore those that it does not understand.
 func (s *Store) try(ctx context.Context, c condition) heed {
 	key := probeKey()
-	_, err := s.put(ctx, key, c, []byte("{}"))
+	if _, err := s.put(ctx, key, condition{}, []byte("{}")); err != nil {
+		return unclear
+	}
+	defer func() { _ = s.remove(ctx, key) }()
+	_, err := s.put(ctx, key, c, []byte("[]"))
 	switch {
 	case err == nil:
-		_ = s.remove(ctx, key)
 		return ignored
 	case look(err).conflict():
 		return heeded

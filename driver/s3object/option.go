@@ -19,8 +19,8 @@ func settle(opts []Option) settings {
 	return set
 }
 
-// WithPrefix puts all objects under a prefix, as into a folder. "a/b", "/a/b" and "a/b/" mean the same. Elections under
-// different prefixes have nothing to do with one another.
+// WithPrefix puts all objects under a prefix, as into a folder. "a/b", "/a/b" and "a/b/" mean the same. Prefix and key make
+// up the object's name together, so key "b/x" under "a" is key "x" under "a/b".
 func WithPrefix(prefix string) Option {
 	return func(set *settings) { set.prefix = prefix }
 }

@@ -20,6 +20,7 @@ type digests struct {
 	mu  sync.Mutex
 	md5 bool              // sums were seen
 	odd map[string]oddity // by key: the last read that did not fit
+	not map[string]bool   // keys of objects whose ETags were found to be no sums
 }
 
 // oddity is a read whose ETag is not the sum of its content.
@@ -31,7 +32,7 @@ type oddity struct {
 
 // steady is how long a server must give the same odd answer until it is believed that its ETags are no sums any more, as
 // after a change of the bucket's encryption. A torn read is over in milliseconds.
-const steady = time.Second
+const steady = 200 * time.Millisecond
 
 // learn takes note of an ETag that is the sum of its content.
 func (d *digests) learn(key string, v driver.Version, value []byte) (fits bool) {
@@ -42,6 +43,7 @@ func (d *digests) learn(key string, v driver.Version, value []byte) (fits bool) 
 	defer d.mu.Unlock()
 	d.md5 = true
 	delete(d.odd, key)
+	delete(d.not, key)
 	return true
 }
 
@@ -52,14 +54,17 @@ func (d *digests) check(key string, e driver.Entry) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.md5 {
+	if !d.md5 || d.not[key] {
 		return nil
 	}
 	last, known := d.odd[key]
 	now := time.Now()
 	if known && last.version == e.Version && last.sum == digest(e.Value) {
 		if now.Sub(last.at) >= steady {
-			d.md5 = false
+			if d.not == nil || len(d.not) >= maxDoubts {
+				d.not = map[string]bool{}
+			}
+			d.not[key] = true
 			return nil
 		}
 		return errTorn

@@ -60,38 +60,60 @@ func TestAnOwnWriteShowsThatETagsAreSums(t *testing.T) {
 	}
 }
 
-// ETags may be anything, and may stop being sums when the bucket's encryption is changed.
-func TestETagsThatAreNoSums(t *testing.T) {
-	var salt atomic.Pointer[string]
-	s := startStub(t, func(s *stub) {
+// salting is a server whose ETags can stop being sums, as when a bucket's encryption is changed.
+func salting(on *atomic.Bool) func(*stub) {
+	return func(s *stub) {
 		s.etag = func(value string) string {
-			if salt := salt.Load(); salt != nil {
-				return etagOf(value + *salt)
+			if on.Load() && !strings.HasPrefix(value, "old") {
+				return etagOf("salt" + value)
 			}
 			return etagOf(value)
 		}
-	})
-	some := "salt"
-	salt.Store(&some)
-	store := s.open(t)
-	s.set("key", "value")
-	s.read(t, store, "key")
-	salt.Store(nil)
-	s.read(t, store, "key")
-	salt.Store(&some)
-	began := time.Now()
-	for {
-		_, err := store.Read(bounded(t, patience), "key")
-		took := time.Since(began)
-		switch {
-		case err == nil && took < steady:
-			t.Fatalf("believed after %v", took)
-		case err == nil:
-			s.read(t, store, "another")
-			return
-		case !errors.Is(err, errTorn) || took > patience:
-			t.Fatalf("after %v: %v", took, err)
-		}
-		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// readable returns how many reads were refused before one was not.
+func readable(t *testing.T, store *Store, key string) int {
+	t.Helper()
+	began := time.Now()
+	for n := 0; ; n++ {
+		_, err := store.Read(bounded(t, patience), key)
+		if err == nil {
+			return n
+		}
+		if !errors.Is(err, errTorn) || time.Since(began) > patience {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+		time.Sleep(steady / 4)
+	}
+}
+
+func TestETagsThatAreNoSumsAnyMore(t *testing.T) {
+	var on atomic.Bool
+	s := startStub(t, salting(&on))
+	store := s.open(t)
+	s.set("idle", "old")
+	s.read(t, store, "idle")
+	on.Store(true)
+	s.set("key", "first")
+	if n := readable(t, store, "key"); n == 0 {
+		t.Error("the first read that does not fit is believed")
+	}
+	s.read(t, store, "idle") // whose ETag is a sum still, which says nothing of the other
+	for range 3 {
+		s.set("key", "second")
+		if n := readable(t, store, "key"); n > 0 {
+			t.Errorf("%d reads are refused again", n)
+		}
+		s.read(t, store, "idle")
+	}
+}
+
+func TestETagsThatNeverWereSums(t *testing.T) {
+	var on atomic.Bool
+	on.Store(true)
+	s := startStub(t, salting(&on))
+	store := s.open(t)
+	s.swap(t, store, "key", "", "first")
+	s.read(t, store, "key")
 }

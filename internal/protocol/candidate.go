@@ -53,6 +53,8 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 		return 0, false
 	case c.Kind == Absent:
 		return m.absence(), true
+	case c.draft():
+		return 0, true
 	case m.mine():
 		// This incarnation's own term is over and its work has stopped (L4). But a store that changes what it is given
 		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
@@ -68,7 +70,7 @@ func (m *Machine) absence() time.Duration {
 	switch {
 	case !m.view.fled:
 		return 0
-	case m.watching:
+	case m.told():
 		return m.cfg.HeadStart
 	}
 	return max(m.cfg.HeadStart, m.cfg.Renew+m.cfg.Renew/4) // the holder sees it when it renews
@@ -97,7 +99,7 @@ func (m *Machine) fresh(wait time.Duration) bool {
 		return false
 	}
 	c := &m.view.cell
-	if c.Kind == Absent || m.mine() || c.Kind == Valid && c.Record.Released {
+	if c.Kind == Absent || c.draft() || m.mine() || c.Kind == Valid && c.Record.Released {
 		return true
 	}
 	return m.view.wasRead && m.view.asked.FollowerSince(m.view.since) >= wait
@@ -109,6 +111,9 @@ func (m *Machine) take(now clock.Reading) *Op {
 	m.forget(c.Version)
 	if c.Kind == Absent && (!c.Pristine || m.view.high() > 0) {
 		return m.write(now, create, c.Version, record.Record{Term: m.floor()})
+	}
+	if c.draft() {
+		return m.write(now, create, c.Version, record.Record{Term: m.floor(), Seq: 1})
 	}
 	term := m.floor() + 1
 	if term > record.MaxTerm {

@@ -34,6 +34,8 @@ type Config struct {
 	Lease  time.Duration
 	Renew  time.Duration
 	Budget time.Duration
+	// StopWithin is the part of the margin that the user reserves.
+	StopWithin time.Duration
 	// FinishWithin bounds the time from being asked to leave until renewing stops.
 	FinishWithin time.Duration
 	// Grace is waited, with the lease held and renewed, before the election is announced.
@@ -47,6 +49,8 @@ type Config struct {
 	Retry []time.Duration
 	// HeadStart is what a named successor is given where changes are pushed.
 	HeadStart time.Duration
+	// Hearsay: what is pushed to this member may not be pushed to the others, who find it out by reading.
+	Hearsay bool
 	// Rand returns 64 random bits: for nonces, jitter and splay.
 	Rand func() uint64
 }

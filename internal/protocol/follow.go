@@ -52,8 +52,7 @@ func (m *Machine) patience(now clock.Reading) time.Duration {
 // that nothing is read while all is well.
 func (m *Machine) quiet() time.Duration {
 	if m.watching {
-		beat := max(m.cfg.Renew, m.view.cell.Record.Lease/3)
-		return beat + beat/4
+		return m.beat()
 	}
 	interval := m.interval()
 	if end := m.runsOut(); end > 0 && end <= longest(interval) {
@@ -61,6 +60,18 @@ func (m *Machine) quiet() time.Duration {
 	}
 	return m.dithered(interval)
 }
+
+// beat is the silence after which a member to whom changes are pushed reads; nothing where none are.
+func (m *Machine) beat() time.Duration {
+	if !m.watching {
+		return 0
+	}
+	beat := max(m.cfg.Renew, m.view.cell.Record.Lease/3)
+	return beat + beat/4
+}
+
+// told reports whether everybody is told of changes as soon as this member is.
+func (m *Machine) told() bool { return m.watching && !m.cfg.Hearsay }
 
 // runsOut is the time from the last look at the cell to the moment when, with no sign of its holder, it may be claimed:
 // the earliest at which a read can find that the holder is gone. Not above 0: nothing runs out.
@@ -91,10 +102,10 @@ func longest(d time.Duration) time.Duration { return d + d/10 }
 // headStart is the time in which everybody else who lives has seen what this member sees: one who reads seldom looks
 // again at the latest when the lease that it knows of would be over.
 func (m *Machine) headStart() time.Duration {
-	if m.watching {
+	if m.told() {
 		return m.cfg.HeadStart
 	}
-	gap := max(longest(m.cfg.Poll), min(longest(m.cfg.PollStable), m.view.wait(m.cfg.Lease)))
+	gap := max(m.beat(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.wait(m.cfg.Lease)))
 	return max(m.cfg.HeadStart, gap+gap/8)
 }
 
@@ -104,10 +115,13 @@ func (m *Machine) retryDelay(n int) time.Duration {
 	switch {
 	case n == 0:
 		return 0
+	case m.phase == Leading: // what is held may be shorter than what is set
+		if n > len(m.cfg.Retry) {
+			return min(m.cfg.Renew, m.lease.held.renew)
+		}
+		return min(m.cfg.Retry[n-1], m.lease.held.renew/2)
 	case n <= len(m.cfg.Retry):
 		return m.cfg.Retry[n-1]
-	case m.phase == Leading:
-		return m.cfg.Renew
 	}
 	return m.dithered(m.cfg.Renew)
 }

@@ -14,11 +14,12 @@ func (m *Machine) keep(now clock.Reading, at *alarm) *Op {
 	}
 	// A longer interval is for the longer lease that comes with the next renewal.
 	due := min(m.cfg.Renew, m.lease.held.renew) - now.LeaderSince(m.lease.held.sent)
-	if due > 0 && len(m.pending) == 0 {
+	if due > 0 && len(m.pending) == 0 && !m.lease.hasten {
 		at.in(due)
 		return nil
 	}
 	m.lease.seq++
+	m.lease.hasten = false
 	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
 }
 

@@ -49,6 +49,8 @@ type lease struct {
 	askedAt   clock.Reading
 	// request asks for a hand-over; it is kept because a renewal overwrites it.
 	request *record.Request
+	// hasten: the next renewal is due at once.
+	hasten bool
 	// vouched is the version of an absence that was read while the term was valid: nobody else can hold a lease at
 	// that state, so a released record may replace it (and no other absence).
 	vouched driver.Version

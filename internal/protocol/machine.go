@@ -87,7 +87,10 @@ func New(cfg Config) *Machine {
 // Reconfigure changes the settings of a running machine; who it is stays. What was written was promised with the settings
 // of its time, so a changed lease concerns the next write, and those who wait for a longer one see it through.
 func (m *Machine) Reconfigure(cfg Config) {
-	cfg.ID, cfg.Incarnation, cfg.Rand = m.cfg.ID, m.cfg.Incarnation, m.cfg.Rand
+	cfg.ID, cfg.Incarnation, cfg.Rand, cfg.Hearsay = m.cfg.ID, m.cfg.Incarnation, m.cfg.Rand, m.cfg.Hearsay
+	if cfg.StopWithin > m.cfg.StopWithin {
+		m.lease.hasten = true // only a write can promise a larger reserve
+	}
 	m.cfg = cfg
 }
 

@@ -43,7 +43,8 @@ func (m *Machine) aspire(now clock.Reading, at *alarm) {
 	if !outranked || !m.health.well || r.Request != nil {
 		return
 	}
-	if left := m.health.rest(now, m.view.wait(m.cfg.Lease)); left > 0 {
+	back := m.hold - now.FollowerSince(m.notBefore) // nobody asks for what he would not take yet
+	if left := max(back, m.health.rest(now, m.view.wait(m.cfg.Lease))); left > 0 {
 		at.in(left)
 		return
 	}

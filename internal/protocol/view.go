@@ -38,20 +38,22 @@ type stamp struct {
 	incarnation string
 	term        uint64
 	nonce       string
-	version     driver.Version // only where no holder wrote
+	version     driver.Version // only where there is no record
 }
 
 func (c *Cell) stamp() stamp {
 	if c.Kind != Valid {
 		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind))}
 	}
-	s := stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
-	if c.Record.LeaderID == "" {
-		// Absence recurs, so a request to create this vacant record that is delivered twice may be applied twice: to
-		// be waited out anew, because somebody may have led in between.
-		s.version = c.Version
-	}
-	return s
+	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
+}
+
+// draft reports whether c is a vacant record as it was put where nothing was. Absence recurs, so the request that put it
+// there may be delivered again when somebody has led in between, and look the same: nonce, and where versions are made of
+// the content the version, too. So nobody waits for it. It is replaced by another vacant record, which cannot come
+// back as long as this one does not, and that is waited out.
+func (c *Cell) draft() bool {
+	return c.Kind == Valid && c.Record.LeaderID == "" && !c.Record.Released && c.Record.Seq == 0
 }
 
 // sameTerm reports whether c and d are of one holder's term.

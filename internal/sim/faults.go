@@ -20,6 +20,7 @@ func (w *world) schedule() {
 	w.every(p.cut, 5*p.lease, func() { w.cut(w.victim()) })
 	w.every(p.cut, 30*p.lease, func() { w.outageUntil = w.now + w.span(2*p.lease) })
 	w.every(p.erase, 6*p.lease, w.erase)
+	w.every(p.erase, p.lease/4, w.orphan)
 	w.every(p.foreign, 30*p.lease, w.deface)
 	w.every(p.broken, 30*p.lease, w.breakRecord)
 	w.every(p.rollback, 20*p.lease, w.rollback)
@@ -194,6 +195,21 @@ func (w *world) erase() {
 	}
 	if w.chance(0.3) {
 		w.queue.add(w.now+w.span(w.plan.lease*3/2), w.store.purge)
+	}
+}
+
+// orphan deletes the record of a leader just when the work of a former one comes to its end: what that one finds then is
+// not the absence that it may put a released record over.
+func (w *world) orphan() {
+	leader := w.leading()
+	for _, n := range w.nodes {
+		if leader == nil || n == leader || !n.alive || !n.inside || n.m.Phase() != protocol.Ended || w.chance(0.5) {
+			continue
+		}
+		w.tracef(n, "is about to finish the work of term %d, and the record is deleted", n.term)
+		w.store.put(absent)
+		term := n.term
+		n.later(w.span(w.plan.lease/2), func() { n.leave(term) })
 	}
 }
 

@@ -43,11 +43,11 @@ var planted = []bug{
 	},
 	{
 		Name: "timer-by-version", Rule: "L2, H2", Left: "the timer belongs to the version, so a request restarts it",
-		Edit: []edit{{"protocol/view.go", "nonce: c.Record.Nonce}\n	if c.Record.LeaderID == \"\" {", "nonce: c.Record.Nonce}\n	{"}},
+		Edit: []edit{{"protocol/view.go", "term: c.Record.Term, nonce: c.Record.Nonce}", "term: c.Record.Term, nonce: c.Record.Nonce, version: c.Version}"}},
 	},
 	{
-		Name: "vacancy-by-nonce", Rule: "L2, L11", Left: "a vacant record that is created again by a replayed request is not waited out anew",
-		Edit: []edit{{"protocol/view.go", "		s.version = c.Version\n", ""}},
+		Name: "draft-waited-out", Rule: "L2, L11", Left: "a vacant record is waited out as it was put where nothing was, though a replayed request may put it there again",
+		Edit: []edit{{"protocol/view.go", `c.Record.LeaderID == "" && !c.Record.Released && c.Record.Seq == 0`, `c.Record.LeaderID == "" && c.Record.Seq == MaxSeq`}, {"protocol/view.go", "// draft reports", "// MaxSeq is none that there is.\nconst MaxSeq = 1 << 60\n\n// draft reports"}},
 	},
 	{
 		Name: "wait-clamped", Rule: "L2", Left: "the wait is clamped to nine tenths of the lease",
@@ -171,7 +171,7 @@ var planted = []bug{
 	{
 		Name: "retry-without-pause", Rule: "L8", Left: "a store that fails is asked again at once, for ever",
 		Edit: []edit{
-			{"protocol/follow.go", "		return m.cfg.Renew\n", "		return m.cfg.Renew / 1000\n"},
+			{"protocol/follow.go", "			return min(m.cfg.Renew, m.lease.held.renew)", "			return m.cfg.Renew / 1000"},
 			{"protocol/follow.go", "	return m.dithered(m.cfg.Renew)", "	return m.cfg.Renew / 1000"},
 		},
 	},
@@ -290,7 +290,7 @@ var planted = []bug{
 	},
 	{
 		Name: "silence-trusted", Rule: "L13", Left: "where changes are pushed, silence causes no read",
-		Edit: []edit{{"protocol/follow.go", "		return beat + beat/4", "		return beat * 1000"}},
+		Edit: []edit{{"protocol/follow.go", "	return beat + beat/4", "	return beat * 1000"}},
 	},
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",

@@ -16,7 +16,7 @@ type store struct {
 	seq     uint64
 	cell    protocol.Cell
 	history []protocol.Cell
-	created record.Record // the last vacant record that replaced a purged one, where requests are replayed
+	created record.Record // the last vacant record that was put where one was purged, where requests are replayed
 }
 
 const never driver.Version = "never"
@@ -57,8 +57,9 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	if s.w.plan.replay && s.w.plan.erase && prev == "" {
 		s.created = r
 	}
-	vacant := s.created.Nonce != "" && s.cell.Record.Nonce == s.created.Nonce
-	s.put(protocol.Cell{Kind: protocol.Valid, Record: r})
+	vacant := s.created.Nonce != "" && s.cell.Kind == protocol.Valid && s.cell.Record.LeaderID == ""
+	s.seq++
+	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
 	if vacant && r.Held() && !s.w.calm && s.w.chance(0.2) {
 		s.w.queue.add(s.w.now+s.w.span(s.w.plan.poll), s.relapse)
 	}
@@ -77,10 +78,22 @@ func (s *store) relapse() {
 
 // put makes a new state, whatever was there, and pushes it.
 func (s *store) put(c protocol.Cell) {
-	s.remember()
-	s.w.check.replaced(&s.cell, &c)
 	s.seq++
 	c.Version = driver.Version(strconv.FormatUint(s.seq, 10))
+	s.place(c)
+}
+
+// version is that of a swap. Vacant records have versions as ETags are: the same bytes, the same version.
+func (s *store) version(r *record.Record) driver.Version {
+	if r.LeaderID == "" {
+		return driver.Version("hash of " + r.Nonce)
+	}
+	return driver.Version(strconv.FormatUint(s.seq, 10))
+}
+
+func (s *store) place(c protocol.Cell) {
+	s.remember()
+	s.w.check.replaced(&s.cell, &c)
 	c.Floor = s.floor()
 	s.cell = c
 	if !s.w.deaf {

@@ -1,0 +1,92 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// What a change of the settings does to a term that is open. The simulation varies the lease; here is the rest.
+
+func at(d time.Duration) clock.Reading {
+	return clock.Reading{Mono: d, Raw: d, Boot: d, Wall: time.Unix(1, 0).Add(d)}
+}
+
+func settings(lease, stopWithin time.Duration) Config {
+	dice, renew := uint64(0), lease/5
+	return Config{
+		ID: "n", Incarnation: "i", Lease: lease, Renew: renew, StopWithin: stopWithin,
+		Budget:       lease - Margin(lease, 0.01, TimerLateness(lease), stopWithin),
+		FinishWithin: 10 * time.Second, Poll: renew, PollStable: lease,
+		Retry:     []time.Duration{0, min(100*time.Millisecond, renew/4), min(time.Second, renew/2)},
+		HeadStart: 250 * time.Millisecond, Rand: func() uint64 { dice++; return dice * 0x9e3779b97f4a7c15 },
+	}
+}
+
+func leading(t *testing.T, c Config) *Machine {
+	t.Helper()
+	m := New(c)
+	m.Campaign(at(0), 0)
+	m.ReadDone(at(0), m.Next(at(0)).Op.ID, Cell{Kind: Absent, Pristine: true, Version: "never"}, Applied, nil)
+	m.WriteDone(at(0), m.Next(at(0)).Op.ID, "v1", Applied, nil)
+	m.Next(at(0))
+	if m.Phase() != Leading {
+		t.Fatal("it does not lead")
+	}
+	return m
+}
+
+func TestALargerReserveIsPromisedAtOnce(t *testing.T) {
+	m := leading(t, settings(15*time.Second, 0))
+	wide := settings(15*time.Second, 4*time.Second)
+	m.Reconfigure(wide)
+	if todo := m.Next(at(0)); todo.Op == nil || !todo.Op.Write {
+		t.Fatalf("the next renewal waits for %v", todo.Wake)
+	}
+	if left, _ := m.Remaining(at(time.Second), m.Term()); left > wide.Budget-time.Second {
+		t.Errorf("%v are left after a second, of %v", left, wide.Budget)
+	}
+}
+
+// While the store fails, the short lease that is held decides how often it is tried, not the long one that is set.
+func TestALongerLeaseDoesNotSlowDownTheTriesOfAShortOne(t *testing.T) {
+	tries := func(change func(*Machine)) int {
+		m := leading(t, settings(2*time.Second, 0))
+		change(m)
+		n := 0
+		for now := time.Duration(0); m.Phase() == Leading; now += 5 * time.Millisecond {
+			m.Tick(at(now))
+			op := m.Next(at(now)).Op
+			switch {
+			case op == nil:
+			case op.Write:
+				n++
+				m.WriteDone(at(now), op.ID, "", Unknown, nil)
+			default:
+				n++
+				m.ReadDone(at(now), op.ID, Cell{}, Unknown, nil)
+			}
+		}
+		return n
+	}
+	before := tries(func(*Machine) {})
+	if n := tries(func(m *Machine) { m.Reconfigure(settings(time.Minute, 0)) }); n < before {
+		t.Errorf("%d tries with a lengthened lease, %d without", n, before)
+	}
+}
+
+func TestIntervalsAboveTheLeaseHaveNoEffectOnAHeadStart(t *testing.T) {
+	c := settings(15*time.Second, 0)
+	c.Poll, c.PollStable = time.Hour, time.Hour
+	m := New(c)
+	m.Campaign(at(0), 0)
+	r := record.Record{
+		LeaderID: "other", Incarnation: "o", Term: 5, Seq: 9, Nonce: "x", Lease: 15 * time.Second, Released: true, Successor: "gone",
+	}
+	m.ReadDone(at(0), m.Next(at(0)).Op.ID, Cell{Kind: Valid, Version: "v", Record: r, Floor: 5}, Applied, nil)
+	if todo := m.Next(at(0)); todo.Wake > 30*time.Second {
+		t.Errorf("a successor that is gone is given %v", todo.Wake)
+	}
+}
