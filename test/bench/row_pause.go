@@ -14,7 +14,7 @@ var pauseRow = row{
 		"processes",
 	note: "The work of each leader asks every 2 ms whether it may act, and stamps each question before it asks. Counted are " +
 		"the answers of yes whose stamp is later than the next leader's entry into lead; the time is from that entry to the " +
-		"last of them. The control does the same with work that remembers to have been elected until it hears of another leader",
+		"last of them. The control does the same with work that goes by a flag, which follows within 50 ms what it hears of leaders",
 	measure: pause,
 }
 

@@ -24,7 +24,7 @@ type Way string
 const (
 	Never    Way = ""
 	ByTerm   Way = "term"   // by Term.Err
-	ByMemory Way = "memory" // by remembering that it was elected, until it hears of another: a planted mistake
+	ByMemory Way = "memory" // by a flag that follows what it hears, some time later: a planted mistake
 )
 
 // Tell is given the stamps of questions that were answered yes, in their order. The slice is the receiver's to keep.
@@ -37,8 +37,9 @@ type Asker struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
-	mu    sync.Mutex
-	terms map[string]*asked // the last one of each election
+	mu     sync.Mutex
+	rounds int
+	terms  map[string]*asked // the last one of each election
 }
 
 // asked is a term that is asked about.
@@ -46,7 +47,8 @@ type asked struct {
 	election string
 	term     *tenure.Term
 	way      Way
-	believes bool
+	believes bool // the flag
+	heard    bool // that another leads
 	stamps   []int64
 }
 
@@ -92,9 +94,12 @@ func (a *Asker) Hear(e tenure.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t := a.terms[e.Election]; t != nil {
-		t.believes = false
+		t.heard = true
 	}
 }
+
+// refresh is how many rounds a flag may be old: 50 ms, as of work that looks up now and then who leads.
+const refresh = 25
 
 func (a *Asker) run() {
 	tick := time.NewTicker(pace)
@@ -112,7 +117,11 @@ func (a *Asker) run() {
 func (a *Asker) round() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.rounds++
 	for _, t := range a.terms {
+		if a.rounds%refresh == 0 {
+			t.believes = !t.heard
+		}
 		a.question(t)
 	}
 }
