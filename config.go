@@ -28,10 +28,14 @@ type Reading = clock.Reading
 
 // SystemClock reads the machine's clocks: on Linux CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME, so that
 // neither a time daemon that slews the clock nor a suspended machine makes two leaders. It is the default.
-func SystemClock() Clock { return clock.System{} }
+func SystemClock() Clock {
+	return clock.System{}
+}
 
 // StandardClock is what package time offers and nothing else: for virtual time, such as in testing/synctest.
-func StandardClock() Clock { return clock.Standard{} }
+func StandardClock() Clock {
+	return clock.Standard{}
+}
 
 // Config says how to take part in an election. The zero value of each field is its default:
 //

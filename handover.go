@@ -48,12 +48,13 @@ func (m *member) askSelf(to string) (leads bool) {
 	return leads
 }
 
-// aspire asks the leader of a term to hand over to this member, whose priority is higher. It is tried once; the machine
-// has it tried again when that is due.
-func (m *member) aspire(term uint64, within time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+// aspire asks the leader of a term to hand over to this member, whose priority is higher, for as long as it campaigns. The
+// machine has it asked again when that is due.
+func (m *member) aspire(campaign context.Context, term uint64, within time.Duration) {
+	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
-	if err := m.insist(ctx, m.id, term); err != nil && !errors.Is(err, ErrNoLeader) {
+	err := m.insist(ctx, m.id, term)
+	if err != nil && campaign.Err() == nil && !errors.Is(err, ErrNoLeader) {
 		m.step(func(Reading) { m.report(EventTrouble, m.wrap("hand-over", err)) })
 	}
 }

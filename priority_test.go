@@ -10,6 +10,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -110,4 +111,33 @@ func TestHandOverWhereNothingIsHeard(t *testing.T) {
 			_ = b.end(t)
 		})
 	}
+}
+
+// Who asks for a hand-over asks for as long as it campaigns, however long the store takes over it.
+func TestARequestOfPriorityEndsWithItsCampaign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewPolled()
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term of a")
+		f := faults.New(store, 1, faults.Plan{})
+		f.Next(faults.Write, faults.HangBefore)
+		asking := make(chan struct{})
+		b := start(t, mustNew(t, f, "b", func(c *tenure.Config) {
+			c.Priority = 1
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventAsking {
+					close(asking)
+				}
+			}
+		}), holdOn)
+		within(t, 3*lease, asking, "request")
+		synctest.Wait()
+		stopped := time.Now()
+		_ = b.end(t)
+		f.Wait()
+		if took := time.Since(stopped); took > 0 {
+			t.Errorf("the request went on for %v", took)
+		}
+		_ = a.end(t)
+	})
 }

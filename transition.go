@@ -30,7 +30,7 @@ func (m *member) transition(now Reading, t protocol.Transition) {
 			m.leaderSince = now.Wall
 		}
 	case protocol.Asking:
-		go m.aspire(t.Term, m.cfg.Renew)
+		go m.aspire(m.seeker.ctx, t.Term, m.cfg.Renew)
 	case protocol.Refused:
 		m.deny(t.Cause)
 	}
