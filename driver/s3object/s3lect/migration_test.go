@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"regexp"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 )
+
+var migrations = flag.Int("migrations", 90, "how many fleets TestRollingMigration replaces")
 
 // migrate is a whole migration in virtual time.
 func migrate(t *testing.T, seed uint64, cond conditions) (r report) {
@@ -24,7 +27,7 @@ func migrate(t *testing.T, seed uint64, cond conditions) (r report) {
 var leases = []time.Duration{6 * time.Second, 15 * time.Second, 30 * time.Second}
 
 func TestRollingMigration(t *testing.T) {
-	seeds := 90
+	seeds := *migrations
 	if testing.Short() {
 		seeds = 12
 	}
