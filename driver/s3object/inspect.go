@@ -13,8 +13,8 @@ import (
 // Inspect tries out what elections rely on, for elections with leases up to the one given. It writes objects of its own,
 // whose names begin with .tenure-probe- under the prefix, and removes them again. It looks whether conditional writes are
 // refused when they should be, one at a time and then by racing: 32 times 16 writers create the same object, and 32 times
-// 16 writers replace the same version. A server that lets two of them win in one race of five is found in all but one
-// inspection of a thousand, and the worse ones always. Besides it looks at ETags, reads, the server's clock and the
+// 16 writers replace the same version. A server that lets two of them win in one race of five is found in all but two
+// inspections of a thousand, and the worse ones always. Besides it looks at ETags, reads, the server's clock and the
 // bucket's versioning.
 //
 // That takes some 1,130 requests, at most 64 at a time, and a few seconds; S3 bills about half a cent. Without the right to
