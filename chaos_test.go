@@ -38,7 +38,8 @@ func (r *resource) act(id string, token uint64) {
 }
 
 // TestNoTwoLeadersOverFailingStores runs the whole library, not the machine alone, for a virtual hour a seed: members
-// whose requests and answers are lost, late and doubled, who are cut off, restarted, and have their record deleted.
+// whose requests and answers are lost, late and doubled, who are cut off, restarted, not always eligible, and have their
+// record deleted.
 func TestNoTwoLeadersOverFailingStores(t *testing.T) {
 	seeds := 24
 	if testing.Short() {
@@ -101,6 +102,7 @@ func member(ctx context.Context, t *testing.T, store faults.Store, id string, r 
 		life, end := context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(20*lease))))
 		e := mustNew(t, store, id, nil)
 		go cutNowAndThen(life, store, rand.New(rand.NewPCG(rng.Uint64(), 0)))
+		go ailNowAndThen(life, e, rand.New(rand.NewPCG(rng.Uint64(), 1)))
 		if err := e.Run(life, func(ctx context.Context, term *tenure.Term) error { return act(ctx, term, id, r) }); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -125,6 +127,14 @@ func cutNowAndThen(ctx context.Context, store faults.Store, rng *rand.Rand) {
 		store.Partition()
 		sleep(ctx, time.Duration(rng.Int64N(int64(3*lease))))
 		store.Heal()
+	}
+}
+
+func ailNowAndThen(ctx context.Context, e *tenure.Election, rng *rand.Rand) {
+	for sleep(ctx, time.Duration(rng.Int64N(int64(10*lease)))) {
+		e.SetEligible(false)
+		sleep(ctx, time.Duration(rng.Int64N(int64(2*lease))))
+		e.SetEligible(true)
 	}
 }
 

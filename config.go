@@ -26,16 +26,15 @@ type Clock = clock.Clock
 // Reading is one look at all clocks of a process.
 type Reading = clock.Reading
 
+// Instant is what of a Reading decides how long a lease lasts.
+type Instant = clock.Instant
+
 // SystemClock reads the machine's clocks: on Linux CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME, so that
 // neither a time daemon that slews the clock nor a suspended machine makes two leaders. It is the default.
-func SystemClock() Clock {
-	return clock.System{}
-}
+func SystemClock() Clock { return clock.System{} }
 
 // StandardClock is what package time offers and nothing else: for virtual time, such as in testing/synctest.
-func StandardClock() Clock {
-	return clock.Standard{}
-}
+func StandardClock() Clock { return clock.Standard{} }
 
 // Config says how to take part in an election. The zero value of each field is its default:
 //
@@ -44,7 +43,10 @@ func StandardClock() Clock {
 //	Address        none                         256 bytes
 //	Metadata       none                         1 KiB of keys and values in all
 //	Priority       0                            -1,000,000 to 1,000,000
-//	Lease          15 s                         whole milliseconds, from the store's least to 1 h
+//	Nominator      none
+//	Precedence     Lease                        at most 1 h
+//	NomineeOnly    false                        needs a Nominator
+//	Lease          15 s                         whole milliseconds, from the store's least to its most, 1 h if it has none
 //	Renew          Lease / 3                    room for two attempts before the deadline
 //	StopWithin     0                            part of the lease, see Margin
 //	FinishWithin   10 s                         at least 1 ms
@@ -73,6 +75,15 @@ type Config struct {
 	// leader asks it to hand over, at most once in ten leases. It orders nobody while nobody leads.
 	Priority int
 
+	// Nominator says whether this candidate is the one that is to lead. A leader that no longer is gets asked to finish, with
+	// ErrNominationLost; a nominee that sees another lead asks it as one of a higher Priority would, which must be 0 here. It
+	// has no part in keeping leaders apart. Nil: there is none.
+	Nominator driver.Nominator
+	// Precedence is how much later than the nominee another candidate claims, should no nominee do so.
+	Precedence time.Duration
+	// NomineeOnly has nobody but the nominee claim, however long nobody leads.
+	NomineeOnly bool
+
 	// Lease is how long a leader may be silent before another takes over.
 	Lease time.Duration
 	// Renew is the time from one renewal to the next.
@@ -96,7 +107,8 @@ type Config struct {
 	// NoWatch follows by reading alone, though the store can push changes.
 	NoWatch bool
 	// Retry is how long to wait after the first, the second, ... store operation in a row that failed, before the next;
-	// after the last of these the interval is Renew. The default's are at most a quarter and a half of Renew.
+	// after the last of these it is Renew, and for a leader, who has until its deadline, a quarter of Renew. The default's are at
+	// most a quarter and a half of Renew.
 	Retry []time.Duration
 
 	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r, 1+r].
@@ -129,7 +141,8 @@ func (c Config) Margin() time.Duration {
 //	pushed:  Lease
 //	polled:  Lease + min(1.1 * PollStable, Lease)
 //
-// To it come the latency of the store, twice, and how late timers fire. The mean of a polled one is half a PollStable
+// To it come the latency of the store, twice, how late timers fire, and Precedence where there is a Nominator and no
+// nominee claims. The mean of a polled one is half a PollStable
 // less, and with many followers the first of them is there far sooner. All members are taken to have the same Config,
 // which must be one that New accepts; unset fields count with their defaults.
 func (c Config) WorstFailover(pushed bool) time.Duration {
@@ -153,6 +166,7 @@ func (c Config) withDefaults() Config {
 	}
 	orDefault(&c.Lease, 15*time.Second)
 	orDefault(&c.Renew, c.Lease/3)
+	orDefault(&c.Precedence, c.Lease)
 	orDefault(&c.FinishWithin, 10*time.Second)
 	orDefault(&c.Poll, c.Renew)
 	orDefault(&c.PollStable, max(c.Lease, c.Poll))
@@ -162,9 +176,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Backoff == nil {
 		c.Backoff = doubling(c.Lease)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c.clone()
 }
@@ -204,13 +215,15 @@ func (c *Config) validate(store driver.Store, name string) error {
 		between("StopWithin", c.StopWithin, 0, MaxLease), between("Splay", c.Splay, 0, time.Hour),
 		between("Poll", c.Poll, time.Millisecond, time.Hour), between("TimerLateness", c.TimerLateness, 0, MaxLease),
 		between("PollStable", c.PollStable, c.Poll, time.Hour), between("Renew", c.Renew, time.Millisecond, MaxLease),
-		c.checkRetry(),
+		between("Precedence", c.Precedence, 0, time.Hour), c.checkNomination(), c.checkRetry(),
 	}
 	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("tenure: election %q: %w", name, err)
+		return invalid(name, err)
 	}
 	return nil
 }
+
+func invalid(name string, err error) error { return fmt.Errorf("tenure: election %q: %w", name, err) }
 
 func checkName(store driver.Store, name string) error {
 	if name == "" {
@@ -225,11 +238,14 @@ func checkName(store driver.Store, name string) error {
 }
 
 func (c *Config) checkLease(store driver.Store) error {
-	least := time.Millisecond
+	least, most := time.Millisecond, MaxLease
 	if b, ok := store.(driver.Bounded); ok {
 		least = b.MinLease()
 	}
-	if err := between("Lease", c.Lease, least, MaxLease); err != nil {
+	if k, ok := store.(driver.Capped); ok {
+		most = min(most, k.MaxLease())
+	}
+	if err := between("Lease", c.Lease, least, most); err != nil {
 		return err
 	}
 	if c.Lease%time.Millisecond != 0 {
@@ -246,6 +262,17 @@ func (c *Config) checkRetry() error {
 		if err := between(fmt.Sprintf("Retry[%d]", i), d, 0, c.Renew); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkNomination: one thing decides who leads rather, the Nominator or the Priority.
+func (c *Config) checkNomination() error {
+	switch {
+	case c.Nominator != nil && c.Priority != 0:
+		return fmt.Errorf("Priority is %d; with a Nominator, which decides who leads rather, it must be 0", c.Priority)
+	case c.Nominator == nil && c.NomineeOnly:
+		return errors.New("NomineeOnly without a Nominator: nobody would ever lead")
 	}
 	return nil
 }

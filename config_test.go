@@ -46,6 +46,10 @@ func TestConfigLimits(t *testing.T) {
 		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "metadata", "records are small"},
 		{"quotes", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("<", 1000)}}, "Metadata", "in JSON they are too long for a record, and nobody could lead"},
 		{"no number", tenure.Config{Drift: math.NaN()}, "Drift", "no margin could be made of it"},
+		{"a priority beside a nominator", tenure.Config{Nominator: &appointer{}, Priority: 1}, "Priority", "one thing decides"},
+		{"nominees alone, and none", tenure.Config{NomineeOnly: true}, "NomineeOnly", "nobody would lead"},
+		{"a precedence without a nominator", tenure.Config{Precedence: time.Second}, "", "it has no effect"},
+		{"a negative precedence", tenure.Config{Precedence: -1}, "Precedence", ""},
 		{"invalid address", tenure.Config{Address: "\xff"}, "Address", "JSON has no such strings"},
 	}
 	for _, c := range cases {

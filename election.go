@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -15,11 +14,7 @@ import (
 
 // Election is this process's part in one election: a candidate, an observer, or both. Its methods may be called
 // concurrently. Make one for each election and each candidate; two of them never lead at once, not even in one process and with one ID.
-type Election struct {
-	name   string
-	member *member
-	busy   atomic.Bool // a Run, Start or Campaign is under way
-}
+type Election struct{ member member }
 
 // New returns an election under the given name, which is the key in the store. It starts nothing and does not call the
 // store. It returns one error that names everything that is wrong with the name and the config.
@@ -31,11 +26,22 @@ func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if err := full.validate(store, name); err != nil {
 		return nil, err
 	}
-	return &Election{name: name, member: newMember(store, name, cfg.clone(), full)}, nil
+	f := newFixed(store, &cfg, &full)
+	return newElection(f, name, newSettings(f, &cfg, &full), cfg.Nominator), nil
+}
+
+func newElection(f *fixed, name string, s *settings, nominator driver.Nominator) *Election {
+	e := &Election{member: member{fixed: f, key: name, settings: s}}
+	m := &e.member
+	if nominator != nil {
+		m.heeds = &nomination{from: nominator}
+	}
+	m.machine = *protocol.New(&s.machine, incarnation(f.store))
+	return e
 }
 
 // Name is the election's.
-func (e *Election) Name() string { return e.name }
+func (e *Election) Name() string { return e.member.key }
 
 // ID is this candidate's.
 func (e *Election) ID() string { return e.member.id }
@@ -55,10 +61,10 @@ func random() uint64 {
 // answer was lost); an error that wraps driver.ErrDenied if reading was denied before it was ever allowed; ErrRunning; or
 // ErrTermOpen if the last term was not resigned.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	if !e.busy.CompareAndSwap(false, true) {
+	if !e.member.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning
 	}
-	defer e.busy.Store(false)
+	defer e.member.busy.Store(false)
 	type result struct {
 		term *Term
 		err  error
@@ -79,8 +85,8 @@ func (m *member) campaign(s *seeker) error {
 		if open = m.machine.Phase() != protocol.Idle; open {
 			return
 		}
-		m.seeker, m.refused = s, nil
-		s.stop = context.AfterFunc(s.ctx, func() { m.leave(s) })
+		m.seeker, m.refused, s.member = s, false, m
+		m.ends.await(s)
 		m.machine.Observe(m.observers > 0)
 		m.machine.Campaign(now, 0)
 	})

@@ -22,6 +22,8 @@ var (
 	ErrNoLeader = errors.New("tenure: nobody leads")
 	// ErrShutdown is the cause with which the soft context ends when Run's own context did.
 	ErrShutdown = errors.New("tenure: shutting down")
+	// ErrSound: the election's record needs no Reset, or there is none.
+	ErrSound = errors.New("tenure: the record is sound, or there is none")
 	// ErrTooLate: less time is left of the lease than the work needs.
 	ErrTooLate = errors.New("tenure: not enough of the lease is left")
 )
@@ -34,7 +36,9 @@ var (
 	ErrDeposed = protocol.ErrDeposed
 	// ErrVanished: the record was deleted, purged, or expired in the store.
 	ErrVanished = protocol.ErrVanished
-	// ErrRegressed: the store holds an older term than it once did.
+	// ErrRemade: the store was deleted and made anew, so that nothing of what it held can be relied on.
+	ErrRemade = protocol.ErrRemade
+	// ErrRegressed: the store holds an older state than it once did, as after a backup was restored.
 	ErrRegressed = protocol.ErrRegressed
 	// ErrForeign: the key holds bytes that are no election record. They are never overwritten, and nobody leads.
 	ErrForeign = protocol.ErrForeign
@@ -50,6 +54,10 @@ var (
 	ErrUnconfirmed = protocol.ErrUnconfirmed
 	// ErrHandOver: somebody asked the leader to hand over.
 	ErrHandOver = protocol.ErrHandOver
+	// ErrNominationLost: the leader is no longer the nominee of its Config.Nominator.
+	ErrNominationLost = protocol.ErrNominationLost
+	// ErrIneligible: the leader is not eligible any more, as Election.SetEligible said.
+	ErrIneligible = protocol.ErrIneligible
 )
 
 // lostError is ErrLost with its cause.

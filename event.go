@@ -22,7 +22,7 @@ const (
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
 	EventFailed    EventKind = "failed"    // lead returned an error that nobody else hears of
 	EventTrouble   EventKind = "trouble"   // the store failed or refused; the election goes on
-	EventAsking    EventKind = "asking"    // it asks the leader of Term to hand over, because its Priority is higher
+	EventAsking    EventKind = "asking"    // it asks the leader of Term to hand over, because it is to lead rather
 	EventAlarm     EventKind = "alarm"     // the key holds what it should not: a person should look
 )
 
@@ -76,7 +76,7 @@ func (e Event) level() slog.Level {
 		return slog.LevelError
 	case EventTrouble, EventLost:
 		return slog.LevelWarn
-	case EventElected, EventLeaving, EventReleased, EventLeader, EventAsking:
+	case EventCandidate, EventElected, EventLeaving, EventReleased, EventLeader, EventAsking:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug
@@ -85,43 +85,51 @@ func (e Event) level() slog.Level {
 // maxQueued bounds the events that wait for a slow OnEvent.
 const maxQueued = 1024
 
-// notifier hands events to the log and to OnEvent: in order, one at a time, and never on the renewal path. It has a
-// goroutine only while there is something to deliver.
+// notifier hands events to the log and to OnEvent: in order, one at a time, and never on the renewal path. It has a queue
+// and a goroutine only while there is something to deliver.
 type notifier struct {
-	log     *slog.Logger
-	onEvent func(Event)
-
-	mu     sync.Mutex
-	queue  []Event
-	missed int
-	idle   chan struct{} // closed when nothing is left to deliver; nil while that is so
+	mu    sync.Mutex
+	queue *queue // nil: nothing is left to deliver
 }
 
-func (n *notifier) post(e Event) {
+type queue struct {
+	events []Event
+	missed int
+	empty  chan struct{} // closed when nothing is left
+}
+
+// post is for what the log and OnEvent are to be told, if there are any.
+func (n *notifier) post(to *fixed, e Event) {
+	if to.log == nil && to.onEvent == nil {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.queue) == maxQueued {
-		n.queue = n.queue[1:]
-		n.missed++
+	if n.queue == nil {
+		n.queue = &queue{empty: make(chan struct{})}
+		go n.deliver(to)
 	}
-	n.queue = append(n.queue, e)
-	if n.idle == nil {
-		n.idle = make(chan struct{})
-		go n.deliver()
+	q := n.queue
+	if len(q.events) == maxQueued {
+		q.events = q.events[1:]
+		q.missed++
 	}
+	q.events = append(q.events, e)
 }
 
-func (n *notifier) deliver() {
+func (n *notifier) deliver(to *fixed) {
 	done := false
 	defer func() {
 		if !done {
-			go n.deliver() // OnEvent has called Goexit, which costs that one event alone
+			go n.deliver(to) // OnEvent has called Goexit, which costs that one event alone
 		}
 	}()
 	for e, ok := n.next(); ok; e, ok = n.next() {
-		n.write(e)
-		if n.onEvent != nil {
-			n.onEvent(e)
+		if to.log != nil {
+			e.write(to.log)
+		}
+		if to.onEvent != nil {
+			to.onEvent(e)
 		}
 	}
 	done = true
@@ -130,18 +138,19 @@ func (n *notifier) deliver() {
 func (n *notifier) next() (Event, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.queue) == 0 {
-		close(n.idle)
-		n.idle = nil
+	q := n.queue
+	if len(q.events) == 0 {
+		close(q.empty)
+		n.queue = nil
 		return Event{}, false
 	}
-	e := n.queue[0]
-	n.queue = n.queue[1:]
-	e.Missed, n.missed = n.missed, 0
+	e := q.events[0]
+	q.events = q.events[1:]
+	e.Missed, q.missed = q.missed, 0
 	return e, true
 }
 
-func (n *notifier) write(e Event) {
+func (e Event) write(log *slog.Logger) {
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
 	if e.Term != 0 {
 		attrs = append(attrs, slog.Uint64("term", e.Term))
@@ -152,7 +161,7 @@ func (n *notifier) write(e Event) {
 	if e.Cause != nil {
 		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
 	}
-	n.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
+	log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
 }
 
 // flushWithin bounds how long the end of a Run waits for OnEvent, which may itself wait for that end.
@@ -161,15 +170,15 @@ const flushWithin = time.Second
 // flush waits until all events are delivered, or for flushWithin.
 func (n *notifier) flush() {
 	n.mu.Lock()
-	idle := n.idle
+	q := n.queue
 	n.mu.Unlock()
-	if idle == nil {
+	if q == nil {
 		return
 	}
 	timer := time.NewTimer(flushWithin)
 	defer timer.Stop()
 	select {
-	case <-idle:
+	case <-q.empty:
 	case <-timer.C:
 	}
 }

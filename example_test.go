@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -21,7 +22,7 @@ func candidate(store driver.Store, cfg tenure.Config) *tenure.Election {
 }
 
 func Example() {
-	store := memory.New() // in earnest: natskv.Open(ctx, js, "ELECTIONS"), s3object.FromEnvironment(ctx, "my-bucket")
+	store := memory.New() // in earnest: natskv.Open(...), s3object.FromEnvironment(...) or kafkalog.Open(...)
 	ctx, stop := context.WithCancel(context.Background())
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
 	if err != nil {
@@ -179,4 +180,52 @@ func ExampleTerm_Token() {
 	// written: first of node-1
 	// written: first of node-2
 	// refused: late one of node-1
+}
+
+// Work that is not a function which waits stays in office: here a table of what this process leads is kept for somebody else.
+func ExampleStay() {
+	store := memory.New()
+	ctx, stop := context.WithCancel(context.Background())
+	first, err := tenure.New(store, "shard-0", tenure.Config{ID: "node-1"})
+	if err != nil {
+		panic(err)
+	}
+	second, err := first.Sibling("shard-1", nil)
+	if err != nil {
+		panic(err)
+	}
+	var mine sync.Map
+	begun := make(chan struct{}, 2)
+	lead := func(_ context.Context, term *tenure.Term) error {
+		mine.Store(term.Election(), term.Token())
+		begun <- struct{}{}
+		return tenure.Stay(func(_ context.Context, term *tenure.Term) error {
+			mine.Delete(term.Election())
+			return nil
+		})
+	}
+	var ends []<-chan error
+	for _, e := range []*tenure.Election{first, second} {
+		done, err := e.Start(ctx, lead)
+		if err != nil {
+			panic(err)
+		}
+		ends = append(ends, done)
+	}
+	for range ends {
+		<-begun
+	}
+	_, leads := mine.Load("shard-1")
+	fmt.Println("leads shard-1:", leads)
+	stop()
+	for _, done := range ends {
+		fmt.Println("ended:", <-done)
+	}
+	_, leads = mine.Load("shard-1")
+	fmt.Println("leads shard-1:", leads)
+	// Output:
+	// leads shard-1: true
+	// ended: <nil>
+	// ended: <nil>
+	// leads shard-1: false
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 )
@@ -16,40 +18,41 @@ import (
 // All that it decides by itself is how.
 //
 // Every input is one step under mu: read the clock, tell the machine, take what it wants. Nothing under mu blocks, and no
-// user code runs there. A member has no goroutine of its own: steps happen in store calls (one at a time, each in a
-// goroutine that ends with it), in timers, in pushes from the store, and in calls of the user's.
+// user code runs there. A member has no goroutine of its own: steps happen in store calls (one at a time, in a
+// goroutine that ends with them), in timers, in pushes from the store, and in calls of the user's.
+//
+// There may be ten thousand in a process, so what few of them need is behind a pointer, and what they have in common is shared.
 type member struct {
-	id     string
+	*fixed
 	key    string
-	store  driver.Store
-	clock  Clock
-	events *notifier
+	events notifier
 
-	mu      sync.Mutex
-	given   Config // as the user wrote it
-	cfg     Config // the same with its defaults
-	machine *protocol.Machine
-	timer   alarm
-	call    call
-	watch   watch
+	mu       sync.Mutex
+	settings *settings
+	machine  protocol.Machine
+	timer    alarm
+	call     call
+	watch    watch
+	heeds    *nomination // nil: there is no Nominator
 
-	observers int
-	refused   error         // reading was denied before it was ever allowed
-	changed   chan struct{} // closed when the status changes
-	shown     shown         // the status as of the last change
-	published int           // how often another leader, or other things of one, became known
+	busy      atomic.Bool // a Run, Start or Campaign is under way; not under the lock
+	refused   bool        // reading was denied before it was ever allowed
+	observers int32
+	published uint32     // how often another leader, or other things of one, became known
+	onlookers *onlookers // nil: nobody waits for a change of the status
 	// leaderSince is when the present leader was first seen, or the last one was last.
-	leaderSince time.Time
+	leaderSince clock.Moment
 	term        *Term   // the open one
 	seeker      *seeker // who waits for the next one
 }
 
 // seeker is told of each election, and once of the end: exactly one of its arguments is set. It must not block.
 type seeker struct {
-	ctx  context.Context
-	won  func(*Term, error)
-	once bool        // seeks one term alone, which the end of ctx does not concern
-	stop func() bool // stops waiting for the end of ctx
+	ctx    context.Context
+	won    func(*Term, error)
+	once   bool // seeks one term alone, which the end of ctx does not concern
+	member *member
+	place  int // among those who wait for the end of ctx
 }
 
 // call is the store operation in flight.
@@ -62,26 +65,6 @@ type call struct {
 type alarm struct {
 	at   time.Duration // on the Mono clock
 	stop func() bool
-}
-
-func newMember(store driver.Store, key string, given, cfg Config) *member {
-	m := &member{
-		id: cfg.ID, key: key, store: store, clock: cfg.Clock, given: given, cfg: cfg, changed: make(chan struct{}),
-		events: &notifier{log: cfg.Logger, onEvent: cfg.OnEvent},
-	}
-	p := cfg.protocol()
-	p.ID, p.Incarnation, p.Rand = cfg.ID, incarnation(store), random
-	_, p.Hearsay = store.(driver.Hearsay)
-	m.machine = protocol.New(p)
-	return m
-}
-
-// incarnation is a name that no other election value has, in this process or another (L12).
-func incarnation(store driver.Store) string {
-	if s, ok := store.(driver.Identifier); ok {
-		return s.Incarnation()
-	}
-	return fmt.Sprintf("%016x", random())
 }
 
 // step is the only way to the machine. It returns after the machine's wishes were taken down and, where they must be
@@ -100,6 +83,9 @@ func (m *member) step(input func(now Reading)) {
 	m.start(todo.Op)
 	m.arm(now, todo)
 	m.attend()
+	if m.term != nil {
+		m.term.move(uint32(m.machine.Moves()))
+	}
 	m.show()
 }
 
@@ -114,10 +100,11 @@ func (m *member) start(op *protocol.Op) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), op.Timeout)
 	m.call = call{id: op.ID, cancel: cancel}
+	urgent := op.Write || m.term != nil // who leads must not wait behind ten thousand who look on
 	if op.Write {
-		go m.write(ctx, *op)
+		m.calls.start(urgent, func() { m.write(ctx, op) })
 	} else {
-		go m.read(ctx, op.ID)
+		m.calls.start(urgent, func() { m.read(ctx, op.ID) })
 	}
 }
 
@@ -125,12 +112,12 @@ func (m *member) read(ctx context.Context, id uint64) {
 	entry, err := m.store.Read(ctx, m.key)
 	var cell protocol.Cell
 	if err == nil {
-		cell = decode(entry)
+		cell = m.decode(entry)
 	}
 	m.step(func(now Reading) { m.machine.ReadDone(now, id, cell, outcome(err), m.wrap("read", err)) })
 }
 
-func (m *member) write(ctx context.Context, op protocol.Op) {
+func (m *member) write(ctx context.Context, op *protocol.Op) {
 	value, err := record.Encode(op.Record)
 	var version driver.Version
 	if err == nil {
@@ -159,15 +146,17 @@ func outcome(err error) protocol.Outcome {
 }
 
 // decode reads an entry once, at the border; the machine sees records only.
-func decode(e driver.Entry) protocol.Cell {
-	c := protocol.Cell{Version: e.Version, Floor: e.Floor, Pristine: e.Pristine}
+func (f *fixed) decode(e driver.Entry) protocol.Cell {
+	c := protocol.Cell{Version: e.Version, Floor: e.Floor, Pristine: e.Pristine, Era: e.Era}
 	if e.Absent() {
+		c.Problem = e.Notice
 		return c
 	}
 	r, err := record.Decode(e.Value)
 	var broken *record.BrokenError
 	switch {
 	case err == nil:
+		f.faces.recognize(&r)
 		c.Kind, c.Record = protocol.Valid, r
 	case errors.As(err, &broken):
 		c.Kind, c.Problem = protocol.Broken, err
@@ -207,11 +196,15 @@ func (m *member) ring(now Reading, armed time.Duration) {
 	m.machine.Tick(now)
 }
 
-// attend keeps a watch on the key while there is something to watch for, and lets go of all when there is not.
+// attend keeps a watch on the key, and an ear on the Nominator, while there is something to watch for, and lets go of all
+// when there is not.
 func (m *member) attend() {
 	active := m.machine.Active()
-	if w, ok := m.store.(driver.Watcher); ok {
-		m.watch.want(m, w, active && !m.cfg.NoWatch)
+	if m.watcher != nil {
+		m.watch.want(m, active && !m.settings.given.NoWatch)
+	}
+	if m.heeds != nil {
+		m.heeds.want(m, m.competes())
 	}
 	if !active && m.timer.stop != nil {
 		m.timer.stop()

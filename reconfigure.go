@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
@@ -14,38 +15,48 @@ import (
 //	cfg.Lease = 30 * time.Second
 //	err := e.Reconfigure(cfg)
 func (e *Election) Config() Config {
-	m := e.member
+	m := &e.member
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	cfg := m.given.clone()
-	cfg.ID = m.id
+	cfg := m.settings.given.clone()
+	cfg.Nominator = m.nominator()
 	return cfg
+}
+
+// nominator is nil where there is none.
+func (m *member) nominator() driver.Nominator {
+	if m.heeds == nil {
+		return nil
+	}
+	return m.heeds.from
 }
 
 // Reconfigure changes the settings of an election, whether it runs or not. What is published, and the lease, change with
 // the next write of this process, intervals with the next read or renewal. A lease that was promised is not cut: neither
 // one's own, which runs until a renewal is written with the new one, nor another's. A larger StopWithin is promised by a
-// renewal that is sent at once, and holds when that is confirmed; a larger Drift or TimerLateness by the next one. ID, Clock, Logger and OnEvent are for
-// good; the latter three are ignored here.
+// renewal that is sent at once, and holds when that is confirmed; a larger Drift or TimerLateness by the next one. ID, Clock, Logger, OnEvent
+// and Nominator are for good; all but the first are ignored here.
 //
 // It returns one error that names everything that is wrong, as New does, and then changes nothing.
 //
 // Members may have different leases for a while, which is safe as long as the record is in the store. If it is deleted
 // just then, nobody knows how long to wait for: see docs/guarantees.md.
 func (e *Election) Reconfigure(cfg Config) error {
-	m := e.member
+	m := &e.member
 	if cfg.ID != "" && cfg.ID != m.id {
-		return fmt.Errorf("tenure: election %q: ID is %q and cannot be changed to %q", e.name, m.id, cfg.ID)
+		return fmt.Errorf("tenure: election %q: ID is %q and cannot be changed to %q", m.key, m.id, cfg.ID)
 	}
-	given := cfg.clone()
-	cfg.ID, cfg.Clock, cfg.Logger, cfg.OnEvent = m.id, m.clock, m.events.log, m.events.onEvent
-	full := cfg.withDefaults()
-	if err := full.validate(m.store, e.name); err != nil {
+	cfg.Nominator = m.nominator()
+	full := cfg
+	full.ID, full.Clock = m.id, m.clock
+	full = full.withDefaults()
+	if err := full.validate(m.store, m.key); err != nil {
 		return err
 	}
+	s := newSettings(m.fixed, &cfg, &full)
 	m.step(func(Reading) {
-		m.given, m.cfg = given, full
-		m.machine.Reconfigure(full.protocol())
+		m.settings = s
+		m.machine.Reconfigure(&s.machine)
 	})
 	return nil
 }
@@ -54,6 +65,7 @@ func (e *Election) Reconfigure(cfg Config) error {
 func (c *Config) protocol() protocol.Config {
 	return protocol.Config{
 		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
+		Nominated: c.Nominator != nil, Precedence: c.Precedence, NomineeOnly: c.NomineeOnly,
 		Lease: c.Lease, Renew: c.Renew, Budget: c.Lease - c.Margin(), StopWithin: c.StopWithin,
 		FinishWithin: c.FinishWithin, Grace: c.Grace, Splay: c.Splay,
 		Poll: c.Poll, PollStable: c.PollStable, Retry: c.Retry, HeadStart: headStart,

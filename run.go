@@ -13,8 +13,11 @@ type Lead func(ctx context.Context, term *Term) error
 //
 //	lead returned when             Run
 //	not asked: nil or an error     releases the lease and returns it
-//	ErrDecline                     releases, backs off, campaigns again
+//	ErrDecline                     releases, backs off, campaigns again; an error that wraps it becomes an event
+//	Stay(finish)                   goes on leading; finish is called when it should end, and returns in lead's place
 //	asked to hand over             releases, gives the others a head start, campaigns again; an error becomes an event
+//	no longer the nominee          likewise
+//	no longer eligible             likewise
 //	ctx has ended                  releases; returns nil, or lead's error unless it is the context's
 //	the term was lost              campaigns again, whatever lead returned
 //
@@ -24,76 +27,104 @@ type Lead func(ctx context.Context, term *Term) error
 // Run returns nil if ctx ended before an election, an error that wraps driver.ErrDenied if reading was denied before it
 // was ever allowed, ErrRunning, or ErrTermOpen.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
-	won := make(chan func() bool, 1)
-	s := session{e: e, ctx: ctx, lead: lead, spawn: func(f func() bool) { won <- f }}
-	if err := s.begin(); err != nil {
+	s := &session{e: e, lead: lead, calls: make(chan part, 1)}
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	for (<-won)() {
+	for {
+		if more, err := (<-s.calls)(); !more {
+			return err
+		}
 	}
-	return s.result
 }
 
-// Start is Run without a goroutine that waits: it returns at once, and lead is called in a goroutine of its own that
-// lives as long as the term. A process with ten thousand elections wants this. The channel receives what Run would have
-// returned, once; an error that wraps ErrAbandoned if lead calls runtime.Goexit. The error is Run's ErrRunning or
+// Start is Run without a goroutine that waits: it returns at once, and lead is called in a goroutine of its own, which lives
+// as long as the term unless lead returns Stay. A process with ten thousand elections wants this. The channel receives what Run
+// would have returned, once; an error that wraps ErrAbandoned if lead calls runtime.Goexit. The error is Run's ErrRunning or
 // ErrTermOpen.
 func (e *Election) Start(ctx context.Context, lead Lead) (<-chan error, error) {
-	done := make(chan error, 1)
-	s := &session{e: e, ctx: ctx, lead: lead}
-	s.spawn = func(f func() bool) {
-		more := false
-		defer func() {
-			if !more {
-				done <- s.result
-			}
-		}()
-		more = f()
-	}
-	return done, s.begin()
+	s := &session{e: e, lead: lead, done: make(chan error, 1)}
+	return s.done, s.begin(ctx)
 }
 
-// session is one Run.
+// session is one Run or Start.
 type session struct {
+	seeker
 	e     *Election
-	ctx   context.Context
 	lead  Lead
-	spawn func(func() bool) // calls its argument, in a goroutine that may be used for long
+	calls chan part  // what Run is to call
+	done  chan error // of Start, which has no goroutine of its own
 
 	declined int           // in a row
 	pause    time.Duration // before the next campaign
-	result   error
 }
 
-func (s *session) begin() error {
-	if !s.e.busy.CompareAndSwap(false, true) {
+// part is one of those that a session consists of. It may take long, and returns the result of all if no more will come.
+type part func() (more bool, err error)
+
+func (s *session) begin(ctx context.Context) error {
+	if !s.e.member.busy.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
-	err := s.e.member.campaign(&seeker{ctx: s.ctx, won: func(t *Term, err error) {
-		s.spawn(func() bool { return s.next(t, err) })
-	}})
+	s.ctx = ctx
+	s.won = func(t *Term, err error) {
+		s.spawn(func() (bool, error) { return s.next(t, err) })
+	}
+	err := s.e.member.campaign(&s.seeker)
 	if err != nil {
-		s.e.busy.Store(false)
+		s.e.member.busy.Store(false)
 	}
 	return err
 }
 
-// next serves a term, or takes the end of the campaign. It reports whether more will come.
-func (s *session) next(t *Term, err error) bool {
+// spawn has Run call p, or does so itself.
+func (s *session) spawn(p part) {
+	if s.calls != nil {
+		s.calls <- p // there is never more than one
+		return
+	}
+	more, err := false, error(&lostError{ErrAbandoned}) // should p call Goexit
+	defer func() {
+		if !more {
+			s.done <- err
+		}
+	}()
+	more, err = p()
+}
+
+// next serves a term, or takes the end of the campaign.
+func (s *session) next(t *Term, err error) (more bool, result error) {
 	if t != nil {
 		return s.serve(t)
 	}
-	if s.ctx.Err() == nil {
-		s.result = err
+	if s.ctx.Err() != nil {
+		err = nil
 	}
-	s.e.member.events.flush()
-	s.e.busy.Store(false)
-	return false
+	return s.over(err)
 }
 
-// serve runs lead for one term and decides by the lease, not by the kind of error, what follows.
-func (s *session) serve(t *Term) bool {
-	err := s.call(t)
+// serve runs lead for one term, and finish when it should end, if lead stays.
+func (s *session) serve(t *Term) (more bool, result error) {
+	err := s.call(t.softly, t, s.lead)
+	finish, ok := Stays(err)
+	if !ok {
+		return s.settle(t, err)
+	}
+	s.e.member.keep(t, func() {
+		s.spawn(func() (bool, error) { return s.finish(t, finish) })
+	})
+	return true, nil
+}
+
+func (s *session) finish(t *Term, finish Lead) (more bool, err error) {
+	if s.e.member.hasFinished(t) {
+		return s.leave(t, nil)
+	}
+	return s.settle(t, s.call(t.Context(), t, finish))
+}
+
+// settle decides by the lease, not by the kind of error, what follows when the work has stopped.
+func (s *session) settle(t *Term, err error) (more bool, result error) {
 	lost := t.Err() != nil
 	asked := t.softly.Err() != nil
 	switch declined := s.declined > 0; {
@@ -103,26 +134,28 @@ func (s *session) serve(t *Term) bool {
 		s.tell(t, err, lost)
 		s.declined, s.pause = 0, 0
 	case declined: // goes on after the pause
+		if err != ErrDecline { //nolint:errorlint // the bare one says nothing that need be told
+			s.tell(t, err, lost)
+		}
 	default:
 		return s.leave(t, err)
 	}
 	if !s.e.member.finish(t, true, s.pause) {
 		return s.leave(t, err) // the work itself has resigned
 	}
-	return true
+	return true, nil
 }
 
-// call runs lead and then, of the user's code as well, Backoff. However they end, the machine learns of it.
-func (s *session) call(t *Term) error {
+// call runs work and then, of the user's code as well, Backoff. However they end, the machine learns of it.
+func (s *session) call(ctx context.Context, t *Term, work Lead) error {
 	returned := false
 	defer func() {
 		if !returned {
 			s.e.member.abandon(t)
-			s.result = &lostError{ErrAbandoned}
-			s.e.busy.Store(false)
+			s.e.member.busy.Store(false)
 		}
 	}()
-	err := s.lead(t.softly, t)
+	err := work(ctx, t)
 	s.count(errors.Is(err, ErrDecline))
 	returned = true
 	return err
@@ -143,16 +176,19 @@ func (s *session) count(declined bool) {
 func (m *member) backoff() func(int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.cfg.Backoff
+	return m.settings.backoff
 }
 
 // leave ends the session with a release.
-func (s *session) leave(t *Term, err error) bool {
+func (s *session) leave(t *Term, err error) (more bool, result error) {
 	_ = t.Resign(context.WithoutCancel(s.ctx)) // bounded by itself; unconfirmed, the lease runs out
-	s.result = err
+	return s.over(err)
+}
+
+func (s *session) over(err error) (more bool, result error) {
 	s.e.member.events.flush()
-	s.e.busy.Store(false)
-	return false
+	s.e.member.busy.Store(false)
+	return false, err
 }
 
 // without drops an error that only says that the context of lead, or the one that Run was given, has ended.

@@ -352,7 +352,7 @@ func TestStartNeedsNoGoroutineWhileFollowing(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term")
-		const many = 200
+		const many = 1000 // the runtime counts those that have just ended in dozens
 		var ends []<-chan error
 		before := runtime.NumGoroutine()
 		for range many {

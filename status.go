@@ -50,6 +50,10 @@ type Status struct {
 	Pace Pace
 	// Term is the latest term of this candidate, 0 before the first. It is no permission to act: ask Term.Err.
 	Term uint64
+	// Eligible is what Election.SetEligible said last.
+	Eligible bool
+	// Record is what was last seen in the store.
+	Record Record
 	// LastContact is when the record was last seen, by this process's wall clock.
 	LastContact time.Time
 	// Failures is the number of store operations that failed in a row.
@@ -75,45 +79,78 @@ func (s Status) Health() error {
 // Status returns a snapshot and a channel that is closed at the next change. It does not call the store: what it says is
 // as new as what this process campaigns or observes for.
 func (e *Election) Status() (Status, <-chan struct{}) {
-	m := e.member
+	s, as := e.member.status()
+	return s, e.member.changedSince(as)
+}
+
+// status returns a snapshot, and what of it is worth telling a change of.
+func (m *member) status() (Status, shown) {
 	m.step(nil)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	heard, known := m.machine.Heard()
 	s := Status{
 		State: m.state(), Known: known, Leader: leaderOf(m.machine.Leader()), Term: m.machine.Term(),
-		Failures: m.machine.Failures(), Err: m.refused, Pace: paces[m.machine.Pace()],
+		Failures: m.machine.Failures(), Pace: paces[m.machine.Pace()], Eligible: m.machine.Eligible(),
+	}
+	if m.refused {
+		s.Err = m.machine.Cause()
 	}
 	if known {
-		s.LastContact, s.LeaderSince = heard.Wall, m.leaderSince
+		s.LastContact, s.LeaderSince, s.Record = heard.Wall, m.leaderSince.Time(), m.look()
 	}
-	return s, m.changed
+	return s, m.showing()
 }
 
 // shown is what of a status is worth telling a change of.
 type shown struct {
-	published   int // how often what a leader publishes was new
-	state       State
-	known       bool
-	incarnation string
-	leaderTerm  uint64
-	term        uint64
-	failures    int
-	refused     bool
-	pace        protocol.Pace
+	published uint32 // how often who leads, or what a leader publishes, was new
+	state     State
+	known     bool
+	term      uint64
+	failures  int
+	refused   bool
+	pace      protocol.Pace
+	eligible  bool
+	record    RecordKind
+	requested bool
 }
 
-// show closes the channel of those who wait for a change, if there is one.
-func (m *member) show() {
-	l := m.machine.Leader()
+func (m *member) showing() shown {
 	_, known := m.machine.Heard()
-	now := shown{
-		m.published, m.state(), known, l.Incarnation, l.Term, m.machine.Term(), m.machine.Failures(), m.refused != nil, m.machine.Pace(),
+	c, _ := m.machine.InView()
+	return shown{
+		m.published, m.state(), known, m.machine.Term(), m.machine.Failures(), m.refused, m.machine.Pace(),
+		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil,
 	}
-	if now != m.shown {
-		m.shown = now
-		close(m.changed)
-		m.changed = make(chan struct{})
+}
+
+// onlookers wait for a change of the status.
+type onlookers struct {
+	changed chan struct{}
+	shown   shown // what they have seen
+}
+
+// changedSince returns a channel that is closed at the next change of what was shown, or has been.
+func (m *member) changedSince(as shown) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := m.showing(); now != as {
+		changed := make(chan struct{})
+		close(changed)
+		return changed
+	}
+	if m.onlookers == nil {
+		m.onlookers = &onlookers{changed: make(chan struct{}), shown: as}
+	}
+	return m.onlookers.changed
+}
+
+// show tells those who wait for a change, if there is one.
+func (m *member) show() {
+	if o := m.onlookers; o != nil && o.shown != m.showing() {
+		m.onlookers = nil
+		close(o.changed)
 	}
 }
 
@@ -149,7 +186,7 @@ func (m *member) leading() State {
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
 	defer e.member.observe()()
 	for {
-		s, changed := e.Status()
+		s, as := e.member.status()
 		if until(s) {
 			return s, nil
 		}
@@ -157,7 +194,7 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 			return s, s.Err
 		}
 		select {
-		case <-changed:
+		case <-e.member.changedSince(as):
 		case <-ctx.Done():
 			return s, context.Cause(ctx)
 		}
@@ -168,7 +205,7 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 func (m *member) observe() (stop func()) {
 	m.step(func(Reading) {
 		m.observers++
-		m.refused = nil // whoever joins asks anew, also for those who were refused before
+		m.refused = false // whoever joins asks anew, also for those who were refused before
 		m.machine.Observe(true)
 	})
 	return func() {

@@ -2,7 +2,6 @@ package tenure
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -12,23 +11,48 @@ type Term struct {
 	member *member
 	token  uint64
 
-	softly, hard     context.Context
-	endSoft, endHard context.CancelCauseFunc
-	closed           chan struct{} // the machine has left the term behind
-	close            sync.Once
-	unconfirmed      error // set before closed
-	finished         bool  // its work has stopped; under the member's lock
+	values  context.Context // has those of the context that was campaigned with
+	softly  context.Context
+	endSoft context.CancelCauseFunc
+
+	// What follows is under the member's lock. What not every term needs is made when it is asked for.
+	hard        *scope        // nil: nobody has asked for it
+	lost        error         // why it is over; nil: it is not
+	moved       chan struct{} // closed when what remains changes
+	moves       uint32        // how often it did
+	finished    bool          // its work has stopped
+	behind      bool          // the machine has left it behind
+	unconfirmed error         // set before that
+	closed      chan struct{} // closed after that
+	stays       func()        // to be called when the work should finish
+}
+
+// scope is the hard context, and how it ends.
+type scope struct {
+	ctx context.Context
+	end context.CancelCauseFunc
 }
 
 type termKey struct{}
 
-// newTerm makes the contexts of a term. They carry the values of the context that was campaigned with and not its end:
-// that is a reason to leave, and leaving takes its time.
+// root is a term as what its contexts are made of: they carry the values of the context that was campaigned with and not its end, which is
+// a reason to leave, and leaving takes its time.
+type root struct{ *Term }
+
+func (root) Deadline() (none time.Time, ok bool) { return none, false }
+func (root) Done() <-chan struct{}               { return nil }
+func (root) Err() error                          { return nil }
+
+func (r root) Value(key any) any {
+	if key == (termKey{}) {
+		return r.Term
+	}
+	return r.values.Value(key)
+}
+
 func newTerm(base context.Context, m *member, token uint64) *Term {
-	t := &Term{member: m, token: token, closed: make(chan struct{})}
-	base = context.WithValue(context.WithoutCancel(base), termKey{}, t)
-	t.hard, t.endHard = context.WithCancelCause(base)
-	t.softly, t.endSoft = context.WithCancelCause(t.hard)
+	t := &Term{member: m, token: token, values: base, moves: uint32(m.machine.Moves())}
+	t.softly, t.endSoft = context.WithCancelCause(root{t})
 	return t
 }
 
@@ -41,6 +65,9 @@ func FromContext(ctx context.Context) *Term {
 // Token is the fencing token: the number of this term. Every later term of the same election has a higher one. Hand it
 // to the resource along with each write, and let the resource refuse a write whose token is lower than one it has seen.
 func (t *Term) Token() uint64 { return t.token }
+
+// Election is the name of the election that the term is of.
+func (t *Term) Election() string { return t.member.key }
 
 // Err is nil if this process may act for the election at this moment, from a fresh look at the clock. Otherwise it wraps
 // ErrLost and the cause, and will for ever.
@@ -55,6 +82,42 @@ func (t *Term) Remaining() time.Duration {
 	return left
 }
 
+// Renewed returns a channel that is closed after the next renewal, or when the term has ended: whenever what Remaining says has
+// changed otherwise than by time passing, and perhaps when it has not. It is for those who have somebody else hold the deadline, such as
+// a guard process.
+func (t *Term) Renewed() <-chan struct{} {
+	t.member.mu.Lock()
+	defer t.member.mu.Unlock()
+	return signal(&t.moved, t.lost != nil)
+}
+
+// signal returns a channel that is closed when something has happened, and makes it if there is none yet.
+func signal(c *chan struct{}, happened bool) <-chan struct{} {
+	if *c == nil {
+		*c = make(chan struct{})
+		if happened {
+			close(*c)
+		}
+	}
+	return *c
+}
+
+// give tells those who wait that it has happened, if there are any.
+func give(c chan struct{}) {
+	if c != nil {
+		close(c)
+	}
+}
+
+// move wakes those who wait for Renewed.
+func (t *Term) move(moves uint32) {
+	if moves != t.moves && t.lost == nil {
+		t.moves = moves
+		give(t.moved)
+		t.moved = nil
+	}
+}
+
 func (t *Term) check() (left time.Duration, err error) {
 	t.member.step(func(now Reading) {
 		left, err = t.member.machine.Remaining(now, t.token)
@@ -67,15 +130,28 @@ func (t *Term) check() (left time.Duration, err error) {
 
 // why is the cause with which the contexts ended, which they have by now unless the term ends within this very call.
 func (t *Term) why(now error) error {
-	if cause := context.Cause(t.hard); cause != nil {
-		return cause
+	t.member.mu.Lock()
+	defer t.member.mu.Unlock()
+	if t.lost != nil {
+		return t.lost
 	}
 	return &lostError{now}
 }
 
 // Context is the hard one: it ends when the term is lost, before anybody else can be elected; when it is released; or when
 // the work did not finish within FinishWithin of being asked. context.Cause says which.
-func (t *Term) Context() context.Context { return t.hard }
+func (t *Term) Context() context.Context {
+	t.member.mu.Lock()
+	defer t.member.mu.Unlock()
+	if t.hard == nil {
+		t.hard = &scope{}
+		t.hard.ctx, t.hard.end = context.WithCancelCause(root{t})
+		if t.lost != nil {
+			t.hard.end(t.lost)
+		}
+	}
+	return t.hard.ctx
+}
 
 // Soft is the context that Run calls lead with, for those who Campaign: it ends when the work should finish.
 func (t *Term) Soft() context.Context { return t.softly }
@@ -93,7 +169,8 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(t.hard, func() { cancel(context.Cause(t.hard)) })()
+	hard := t.Context()
+	defer context.AfterFunc(hard, func() { cancel(context.Cause(hard)) })()
 	return fn(ctx)
 }
 
@@ -104,33 +181,54 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 // Work of Run that resigns all the same ends Run: it returns, once lead has, what lead does.
 func (t *Term) Resign(ctx context.Context) error {
 	t.member.finish(t, false, 0)
+	closed := t.gone()
 	select {
-	case <-t.closed:
+	case <-closed:
 		return t.unconfirmed
 	default:
 	}
 	select {
-	case <-t.closed:
+	case <-closed:
 		return t.unconfirmed
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// soft asks the work to finish.
-func (t *Term) soft(cause error) { t.endSoft(cause) }
+// gone returns a channel that is closed when the machine has left the term behind.
+func (t *Term) gone() <-chan struct{} {
+	t.member.mu.Lock()
+	defer t.member.mu.Unlock()
+	return signal(&t.closed, t.behind)
+}
 
-// end ends both contexts.
-func (t *Term) end(cause error) {
+// soft asks the work to finish.
+func (t *Term) soft(cause error) {
 	t.endSoft(cause)
-	t.endHard(cause)
+	if finish := t.stays; finish != nil {
+		t.stays = nil
+		go finish()
+	}
+}
+
+// end ends both contexts, and the waiting for renewals.
+func (t *Term) end(cause error) {
+	if t.lost == nil {
+		t.lost = cause
+		give(t.moved)
+	}
+	t.soft(cause)
+	if t.hard != nil {
+		t.hard.end(cause)
+	}
 }
 
 // resigned: the machine has released the term, or given up doing so.
 func (t *Term) resigned(unconfirmed error) {
-	t.close.Do(func() {
-		t.end(&lostError{ErrReleased})
-		t.unconfirmed = unconfirmed
-		close(t.closed)
-	})
+	if t.behind {
+		return
+	}
+	t.end(&lostError{ErrReleased})
+	t.behind, t.unconfirmed = true, unconfirmed
+	give(t.closed)
 }

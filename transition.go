@@ -3,6 +3,7 @@ package tenure
 import (
 	"context"
 
+	"github.com/tenure-go/tenure/internal/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
@@ -26,11 +27,14 @@ func (m *member) transition(now Reading, t protocol.Transition) {
 		m.between(t.What)
 	case protocol.NewLeader:
 		m.published++
-		if t.Term != m.shown.leaderTerm || t.Leader.Incarnation != m.shown.incarnation {
-			m.leaderSince = now.Wall
+		if t.Anew {
+			m.leaderSince = clock.MomentOf(now.Wall)
+		}
+		if m.heeds != nil {
+			m.heeds.leads(m, t.Leader.ID == "")
 		}
 	case protocol.Asking:
-		go m.aspire(m.seeker.ctx, t.Term, m.cfg.Renew)
+		go m.aspire(m.seeker.ctx, t.Term, m.settings.machine.Renew)
 	case protocol.Refused:
 		m.deny(t.Cause)
 	}
@@ -46,7 +50,7 @@ var kinds = map[protocol.What]EventKind{
 
 func (m *member) post(e Event) {
 	e.Election, e.ID = m.key, m.id
-	m.events.post(e)
+	m.events.post(m.fixed, e)
 }
 
 func (m *member) report(kind EventKind, cause error) {
@@ -75,7 +79,7 @@ func (m *member) between(what protocol.What) {
 
 // deny ends a campaign that cannot even look.
 func (m *member) deny(cause error) {
-	m.refused = cause
+	m.refused = true
 	if m.seeker != nil {
 		m.dismiss(cause)
 	}
@@ -90,7 +94,7 @@ func (m *member) dismiss(err error) {
 // drop forgets the seeker: it is told of nothing more.
 func (m *member) drop() {
 	if m.seeker != nil {
-		m.seeker.stop()
+		m.ends.forget(m.seeker)
 		m.seeker = nil
 	}
 }

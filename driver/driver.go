@@ -10,7 +10,7 @@
 //  1. One attempt per call. No retries, no loops, no timers, no logs, no work that outlives the call. Retries of the
 //     client library are off for writes: a retried compare-and-swap that was applied comes back as a conflict.
 //  2. The call ends soon after its context does, whatever the network does. Where the client library cannot be made to,
-//     the call runs aside and is abandoned, a bounded number of them at a time.
+//     the call runs aside and is abandoned, a bounded number of them at a time: package aside does that.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a write is not.
 //  4. A version never recurs for a write of other bytes. Absence is the one exception: it may come back when a key is
 //     purged. A hash of the content will do, since elections never write the same bytes twice. But networks may deliver a
@@ -67,6 +67,12 @@ type Entry struct {
 	// ever written under the key (or in the whole store): the store itself checks that at the moment of the write.
 	// Such a cell may be claimed without waiting. A store that cannot check this leaves it false.
 	Pristine bool
+	// Era names the history that this state is of, where the store can tell: it is another after the store was deleted and
+	// made anew. Zero: it cannot tell.
+	Era uint64
+	// Notice says, for people, what the store knows of how a value came to be missing: deleted, purged, expired. It goes with
+	// the event that tells of it.
+	Notice error
 }
 
 // Absent reports whether the cell holds no value: never written, purged, expired or deleted.
@@ -112,6 +118,12 @@ type Bounded interface {
 	CheckKey(key string) error
 }
 
+// Capped is a Store in which a longer lease than it says would do harm, such as where records expire.
+type Capped interface {
+	// MaxLease is the longest lease that may be held, as far as it is known by now.
+	MaxLease() time.Duration
+}
+
 // Inspector is a Store that can say what about itself is unsafe for elections.
 type Inspector interface {
 	// Inspect looks at the store's settings, for elections with leases up to the one given. Where settings tell
@@ -126,6 +138,25 @@ type Identifier interface {
 	// Incarnation returns a new name, 1 to 64 bytes of text, that nobody else ever gets. It is called once for each
 	// election made.
 	Incarnation() string
+}
+
+// Nominator says from outside of an election which of its candidates has precedence, such as the one to which a consumer
+// group gave a partition. It is no lease: two may be nominated at once, or none, and the election keeps them apart. But one that
+// no longer knows says no within a bounded time, because a leader that is the nominee is not asked to leave. An election takes
+// one in its Config; a Nominator serves one candidate.
+type Nominator interface {
+	// Nominate calls see with whether this candidate is the nominee, soon with what is known and then at each change, one
+	// call at a time, until stop is called. See returns at once. Stop does not wait for a call of see that has begun. The
+	// election calls Nominate and stop in turn, never two of them at once.
+	Nominate(see func(nominated bool)) (stop func())
+}
+
+// Attentive is a Nominator that may find out late who is named, and sooner if it knows that the nominee is waited for.
+type Attentive interface {
+	Nominator
+	// Vacant says whether nobody leads, at each change, from a beginning in which somebody does. It returns at once. The
+	// election never calls it together with Nominate or stop.
+	Vacant(vacant bool)
 }
 
 // Severity ranks a finding.

@@ -35,7 +35,7 @@ type turned struct {
 func (c *turned) Now() clock.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return clock.Reading{Mono: c.now, Raw: c.now, Boot: c.now}
+	return clock.Reading{Instant: clock.Instant{Mono: c.now, Raw: c.now, Boot: c.now}}
 }
 
 func (c *turned) turn(d time.Duration) {

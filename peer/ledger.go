@@ -51,7 +51,7 @@ func newLedger(c clock.Clock, margin time.Duration, own func(string) bool) *ledg
 
 // left is how long the write keeps its lease valid, counted like the leader's own deadline from before it was sent.
 func (p *page) left(now clock.Reading) time.Duration {
-	return p.budget - now.LeaderSince(p.sent)
+	return p.budget - now.LeaderSince(p.sent.Instant)
 }
 
 // entry is what a watch is told. The record's own term is floor enough: the claim of this term was at least one above a

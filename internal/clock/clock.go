@@ -8,31 +8,55 @@ package clock
 
 import "time"
 
-// Reading is one look at every clock of this process. Its fields mean nothing by themselves; subtract two readings of
-// the same clock with LeaderSince or FollowerSince.
+// Reading is one look at every clock of this process.
 type Reading struct {
+	Instant
+	// Wall is for people: it goes into records and events and decides nothing.
+	Wall time.Time
+}
+
+// Instant is what of a reading decides. Its fields mean nothing by themselves; subtract two of the same clock with LeaderSince
+// or FollowerSince.
+type Instant struct {
 	// Mono is CLOCK_MONOTONIC or its like: it never steps, but a time daemon may change its rate.
 	Mono time.Duration
 	// Raw is CLOCK_MONOTONIC_RAW: the hardware's rate, not slewed. Where there is none it equals Mono.
 	Raw time.Duration
 	// Boot is Mono, and suspended time as well. Where no clock counts that, it is the wall clock.
 	Boot time.Duration
-	// Wall is for people: it goes into records and events and decides nothing.
-	Wall time.Time
 }
 
-// LeaderSince is the time since an earlier reading for somebody who must not act too long: the largest progress while
+// LeaderSince is the time since an earlier instant for somebody who must not act too long: the largest progress while
 // awake, and the time asleep on top. The latter is by how much Boot ran ahead of Mono. It is not enough to look at Boot
 // alone, which a time daemon slews together with Mono: it shows the sleep and hides part of the time awake.
-func (r Reading) LeaderSince(s Reading) time.Duration {
+func (r Instant) LeaderSince(s Instant) time.Duration {
 	awake := max(r.Mono-s.Mono, r.Raw-s.Raw)
 	asleep := (r.Boot - s.Boot) - (r.Mono - s.Mono)
 	return awake + max(0, asleep)
 }
 
-// FollowerSince is the time since an earlier reading for somebody who must not act too soon: the smallest progress.
-func (r Reading) FollowerSince(s Reading) time.Duration {
+// FollowerSince is the time since an earlier instant for somebody who must not act too soon: the smallest progress.
+func (r Instant) FollowerSince(s Instant) time.Duration {
 	return min(r.Mono-s.Mono, r.Raw-s.Raw)
+}
+
+// Moment is what a wall clock showed, in a third of the memory: nanoseconds since 1970. Zero is no time at all.
+type Moment int64
+
+// MomentOf returns the moment of a time of day.
+func MomentOf(wall time.Time) Moment {
+	if wall.IsZero() {
+		return 0
+	}
+	return Moment(wall.UnixNano())
+}
+
+// Time returns the time of day.
+func (m Moment) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(m))
 }
 
 // Clock is where an election gets its time from. All methods may be called concurrently.
@@ -57,7 +81,7 @@ var base = time.Now()
 func (Standard) Now() Reading {
 	now := time.Now()
 	d := now.Sub(base)
-	return Reading{Mono: d, Raw: d, Boot: d, Wall: now}
+	return Reading{Instant{Mono: d, Raw: d, Boot: d}, now}
 }
 
 // AfterFunc is time.AfterFunc.

@@ -27,8 +27,8 @@ func TestSince(t *testing.T) {
 	}
 	for _, start := range []time.Duration{0, -time.Hour, 1 << 60} {
 		for _, c := range cases {
-			from := Reading{Mono: start, Raw: -start, Boot: start / 2}
-			to := Reading{Mono: start + c.mono, Raw: -start + c.raw, Boot: start/2 + c.boot}
+			from := Instant{Mono: start, Raw: -start, Boot: start / 2}
+			to := Instant{Mono: start + c.mono, Raw: -start + c.raw, Boot: start/2 + c.boot}
 			if got := to.LeaderSince(from); got != c.leader {
 				t.Errorf("%s from %v: %v for a leader, want %v: %s", c.name, start, got, c.leader, c.why)
 			}
@@ -48,7 +48,7 @@ func TestSystem(t *testing.T) {
 		if now.Mono < last.Mono || now.Raw < last.Raw {
 			t.Fatalf("a clock went back: %+v after %+v", now, last)
 		}
-		if l, f := now.LeaderSince(first), now.FollowerSince(first); l < f {
+		if l, f := now.LeaderSince(first.Instant), now.FollowerSince(first.Instant); l < f {
 			t.Fatalf("%v for a leader, and %v for a follower", l, f)
 		}
 		last = now
@@ -56,7 +56,7 @@ func TestSystem(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	now := c.Now()
 	// A raw clock may differ from the one that slept by what a time daemon may slew.
-	if got := now.FollowerSince(first); got < 18*time.Millisecond {
+	if got := now.FollowerSince(first.Instant); got < 18*time.Millisecond {
 		t.Errorf("%v passed in 20ms: a clock stands still", got)
 	}
 	if d := time.Since(now.Wall); d < -time.Minute || d > time.Minute {
@@ -84,7 +84,7 @@ func TestStandardInVirtualTime(t *testing.T) {
 		rang := make(chan Reading, 1)
 		c.AfterFunc(time.Hour, func() { rang <- c.Now() })
 		at := <-rang
-		if l, f := at.LeaderSince(from), at.FollowerSince(from); l != time.Hour || f != time.Hour {
+		if l, f := at.LeaderSince(from.Instant), at.FollowerSince(from.Instant); l != time.Hour || f != time.Hour {
 			t.Errorf("a virtual hour was %v for a leader and %v for a follower", l, f)
 		}
 		if at.Wall.Sub(from.Wall) != time.Hour {

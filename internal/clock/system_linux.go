@@ -19,10 +19,8 @@ type System struct{ Standard }
 // Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock: about a microsecond.
 func (System) Now() Reading {
 	return Reading{
-		Mono: gettime(clockMonotonic),
-		Raw:  gettime(clockMonotonicRaw),
-		Boot: gettime(clockBoottime),
-		Wall: time.Now(),
+		Instant{Mono: gettime(clockMonotonic), Raw: gettime(clockMonotonicRaw), Boot: gettime(clockBoottime)},
+		time.Now(),
 	}
 }
 

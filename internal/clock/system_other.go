@@ -12,7 +12,7 @@ type System struct{ Standard }
 func (System) Now() Reading {
 	now := time.Now()
 	d := now.Sub(base)
-	return Reading{Mono: d, Raw: d, Boot: time.Duration(now.UnixNano()), Wall: now}
+	return Reading{Instant{Mono: d, Raw: d, Boot: time.Duration(now.UnixNano())}, now}
 }
 
 // Drift is ten per cent: a time daemon may slew the only monotonic clock there is by 8.3 %.

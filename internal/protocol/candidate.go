@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-func because(sentinel, problem error) error {
+// Because is an error that wraps both, or the sentinel alone.
+func Because(sentinel, problem error) error {
 	if problem == nil {
 		return sentinel
 	}
@@ -17,16 +18,20 @@ func because(sentinel, problem error) error {
 
 // mine reports whether the record in view names this incarnation as its holder.
 func (m *Machine) mine() bool {
-	return m.view.held() && m.view.cell.Record.Incarnation == m.cfg.Incarnation
+	return m.view.held() && m.view.cell.Record.Incarnation == m.incarnation
 }
 
 // seek is what a candidate does: follow, and take over when the election is vacant.
 func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
+	if m.barred && m.claimed() {
+		m.giveBack(now)
+		return nil
+	}
 	m.aspire(now, at)
 	if !m.view.known || m.view.suspect {
 		return m.follow(now, at)
 	}
-	wait, ok := m.vacancy()
+	wait, ok := m.patient()
 	if !ok {
 		return m.follow(now, at)
 	}
@@ -45,6 +50,16 @@ func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
 	return m.follow(now, at)
 }
 
+// patient is vacancy, and longer for a claim of one who is not the nominee. Vacant records anybody may put.
+func (m *Machine) patient() (time.Duration, bool) {
+	wait, ok := m.vacancy()
+	if !ok || m.prepares() || m.mine() {
+		return wait, ok // an own record is claimed anew by the nominee alone; others release it
+	}
+	more, ok := m.yields()
+	return wait + more, ok
+}
+
 // vacancy is how long after its stamp was first seen the cell may be claimed; false means never.
 func (m *Machine) vacancy() (time.Duration, bool) {
 	c := &m.view.cell
@@ -55,6 +70,10 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 		return m.absence(), true
 	case c.draft():
 		return 0, true
+	case m.view.stale:
+		// It was put back, or comes from a server that has lost touch: that it is released, or this member's own, was so
+		// once. Whoever has held a later term may do so yet.
+		return max(m.view.wait(m.cfg.Lease), m.view.longLease), true
 	case m.mine():
 		// This incarnation's own term is over and its work has stopped (L4). But a store that changes what it is given
 		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
@@ -79,15 +98,15 @@ func (m *Machine) absence() time.Duration {
 // precedence after a release: the named successor at once, else everybody a little apart; the releaser last (H1), so after
 // the others even where a successor was named and is gone.
 func (m *Machine) precedence(r *record.Record) time.Duration {
-	if r.Successor == m.cfg.ID && r.Incarnation != m.cfg.Incarnation { // its namesake may have been meant
+	if r.Successor == m.cfg.ID && r.Incarnation != m.incarnation { // its namesake may have been meant
 		return 0
 	}
-	wait := spread(m.cfg.Incarnation, r.Term)
+	wait := spread(m.incarnation, r.Term)
 	if r.Successor != "" {
 		wait += m.headStart()
 	}
-	if r.Incarnation == m.cfg.Incarnation {
-		wait += m.headStart()
+	if r.Incarnation == m.incarnation {
+		wait += m.headStart() + m.standsBack()
 	}
 	return wait
 }
@@ -109,20 +128,35 @@ func (m *Machine) fresh(wait time.Duration) bool {
 func (m *Machine) take(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c.Version)
-	if c.Kind == Absent && (!c.Pristine || m.view.high() > 0) {
-		return m.write(now, create, c.Version, record.Record{Term: m.floor()})
+	if m.prepares() {
+		return m.write(now, create, c.Version, record.Record{Term: m.floor(), Seq: drafted(c)})
 	}
-	if c.draft() {
-		return m.write(now, create, c.Version, record.Record{Term: m.floor(), Seq: 1})
+	if m.mine() && !m.eager() {
+		m.claims++
+		return m.letGo(now, c.Record.Term)
 	}
 	term := m.floor() + 1
 	if term > record.MaxTerm {
 		m.tell(Transition{What: Alarm, Cause: ErrExhausted})
-		m.notBefore, m.hold = now, m.cfg.Lease
+		m.notBefore, m.hold = now.Instant, m.cfg.Lease
 		return nil
 	}
 	m.claims++
 	return m.write(now, claim, c.Version, m.record(now, term, 1))
+}
+
+// prepares reports whether the next write is a vacant record, because nobody may claim yet.
+func (m *Machine) prepares() bool {
+	c := &m.view.cell
+	return c.draft() || c.Kind == Absent && (!c.Pristine || m.view.high() > 0)
+}
+
+// drafted is the number of the vacant record that takes the place of c.
+func drafted(c *Cell) uint64 {
+	if c.draft() {
+		return 1
+	}
+	return 0
 }
 
 // floor is the highest term that may ever have been (L10).
@@ -135,6 +169,6 @@ func (m *Machine) floor() uint64 {
 func (m *Machine) record(now clock.Reading, term, seq uint64) record.Record {
 	return record.Record{
 		LeaderID: m.cfg.ID, LeaderAddr: m.cfg.Addr, LastUpdated: now.Wall, Term: term, Seq: seq,
-		Incarnation: m.cfg.Incarnation, Priority: m.cfg.Priority, Metadata: m.cfg.Metadata,
+		Incarnation: m.incarnation, Priority: m.priority(), Metadata: m.cfg.Metadata,
 	}
 }

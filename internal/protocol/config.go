@@ -7,28 +7,36 @@ import (
 
 // Why a term ended or is asked to end.
 var (
-	ErrExpired     = errors.New("lease ran out before a renewal was confirmed")
-	ErrDeposed     = errors.New("another candidate holds the election")
-	ErrVanished    = errors.New("record was deleted or expired in the store")
-	ErrRegressed   = errors.New("store holds an older term than it did")
-	ErrForeign     = errors.New("key holds bytes that are no election record")
-	ErrMalformed   = errors.New("key holds a malformed election record")
-	ErrOverdue     = errors.New("work did not stop within FinishWithin")
-	ErrAbandoned   = errors.New("work ended by panic or Goexit")
-	ErrReleased    = errors.New("lease was released")
-	ErrHandOver    = errors.New("hand-over was asked for")
-	ErrUnconfirmed = errors.New("release was not confirmed; the lease runs out by itself")
-	ErrTimeout     = errors.New("store did not answer in time")
-	ErrExhausted   = errors.New("no term is left below 2^53")
+	ErrExpired        = errors.New("lease ran out before a renewal was confirmed")
+	ErrDeposed        = errors.New("another candidate holds the election")
+	ErrVanished       = errors.New("record was deleted or expired in the store")
+	ErrRemade         = errors.New("store was deleted and made anew")
+	ErrRegressed      = errors.New("store holds an older state than it did")
+	ErrForeign        = errors.New("key holds bytes that are no election record")
+	ErrMalformed      = errors.New("key holds a malformed election record")
+	ErrOverdue        = errors.New("work did not stop within FinishWithin")
+	ErrAbandoned      = errors.New("work ended by panic or Goexit")
+	ErrReleased       = errors.New("lease was released")
+	ErrHandOver       = errors.New("hand-over was asked for")
+	ErrNominationLost = errors.New("the nomination ended")
+	ErrIneligible     = errors.New("no longer eligible")
+	ErrUnconfirmed    = errors.New("release was not confirmed; the lease runs out by itself")
+	ErrTimeout        = errors.New("store did not answer in time")
+	ErrExhausted      = errors.New("no term is left below 2^53")
 )
 
 // Config is what the machine needs to know. It is validated by those who build it.
 type Config struct {
-	ID          string
-	Addr        string
-	Metadata    map[string]string
-	Priority    int
-	Incarnation string
+	ID       string
+	Addr     string
+	Metadata map[string]string
+	Priority int
+
+	// Nominated: somebody outside of the election names who is to lead. Precedence is how much later than the nominee
+	// this member claims; NomineeOnly: it never does without being it.
+	Nominated   bool
+	Precedence  time.Duration
+	NomineeOnly bool
 
 	// Lease is written into records; Renew is the time from one send to the next; Budget is Lease less the margin.
 	Lease  time.Duration

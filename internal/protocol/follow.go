@@ -66,7 +66,10 @@ func (m *Machine) beat() time.Duration {
 	if !m.watching {
 		return 0
 	}
-	beat := max(m.cfg.Renew, m.view.cell.Record.Lease/3)
+	beat := m.cfg.Renew
+	if !m.view.cell.illegible() {
+		beat = max(beat, m.view.cell.Record.Lease/3)
+	}
 	return beat + beat/4
 }
 
@@ -80,7 +83,7 @@ func (m *Machine) runsOut() time.Duration {
 	if c.Kind == Absent || c.Kind == Foreign || c.Kind == Valid && c.Record.Released {
 		return 0
 	}
-	return m.view.wait(m.cfg.Lease) - m.view.heard.FollowerSince(m.view.since)
+	return m.lasts() - m.view.heard.FollowerSince(m.view.since)
 }
 
 // interval is the time between two reads of a store that does not push, give or take a tenth.
@@ -100,28 +103,34 @@ func (m *Machine) dithered(d time.Duration) time.Duration {
 func longest(d time.Duration) time.Duration { return d + d/10 }
 
 // headStart is the time in which everybody else who lives has seen what this member sees: one who reads seldom looks
-// again at the latest when the lease that it knows of would be over.
+// again at the latest when the lease that it knows of would be over. It must show after what all wait for a nominee, by
+// clocks that differ.
 func (m *Machine) headStart() time.Duration {
+	yields, _ := m.yields()
 	if m.told() {
-		return m.cfg.HeadStart
+		return m.cfg.HeadStart + yields/8
 	}
 	gap := max(m.beat(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.wait(m.cfg.Lease)))
-	return max(m.cfg.HeadStart, gap+gap/8)
+	return max(m.cfg.HeadStart, gap+gap/8) + yields/8
 }
 
-// retryDelay is the wait before the next try after n failed ones in a row: what is configured, and then an interval each
-// time (L8), by which followers do not keep step.
-func (m *Machine) retryDelay(n int) time.Duration {
+// retryDelay is the wait before the next try after n failed ones in a row: what is configured, and then (L8) an interval each time, by
+// which followers do not keep step, or less for a leader.
+func (m *Machine) retryDelay(n int32) time.Duration {
 	switch {
 	case n == 0:
 		return 0
 	case m.phase == Leading: // what is held may be shorter than what is set
-		if n > len(m.cfg.Retry) {
-			return min(m.cfg.Renew, m.lease.held.renew)
+		if int(n) > len(m.cfg.Retry) {
+			return m.insistence()
 		}
 		return min(m.cfg.Retry[n-1], m.lease.held.renew/2)
-	case n <= len(m.cfg.Retry):
+	case int(n) <= len(m.cfg.Retry):
 		return m.cfg.Retry[n-1]
 	}
 	return m.dithered(m.cfg.Renew)
 }
+
+// insistence is how often a leader goes on to try when the waits that are configured are over. A whole interval would leave a store
+// that comes back shortly before the deadline unnoticed.
+func (m *Machine) insistence() time.Duration { return min(m.cfg.Renew, m.lease.held.renew) / 4 }

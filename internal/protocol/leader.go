@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/clock"
@@ -29,9 +30,10 @@ func (m *Machine) heed(now clock.Reading) {
 		m.lease.request = q // the next renewal overwrites it, and before the announcement there is nobody to ask
 	}
 	q := m.lease.request
-	if q == nil || !m.lease.announced || m.lease.asked != nil {
+	if q == nil || !m.lease.announced || m.lease.heeded || errors.Is(m.lease.asked, ErrHandOver) {
 		return
 	}
+	m.lease.heeded = true
 	m.HandOver(now, q.To, q.By)
 }
 
@@ -39,14 +41,18 @@ func (m *Machine) heed(now clock.Reading) {
 // incarnation and term, a request changed its version, and renewing goes on from there; the deadline has not moved.
 func (m *Machine) judge(c *Cell) {
 	switch {
+	case c.Kind == Absent && m.view.anew:
+		m.end(ErrRemade)
 	case c.Kind == Absent:
 		m.lease.vouched = c.Version
-		m.end(ErrVanished)
+		m.end(Because(ErrVanished, c.Problem))
 	case c.Kind == Foreign:
 		m.end(ErrForeign)
 	case c.Kind == Broken:
 		m.end(ErrMalformed)
 	case m.mine() && c.Record.Term == m.lease.term:
+	case m.view.anew:
+		m.end(ErrRemade)
 	case c.Record.Term < m.lease.term && !c.predecessor():
 		m.end(ErrRegressed)
 	default:
@@ -56,6 +62,11 @@ func (m *Machine) judge(c *Cell) {
 
 // leaderTimers announces the term after the grace, ends it when its work overstays, and looks at the deadline.
 func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
+	m.abide(now)
+	if m.phase == Releasing {
+		m.closeTimers(now, at)
+		return
+	}
 	if !m.lease.announced {
 		m.announce(now, at)
 	}

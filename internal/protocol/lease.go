@@ -20,37 +20,50 @@ const (
 
 // attempt is an own write.
 type attempt struct {
+	promise
 	purpose purpose
 	nonce   string
 	term    uint64
 	prev    driver.Version
-	sent    clock.Reading
+	// nominated: it was sent by the nominee.
+	nominated bool
+}
+
+// promise is what an own write says of the time for which it may be relied on.
+type promise struct {
+	sent clock.Instant
 	// budget is the lease in the write's own bytes less the margin, and renew when it is to be followed by another.
 	budget, renew time.Duration
 }
 
 // timeout bounds one operation so that, in the time from a renewal to the deadline, two fit.
-func (a *attempt) timeout() time.Duration { return (a.budget - a.renew) / 2 }
+func (p *promise) timeout() time.Duration { return (p.budget - p.renew) / 2 }
 
 // remaining is how long the holder may trust this write if it is the one in the cell.
-func (a *attempt) remaining(now clock.Reading) time.Duration {
-	return a.budget - now.LeaderSince(a.sent)
+func (p *promise) remaining(now clock.Reading) time.Duration {
+	return p.budget - now.LeaderSince(p.sent)
 }
 
 // lease is what this member holds: one term, from winning it until Finish.
 type lease struct {
 	term uint64
 	seq  uint64
-	held attempt // the newest own write known to have been in the cell
+	held promise // of the newest own write known to have been in the cell
 	// announced: the grace is over and the owner was told. asked: why it shall leave, and since when.
 	announced bool
-	wonAt     clock.Reading
-	asked     error
-	askedAt   clock.Reading
-	// request asks for a hand-over; it is kept because a renewal overwrites it.
-	request *record.Request
 	// hasten: the next renewal is due at once.
 	hasten bool
+	// nominated: this member was the nominee when it claimed, or at some time of the term.
+	nominated bool
+	// heeded: one request was, and what was said since then counts more.
+	heeded  bool
+	wonAt   clock.Instant
+	asked   error
+	askedAt clock.Instant
+	// request asks for a hand-over; it is kept because a renewal overwrites it.
+	request *record.Request
+	// moves counts how often what remains changed otherwise than by time passing.
+	moves uint64
 	// vouched is the version of an absence that was read while the term was valid: nobody else can hold a lease at
 	// that state, so a released record may replace it (and no other absence).
 	vouched driver.Version
@@ -78,7 +91,7 @@ func (m *Machine) expire(now clock.Reading) {
 func (m *Machine) end(cause error) {
 	m.cause = cause
 	if !m.lease.announced {
-		m.phase, m.pending = Candidate, m.pending[:0]
+		m.phase, m.pending = Candidate, nil
 		return
 	}
 	m.phase = Ended

@@ -11,13 +11,13 @@ import (
 // What a change of the settings does to a term that is open. The simulation varies the lease; here is the rest.
 
 func at(d time.Duration) clock.Reading {
-	return clock.Reading{Mono: d, Raw: d, Boot: d, Wall: time.Unix(1, 0).Add(d)}
+	return clock.Reading{Instant: clock.Instant{Mono: d, Raw: d, Boot: d}, Wall: time.Unix(1, 0).Add(d)}
 }
 
 func settings(lease, stopWithin time.Duration) Config {
 	dice, renew := uint64(0), lease/5
 	return Config{
-		ID: "n", Incarnation: "i", Lease: lease, Renew: renew, StopWithin: stopWithin,
+		ID: "n", Lease: lease, Renew: renew, StopWithin: stopWithin,
 		Budget:       lease - Margin(lease, 0.01, TimerLateness(lease), stopWithin),
 		FinishWithin: 10 * time.Second, Poll: renew, PollStable: lease,
 		Retry:     []time.Duration{0, min(100*time.Millisecond, renew/4), min(time.Second, renew/2)},
@@ -27,7 +27,7 @@ func settings(lease, stopWithin time.Duration) Config {
 
 func leading(t *testing.T, c Config) *Machine {
 	t.Helper()
-	m := New(c)
+	m := New(&c, "i")
 	m.Campaign(at(0), 0)
 	m.ReadDone(at(0), m.Next(at(0)).Op.ID, Cell{Kind: Absent, Pristine: true, Version: "never"}, Applied, nil)
 	m.WriteDone(at(0), m.Next(at(0)).Op.ID, "v1", Applied, nil)
@@ -38,10 +38,16 @@ func leading(t *testing.T, c Config) *Machine {
 	return m
 }
 
+// change gives a machine other settings; its dice go on, since nonces must not recur.
+func change(m *Machine, c Config) {
+	c.Rand = m.cfg.Rand
+	m.Reconfigure(&c)
+}
+
 func TestALargerReserveIsPromisedAtOnce(t *testing.T) {
 	m := leading(t, settings(15*time.Second, 0))
 	wide := settings(15*time.Second, 4*time.Second)
-	m.Reconfigure(wide)
+	change(m, wide)
 	if todo := m.Next(at(0)); todo.Op == nil || !todo.Op.Write {
 		t.Fatalf("the next renewal waits for %v", todo.Wake)
 	}
@@ -72,7 +78,7 @@ func TestALongerLeaseDoesNotSlowDownTheTriesOfAShortOne(t *testing.T) {
 		return n
 	}
 	before := tries(func(*Machine) {})
-	if n := tries(func(m *Machine) { m.Reconfigure(settings(time.Minute, 0)) }); n < before {
+	if n := tries(func(m *Machine) { change(m, settings(time.Minute, 0)) }); n < before {
 		t.Errorf("%d tries with a lengthened lease, %d without", n, before)
 	}
 }
@@ -80,7 +86,7 @@ func TestALongerLeaseDoesNotSlowDownTheTriesOfAShortOne(t *testing.T) {
 func TestIntervalsAboveTheLeaseHaveNoEffectOnAHeadStart(t *testing.T) {
 	c := settings(15*time.Second, 0)
 	c.Poll, c.PollStable = time.Hour, time.Hour
-	m := New(c)
+	m := New(&c, "i")
 	m.Campaign(at(0), 0)
 	r := record.Record{
 		LeaderID: "other", Incarnation: "o", Term: 5, Seq: 9, Nonce: "x", Lease: 15 * time.Second, Released: true, Successor: "gone",

@@ -44,13 +44,15 @@ type Op struct {
 	sent   clock.Reading
 	pushes uint64
 	nonce  string
+	// doubted: while it was under way there was cause to look again.
+	doubted bool
 }
 
 // Machine is one member of one election. It is not safe for concurrent use; the caller serializes.
 type Machine struct {
-	cfg   Config
-	phase Phase
-	cause error // why the term ended
+	cfg         *Config
+	incarnation string
+	cause       error // why the term ended
 
 	view    view
 	lease   lease
@@ -58,36 +60,39 @@ type Machine struct {
 	op      *Op
 	lastOp  uint64
 
-	observing bool
-	watching  bool
-	dither    uint8         // where between its bounds the present interval between reads lies
-	notBefore clock.Reading // no claim before hold has passed since
-	hold      time.Duration
-
-	claims     int // claims that were sent since another's record was seen, or the last win
-	failures   int // operations that failed in a row
-	failedAt   clock.Reading
+	phase      Phase
+	dither     uint8 // where between its bounds the present interval between reads lies
+	observing  bool
+	watching   bool
 	conflicted bool // the last write was refused, and none applied since
 	goodRead   bool
-	health     health
+	nominee    bool
+	barred     bool // not eligible
+	// passed: as the nominee this member left of its own will or because it was asked to, so others are to be waited for.
+	passed bool
+	again  bool // after the release: campaign again
 
-	again     bool // after the release: campaign again
+	notBefore clock.Instant // no claim before hold has passed since
+	hold      time.Duration
+	claims    int32 // claims that were sent since another's record was seen, or the last win
+	failures  int32 // operations that failed in a row
+	failedAt  clock.Instant
+	health    health
 	successor string
-	closing   clock.Reading // when the release began
+	closing   clock.Instant // when the release began
 
 	leader      Leader
 	transitions []Transition
 }
 
-// New returns an idle machine.
-func New(cfg Config) *Machine {
-	return &Machine{cfg: cfg, dither: 128}
+// New returns an idle machine. The incarnation is its own; machines may share a Config, which nobody changes any more.
+func New(cfg *Config, incarnation string) *Machine {
+	return &Machine{cfg: cfg, incarnation: incarnation, dither: 128}
 }
 
-// Reconfigure changes the settings of a running machine; who it is stays. What was written was promised with the settings
+// Reconfigure changes the settings of a running machine, but not its ID. What was written was promised with the settings
 // of its time, so a changed lease concerns the next write, and those who wait for a longer one see it through.
-func (m *Machine) Reconfigure(cfg Config) {
-	cfg.ID, cfg.Incarnation, cfg.Rand, cfg.Hearsay = m.cfg.ID, m.cfg.Incarnation, m.cfg.Rand, m.cfg.Hearsay
+func (m *Machine) Reconfigure(cfg *Config) {
 	if cfg.StopWithin > m.cfg.StopWithin {
 		m.lease.hasten = true // only a write can promise a larger reserve
 	}
@@ -108,9 +113,9 @@ func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 
 func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 	m.phase, m.claims = Candidate, 0
-	m.pending = m.pending[:0]
+	m.pending = nil
 	m.health.well = false
-	m.notBefore, m.hold = now, delay
+	m.notBefore, m.hold = now.Instant, delay
 	m.tell(Transition{What: Candidacy})
 }
 
@@ -124,7 +129,7 @@ func (m *Machine) Withdraw(now clock.Reading) {
 	if m.phase != Candidate && !won {
 		return
 	}
-	m.again, m.successor, m.closing = false, "", now
+	m.again, m.successor, m.closing = false, "", now.Instant
 	m.phase = Releasing
 	if !won && !m.claimed() {
 		m.op = nil
@@ -148,14 +153,15 @@ func (m *Machine) Ask(now clock.Reading, why error) {
 	if m.phase != Leading || m.lease.asked != nil {
 		return
 	}
-	m.lease.asked, m.lease.askedAt = why, now
+	m.lease.asked, m.lease.askedAt = why, now.Instant
 	m.tell(Transition{What: Leaving, Term: m.lease.term, Cause: why})
 }
 
-// HandOver is Ask with a wish who shall be next; an empty one is nobody in particular.
+// HandOver is Ask with a wish who shall be next; an empty one is nobody in particular. The last word counts, also with
+// one who leaves already.
 func (m *Machine) HandOver(now clock.Reading, to, by string) {
 	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, by))
-	if m.phase == Leading && errors.Is(m.lease.asked, ErrHandOver) {
+	if m.phase == Leading {
 		m.successor = to
 	}
 }
@@ -170,14 +176,15 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	lost := m.phase == Ended && !errors.Is(m.cause, ErrOverdue)
 	if m.phase == Leading {
 		m.cause = ErrReleased
+		m.passed = m.nominee && !errors.Is(m.lease.asked, ErrNominationLost) && !errors.Is(m.lease.asked, ErrIneligible)
 	}
 	if successor != "" {
 		m.successor = successor
 	}
-	m.again, m.closing = again, now
-	m.notBefore, m.hold = now, delay
+	m.again, m.closing = again, now.Instant
+	m.notBefore, m.hold = now.Instant, delay
 	m.phase = Releasing
-	if lost && again && m.lease.vouched == "" {
+	if lost && again && m.lease.vouched == "" && m.eager() {
 		m.settled(now) // what names this member it may claim anew at once, which is better than to release it
 	}
 }
@@ -216,7 +223,7 @@ func (m *Machine) awake() {
 // pushes would go unseen, so the cell is read once more; a leader need not, it hears of all that concerns it when it renews.
 func (m *Machine) Watching(on bool) {
 	if on && !m.watching && m.phase != Leading {
-		m.view.suspect = true
+		m.doubt()
 	}
 	m.watching = on
 }
@@ -237,7 +244,7 @@ func (m *Machine) opLeft(now clock.Reading) time.Duration {
 	if m.phase == Releasing {
 		limit = min(limit, m.cfg.ReleaseWithin()/2)
 	}
-	return limit - now.LeaderSince(m.op.sent)
+	return limit - now.LeaderSince(m.op.sent.Instant)
 }
 
 // Todo is what the caller shall do.
@@ -258,10 +265,11 @@ func (m *Machine) Next(now clock.Reading) Todo {
 	var op *Op
 	at := alarm{}
 	if m.op != nil {
-		at.in(m.opLeft(now))
 		m.timers(now, &at)
 	}
-	if m.op == nil { // also where a timer has just given the operation up
+	if m.op != nil {
+		at.in(m.opLeft(now))
+	} else { // also where a timer has just given the operation up
 		at = alarm{}
 		op = m.decide(now, &at)
 		m.op = op
@@ -289,8 +297,8 @@ func (a *alarm) in(d time.Duration) {
 
 // decide returns the next operation, or nil and the time of the next look. The phases may follow one another at once.
 func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
-	m.timers(now, at)
 	for {
+		m.timers(now, at)
 		before := m.phase
 		op := m.step(now, at)
 		if op != nil || m.phase == before {
@@ -331,7 +339,7 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 func (m *Machine) start(now clock.Reading, op Op) *Op {
 	m.lastOp++
 	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes
-	next := attempt{budget: m.cfg.Budget, renew: m.cfg.Renew}
+	next := promise{budget: m.cfg.Budget, renew: m.cfg.Renew}
 	op.Timeout = next.timeout()
 	if m.phase == Leading {
 		op.Timeout = min(op.Timeout, m.lease.held.timeout())
@@ -345,8 +353,10 @@ func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }
 func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r record.Record) *Op {
 	r.Nonce = m.nonce()
 	r.Lease = m.leaseFor(p)
+	m.lease.moves++ // it may be one with a shorter lease
 	m.pending = append(m.pending, attempt{
-		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, sent: now, budget: m.cfg.Budget, renew: m.cfg.Renew,
+		promise: promise{sent: now.Instant, budget: m.cfg.Budget, renew: m.cfg.Renew},
+		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, nominated: m.nominee,
 	})
 	return m.start(now, Op{Write: true, Prev: prev, Record: r, nonce: r.Nonce})
 }

@@ -24,10 +24,10 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 	}
 	blind := !m.view.known && op.pushes != m.view.pushes
 	m.observe(now, c)
-	m.view.asked, m.view.wasRead = op.sent, true
+	m.view.asked, m.view.wasRead = op.sent.Instant, true
 	m.reconcile(now, &c)
-	if blind {
-		m.view.suspect = true // something changed while this first answer was on its way
+	if blind || op.doubted {
+		m.view.suspect = true // something changed while this answer was on its way
 	}
 }
 
@@ -71,7 +71,7 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 func (m *Machine) conflict(now clock.Reading) {
 	m.view.suspect = true
 	if m.conflicted {
-		m.failures, m.failedAt = m.failures+1, now
+		m.failures, m.failedAt = m.failures+1, now.Instant
 	}
 	m.conflicted = true
 }
@@ -89,7 +89,7 @@ func (m *Machine) trouble(now clock.Reading, out Outcome, err error) {
 
 func (m *Machine) fail(now clock.Reading) {
 	m.health.well = false
-	m.failures, m.failedAt = m.failures+1, now
+	m.failures, m.failedAt = m.failures+1, now.Instant
 	m.view.suspect = true
 }
 
@@ -106,17 +106,22 @@ func (m *Machine) settle(id uint64) *Op {
 // observe takes a cell into view and raises the alarms that it gives cause for.
 func (m *Machine) observe(now clock.Reading, c Cell) {
 	m.health.recover(now)
-	known, high := m.view.known, m.view.highTerm
-	if !m.view.learn(now, c) {
-		return
+	older := m.view.known && m.view.older(&c)
+	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
+	fresh := m.view.learn(now, c)
+	if m.view.anew {
+		m.tell(Transition{What: Alarm, Cause: ErrRemade})
 	}
 	switch {
+	case !fresh:
 	case c.Kind == Foreign:
-		m.tell(Transition{What: Alarm, Cause: because(ErrForeign, c.Problem)})
+		m.tell(Transition{What: Alarm, Cause: Because(ErrForeign, c.Problem)})
 	case c.Kind == Broken:
-		m.tell(Transition{What: Alarm, Cause: because(ErrMalformed, c.Problem)})
-	case c.Kind == Valid && known && c.Record.Term < high && !c.predecessor():
+		m.tell(Transition{What: Alarm, Cause: Because(ErrMalformed, c.Problem)})
+	case older:
 		m.tell(Transition{What: Alarm, Cause: ErrRegressed})
+	case emptied && !m.view.anew:
+		m.tell(Transition{What: Alarm, Cause: Because(ErrVanished, c.Problem)})
 	}
 }
 
@@ -144,7 +149,7 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 // are replaced already.
 func (m *Machine) forget(present driver.Version) {
 	if len(m.pending) > 0 && m.pending[0].prev != present {
-		m.pending = m.pending[:0]
+		m.pending = nil
 	}
 	m.calm()
 }
@@ -169,21 +174,22 @@ func (m *Machine) match(nonce string) (attempt, bool) {
 
 // confirm: this own write is, or was, in the cell; so every other that is pending is superseded by it or dead.
 func (m *Machine) confirm(now clock.Reading, a attempt) {
-	m.pending = m.pending[:0]
+	m.pending = nil
 	m.failures, m.conflicted, m.view.suspect = 0, false, false
 	switch {
 	case a.purpose == claim && m.phase == Candidate && a.remaining(now) > 0:
 		m.win(now, a)
 	case a.purpose == renew && m.phase == Leading:
-		m.lease.held = a
+		m.lease.held = a.promise
+		m.lease.moves++
 	case a.purpose == release && m.phase == Releasing:
 		m.conclude(now, true)
 	}
 }
 
 func (m *Machine) win(now clock.Reading, a attempt) {
-	m.phase, m.cause, m.claims = Leading, nil, 0
-	m.lease = lease{term: a.term, seq: 1, held: a, wonAt: now}
+	m.phase, m.cause, m.claims, m.passed = Leading, nil, 0, false
+	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated}
 }
 
 // Seen reports a pushed entry. It is a hint (L13): it may bring a newer state or cause a read, and ends nobody's lease.
@@ -192,6 +198,10 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.view.told = max(m.view.told, c.Record.Term)
 	if !m.view.known {
 		m.view.pushes++
+		return
+	}
+	if m.view.remade(&c) {
+		m.doubt() // versions begin again, so even one that is known may be another's
 		return
 	}
 	if c.Version == m.view.cell.Version {
@@ -206,14 +216,24 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 	switch {
 	case c.Kind != Valid || m.view.cell.Kind != Valid:
-		m.view.suspect = true
+		m.doubt()
+	case c.predecessor() && !m.view.cell.predecessor():
+		m.doubt() // it knows no terms by which it could be told to be the later one
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
-		m.view.suspect = true
+		m.doubt()
 	default:
 		m.accept(now, c)
 		m.reconcile(now, &c)
+	}
+}
+
+// doubt has the cell read, and once more if a read is under way, which may not show what there is cause to look for.
+func (m *Machine) doubt() {
+	m.view.suspect = true
+	if m.op != nil {
+		m.op.doubted = true
 	}
 }
 

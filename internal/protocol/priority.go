@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-go/tenure/internal/clock"
 )
 
-// A candidate of a higher priority than the leader's asks it to hand over (H2). Not at once: a member that comes and goes,
+// A candidate that is to lead rather than the leader asks it to hand over (H2). Not at once: a member that comes and goes,
 // or that reaches the store badly, shall move nothing. And not often: a leader may have its reasons to go on.
 const (
 	maturity   = 2  // leases for which a candidate must have been well
@@ -15,15 +15,13 @@ const (
 
 // health is since when a candidate is well, and when it last asked.
 type health struct {
-	well  bool
-	since clock.Reading
-	asked bool
-	last  clock.Reading
+	since, last clock.Instant
+	well, asked bool
 }
 
 func (h *health) recover(now clock.Reading) {
 	if !h.well {
-		h.well, h.since = true, now
+		h.well, h.since = true, now.Instant
 	}
 }
 
@@ -39,7 +37,7 @@ func (h *health) rest(now clock.Reading, lease time.Duration) time.Duration {
 // aspire has the owner ask the leader to hand over to this member, if that is due.
 func (m *Machine) aspire(now clock.Reading, at *alarm) {
 	r := &m.view.cell.Record
-	outranked := m.view.held() && !m.mine() && !m.view.cell.predecessor() && r.Priority < m.cfg.Priority
+	outranked := m.view.held() && !m.mine() && !m.view.cell.predecessor() && m.outranks()
 	if !outranked || !m.health.well || r.Request != nil {
 		return
 	}
@@ -48,6 +46,6 @@ func (m *Machine) aspire(now clock.Reading, at *alarm) {
 		at.in(left)
 		return
 	}
-	m.health.asked, m.health.last = true, now
+	m.health.asked, m.health.last = true, now.Instant
 	m.tell(Transition{What: Asking, Term: r.Term})
 }

@@ -20,7 +20,7 @@ func TestProperties(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			p := newProbe(t, seed)
-			for range 400 {
+			for range 500 {
 				p.input()
 				p.next()
 			}
@@ -72,7 +72,7 @@ func (p *probe) input() {
 	} else {
 		p.pass(time.Duration(p.rng.Int64N(int64(time.Second))))
 	}
-	switch n := p.rng.IntN(40); {
+	switch n := p.rng.IntN(42); {
 	case n < 24 && p.op != nil:
 		p.answer()
 	case n < 30:
@@ -87,6 +87,10 @@ func (p *probe) input() {
 		p.m.Withdraw(p.now)
 	case n == 36:
 		p.m.Campaign(p.now, 0)
+	case n == 37:
+		p.m.Stand(p.now, p.rng.IntN(5) > 0)
+	case n == 38:
+		p.m.HandOver(p.now, "b", "c")
 	default:
 		p.m.Finish(p.now, "", p.rng.IntN(2) == 0, 0)
 		p.stopped = p.stopped || p.m.Phase() != protocol.Leading && p.m.Phase() != protocol.Ended
@@ -183,6 +187,9 @@ func (p *probe) transition(tr protocol.Transition) {
 	if tr.Term <= p.elected {
 		p.t.Fatalf("elected with term %d after term %d", tr.Term, p.elected)
 	}
+	if !p.m.Eligible() {
+		p.t.Fatalf("elected with term %d, and is not eligible", tr.Term)
+	}
 	if !p.stopped {
 		p.t.Fatalf("elected with term %d while the work of term %d runs", tr.Term, p.elected)
 	}
@@ -201,6 +208,9 @@ func (p *probe) start(op *protocol.Op) {
 		p.t.Fatalf("nonce %q was used before", r.Nonce)
 	}
 	p.nonces[r.Nonce] = true
+	if kind(r) == "release" && !p.m.Eligible() && p.m.Phase() == protocol.Candidate {
+		return // of a record that names it, and that it may not claim anew
+	}
 	phases := map[string]protocol.Phase{
 		"claim": protocol.Candidate, "vacant": protocol.Candidate, "renew": protocol.Leading, "release": protocol.Releasing,
 	}
@@ -209,6 +219,12 @@ func (p *probe) start(op *protocol.Op) {
 	}
 	if r.Request != nil {
 		p.t.Fatalf("%s with a request", kind(r))
+	}
+	if kind(r) == "claim" && !p.m.Eligible() {
+		p.t.Fatal("claims, and is not eligible")
+	}
+	if r.Successor != "" && kind(r) != "release" {
+		p.t.Fatalf("%s names a successor", kind(r))
 	}
 	if kind(r) == "release" && !p.stopped && r.Term == p.elected {
 		p.t.Fatal("released before the work had stopped")

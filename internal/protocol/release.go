@@ -11,8 +11,8 @@ import (
 // close puts a released record where one names this member, or may come to do so by a claim whose answer was lost.
 // It runs only after the work has stopped.
 func (m *Machine) close(now clock.Reading, at *alarm) *Op {
-	if !m.view.known || m.view.suspect {
-		return m.follow(now, at)
+	if !m.view.known || m.view.suspect || m.view.stale && m.mine() {
+		return m.follow(now, at) // its own record that was put back is nothing to release: somebody else may lead by now
 	}
 	if term, ok := m.releasable(); ok {
 		return m.letGo(now, term)
@@ -79,7 +79,7 @@ func (m *Machine) conclude(now clock.Reading, confirmed bool) {
 // settled leaves the term behind. Writes of unknown fate are forgotten on purpose: should one turn up, it is a record
 // of this incarnation that no term belongs to, and the next claim replaces it.
 func (m *Machine) settled(now clock.Reading) {
-	m.pending, m.successor, m.lease.vouched, m.lease.announced = m.pending[:0], "", "", false
+	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, "", "", false
 	m.op = nil // a push may have confirmed the release before its own answer did
 	m.phase = Idle
 	if m.again {

@@ -43,7 +43,7 @@ func transition(t protocol.Transition) string {
 	word := map[protocol.What]string{
 		protocol.Candidacy: "candidate", protocol.Elected: "elected", protocol.Leaving: "leaving", protocol.Lost: "lost",
 		protocol.Released: "released", protocol.Withdrawn: "withdrawn", protocol.Overdue: "overdue",
-		protocol.Trouble: "trouble", protocol.Refused: "refused", protocol.Alarm: "ALARM",
+		protocol.Trouble: "trouble", protocol.Refused: "refused", protocol.Alarm: "ALARM", protocol.Asking: "asking the leader of",
 	}[t.What]
 	if t.What == protocol.NewLeader {
 		if t.Leader.ID == "" {
@@ -120,6 +120,18 @@ func (s *stage) remaining(term uint64) string {
 		return "may not act: " + err.Error()
 	}
 	return fmt.Sprintf("may act for %v", left.Round(time.Microsecond))
+}
+
+// reset is what an operator would put in place of a cell.
+func (s *stage) reset(words []string) ([]string, error) {
+	a, err := parseArgs(words)
+	r, ok := s.m.Vacate(s.cell(a))
+	if !ok {
+		return []string{"it is sound, or there is nothing"}, err
+	}
+	name := fmt.Sprintf("n%d", len(s.own)+1)
+	s.own[name], s.names[r.Nonce] = r, name
+	return []string{fmt.Sprintf("%s term %d, seq=%d nonce=%s lease=%v", kind(&r), r.Term, r.Seq, name, r.Lease)}, err
 }
 
 // mayAct is the question of somebody who works, at a moment of his own.

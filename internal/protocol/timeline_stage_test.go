@@ -35,7 +35,7 @@ func newStage() *stage {
 	s := &stage{rates: [3]float64{1, 1, 1}, own: map[string]record.Record{}, names: map[string]string{}}
 	s.now.Wall = epoch
 	s.cfg = protocol.Config{
-		ID: "a", Incarnation: "a1", Lease: 15 * time.Second, Renew: 5 * time.Second, Budget: 14600 * time.Millisecond,
+		ID: "a", Lease: 15 * time.Second, Renew: 5 * time.Second, Budget: 14600 * time.Millisecond,
 		FinishWithin: 10 * time.Second, Poll: 5 * time.Second, PollStable: 15 * time.Second,
 		Retry:     []time.Duration{100 * time.Millisecond, time.Second},
 		HeadStart: 250 * time.Millisecond, Rand: s.rand,
@@ -51,7 +51,8 @@ func (s *stage) rand() uint64 {
 
 func (s *stage) machine() *protocol.Machine {
 	if s.m == nil {
-		s.m = protocol.New(s.cfg)
+		cfg := s.cfg
+		s.m = protocol.New(&cfg, "a1")
 	}
 	return s.m
 }
@@ -71,9 +72,14 @@ func (s *stage) input(words []string) ([]string, error) {
 	if words[0] == "may-act" {
 		return s.mayAct(words[1:])
 	}
+	if words[0] == "reset" {
+		return s.reset(words[1:])
+	}
 	if words[0] == "reconfigure" {
-		defer func() { s.m.Reconfigure(s.cfg) }()
-		return nil, s.configure(words[1:])
+		err := s.configure(words[1:])
+		cfg := s.cfg
+		s.m.Reconfigure(&cfg)
+		return nil, err
 	}
 	if quiet, err := s.environment(words); quiet || err != nil {
 		return nil, err
@@ -118,9 +124,18 @@ func (s *stage) configure(words []string) error {
 	fields := map[string]*time.Duration{
 		"lease": &s.cfg.Lease, "renew": &s.cfg.Renew, "budget": &s.cfg.Budget, "finish": &s.cfg.FinishWithin,
 		"grace": &s.cfg.Grace, "splay": &s.cfg.Splay, "poll": &s.cfg.Poll, "stable": &s.cfg.PollStable,
+		"precedence": &s.cfg.Precedence,
 	}
 	for _, w := range words {
+		if w == "nominated" || w == "nominee-only" {
+			s.cfg.Nominated, s.cfg.NomineeOnly = true, s.cfg.NomineeOnly || w == "nominee-only"
+			continue
+		}
 		key, value, _ := strings.Cut(w, "=")
+		if n, err := strconv.Atoi(value); key == "priority" && err == nil {
+			s.cfg.Priority = n
+			continue
+		}
 		d, err := time.ParseDuration(value)
 		if key == "retry" && err == nil {
 			s.cfg.Retry = append([]time.Duration{d}, s.cfg.Retry...)
@@ -153,6 +168,10 @@ func (s *stage) tell(words []string) error {
 		s.m.Ask(s.now, errors.New("shutdown"))
 	case "handover":
 		s.m.HandOver(s.now, a.text["to"], a.text["by"])
+	case "nominee":
+		s.m.Nominate(s.now, a.flag["yes"])
+	case "eligible":
+		s.m.Stand(s.now, a.flag["yes"])
 	case "watching":
 		s.m.Watching(a.flag["on"])
 	case "observe":

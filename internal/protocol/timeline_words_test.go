@@ -28,7 +28,7 @@ type args struct {
 var (
 	versionWord = regexp.MustCompile(`^v\d+$`)
 	ownWord     = regexp.MustCompile(`^n\d+$`)
-	textWords   = strings.Fields("holder to by nonce incarnation successor request request-term")
+	textWords   = strings.Fields("holder to by nonce incarnation successor request request-term because")
 )
 
 func parseArgs(words []string) (args, error) {
@@ -47,7 +47,7 @@ func parseArgs(words []string) (args, error) {
 			a.lease, err = time.ParseDuration(value)
 		case key == "delay":
 			a.delay, err = time.ParseDuration(value)
-		case key == "term" || key == "seq" || key == "floor":
+		case key == "term" || key == "seq" || key == "floor" || key == "era":
 			a.number[key], err = strconv.ParseUint(value, 10, 64)
 		case slices.Contains(textWords, key):
 			a.text[key] = value
@@ -63,12 +63,15 @@ func parseArgs(words []string) (args, error) {
 
 // cell is what a read or a push shows.
 func (s *stage) cell(a args) protocol.Cell {
-	c := protocol.Cell{Version: driver.Version(a.version), Floor: a.number["floor"]}
+	c := protocol.Cell{Version: driver.Version(a.version), Floor: a.number["floor"], Era: a.number["era"]}
 	switch {
 	case a.flag["pristine"]:
 		c.Pristine = true
 		return c
 	case a.flag["absent"]:
+		if why, ok := a.text["because"]; ok {
+			c.Problem = errors.New(why)
+		}
 		return c
 	case a.flag["foreign"]:
 		c.Kind, c.Problem = protocol.Foreign, errors.New("no JSON")

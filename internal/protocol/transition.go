@@ -33,6 +33,8 @@ type Transition struct {
 	Term   uint64
 	Cause  error
 	Leader Leader
+	// Anew says of a NewLeader that its term is another, or that nobody's is.
+	Anew bool
 }
 
 // Leader is who holds the election, as far as this member knows. Without an ID nobody does.
@@ -66,12 +68,13 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 	if l.ID == "" && m.asking() && m.leader.Incarnation == m.view.cell.Record.Incarnation {
 		return // it has just been asked whether that leader still leads
 	}
-	if l.ID == "" && !m.Active() && m.leader.Incarnation != m.cfg.Incarnation {
+	if l.ID == "" && !m.Active() && m.leader.Incarnation != m.incarnation {
 		return // nobody looks, so what is known grows old, and that tells nothing
 	}
 	if !l.same(&m.leader) {
+		anew := l.Term != m.leader.Term || l.Incarnation != m.leader.Incarnation
 		m.leader = l
-		m.tell(Transition{What: NewLeader, Term: l.Term, Leader: l})
+		m.tell(Transition{What: NewLeader, Term: l.Term, Leader: l, Anew: anew})
 	}
 }
 
@@ -91,7 +94,16 @@ func (m *Machine) leaderLeft(now clock.Reading) time.Duration {
 		}
 		return 0
 	}
-	return m.view.wait(m.cfg.Lease) - now.FollowerSince(m.view.since)
+	return m.lasts() - now.FollowerSince(m.view.since)
+}
+
+// lasts is how long the record in view stands for a leader without being renewed. One who only looks on takes nothing over, so
+// the record's own lease is all that counts.
+func (m *Machine) lasts() time.Duration {
+	if own := m.view.cell.Record.Lease; m.phase == Idle && own > 0 {
+		return own
+	}
+	return m.view.wait(m.cfg.Lease)
 }
 
 // Phase returns where this member stands.
@@ -104,10 +116,18 @@ func (m *Machine) Current(id uint64) bool { return m.op != nil && m.op.ID == id 
 func (m *Machine) Leader() Leader { return m.leader }
 
 // Failures is the number of operations that failed in a row.
-func (m *Machine) Failures() int { return m.failures }
+func (m *Machine) Failures() int { return int(m.failures) }
 
 // Heard is when the cell was last seen; false if never.
-func (m *Machine) Heard() (clock.Reading, bool) { return m.view.heard, m.view.known }
+func (m *Machine) Heard() (clock.Reading, bool) {
+	return clock.Reading{Instant: m.view.heard, Wall: m.view.heardAt.Time()}, m.view.known
+}
+
+// InView is the cell as it was last seen, and when its stamp first was, by the wall clock as it was last seen; of use if Heard says
+// that it was.
+func (m *Machine) InView() (Cell, time.Time) {
+	return m.view.cell, m.view.heardAt.Time().Add(-m.view.heard.FollowerSince(m.view.since))
+}
 
 // Asked is why the open term was asked to end, or nil.
 func (m *Machine) Asked() error {
@@ -119,6 +139,9 @@ func (m *Machine) Asked() error {
 
 // Term is the latest term of this member, open or not; 0 before the first.
 func (m *Machine) Term() uint64 { return m.lease.term }
+
+// Moves counts how often Remaining changed, or may have, otherwise than by time passing.
+func (m *Machine) Moves() uint64 { return m.lease.moves }
 
 // Holds reports whether a term is open and within its deadline, and changes nothing: for those who check from outside.
 func (m *Machine) Holds(now clock.Reading) bool {
@@ -137,6 +160,9 @@ func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, erro
 	}
 	return 0, m.cause
 }
+
+// Cause is why the last term ended, or why this member was refused, whichever was later.
+func (m *Machine) Cause() error { return m.cause }
 
 // Overdue reports whether the last term ended because its work did not stop when asked.
 func (m *Machine) Overdue() bool { return m.phase == Ended && errors.Is(m.cause, ErrOverdue) }

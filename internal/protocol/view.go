@@ -24,12 +24,14 @@ const (
 // Cell is one state of the store's cell, decoded.
 type Cell struct {
 	Kind     Kind
+	Pristine bool
 	Version  driver.Version
 	Floor    uint64
-	Pristine bool
+	// Era names the history of the store that this state is of; 0 where the store cannot tell.
+	Era uint64
 	// Record is set for Valid cells; for Broken ones its Lease and Term are what could be salvaged.
 	Record record.Record
-	// Problem says what is wrong with a Broken or Foreign cell, for people.
+	// Problem says what is wrong with a Broken or Foreign cell, or how an Absent one came to be so, for people.
 	Problem error
 }
 
@@ -52,9 +54,17 @@ func (c *Cell) stamp() stamp {
 // there may be delivered again when somebody has led in between, and look the same: nonce, and where versions are made of
 // the content the version, too. So nobody waits for it. It is replaced by another vacant record, which cannot come
 // back as long as this one does not, and that is waited out.
-func (c *Cell) draft() bool {
-	return c.Kind == Valid && c.Record.LeaderID == "" && !c.Record.Released && c.Record.Seq == 0
+func (c *Cell) draft() bool { return c.vacant() && c.Record.Seq == 0 }
+
+// vacant reports whether c is a record without a holder, such as somebody put where nothing was.
+func (c *Cell) vacant() bool {
+	return c.Kind == Valid && c.Record.LeaderID == "" && !c.Record.Released
 }
+
+// illegible reports whether c is a malformed record whose lease cannot be read. It is waited out for as long as any may
+// last; but that is no lease that anybody has seen, so nobody is silent for a part of it, or waits as long for what an
+// operator puts in its place.
+func (c *Cell) illegible() bool { return c.Kind == Broken && c.Record.Lease >= record.MaxLease }
 
 // sameTerm reports whether c and d are of one holder's term.
 func (c *Cell) sameTerm(d *Cell) bool {
@@ -81,15 +91,16 @@ func (c *Cell) after(d *Cell) bool {
 
 // view is what this member knows of the cell.
 type view struct {
-	known bool
-	cell  Cell
+	cell Cell
 	// since is when the stamp was first seen, after the answer that showed it; followers count from here (L2).
-	since clock.Reading
-	// heard is when anything was last heard.
-	heard clock.Reading
+	since clock.Instant
+	// heard is when anything was last heard, and heardAt by the wall clock.
+	heard   clock.Instant
+	heardAt clock.Moment
 	// asked is when the last read that showed this very version was sent, if wasRead.
-	asked   clock.Reading
+	asked   clock.Instant
 	wasRead bool
+	known   bool
 	// sampled is false for a version that is known from the answer to an own write alone: its Floor is unknown (L10).
 	sampled bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
@@ -98,8 +109,15 @@ type view struct {
 	thriving bool
 	// fled means that a live holder's record gave way to nothing.
 	fled bool
-	// highTerm and longLease are the highest term and the longest lease ever seen under this key.
+	// stale means that the cell is older than what was known, and that nobody was seen to go on from there.
+	stale bool
+	// anew means that era, the history of the store that was seen last, was another before.
+	anew bool
+	era  uint64
+	// highTerm and longLease are the highest term and the longest lease ever seen under this key, highSeq the highest
+	// number of that term's records.
 	highTerm uint64
+	highSeq  uint64
 	// told is the highest term in a pushed entry, also in one that was of no other use. It may come out of order, so
 	// that a lower one afterwards is no cause for alarm.
 	told      uint64
@@ -111,22 +129,59 @@ type view struct {
 // learn takes a cell as the present state. It reports whether the stamp is new.
 func (v *view) learn(now clock.Reading, c Cell) bool {
 	fresh := !v.known || c.stamp() != v.cell.stamp()
+	goesOn := fresh && v.known && v.cell.Kind == Valid && c.Kind == Valid && c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq &&
+		(c.Record.Held() || !v.stale) // only who renews lives; one that wakes up much later may release as well
+	if fresh {
+		v.stale = v.older(&c) && !goesOn
+	}
 	v.thriving = fresh && v.known && v.held() && c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell)
 	if fresh {
-		v.since = now
+		v.since = now.Instant
 		v.fled = v.known && v.held() && c.Kind == Absent
 	}
 	if c.Version != v.cell.Version {
 		v.wasRead = false
 	}
-	v.known, v.cell, v.heard, v.sampled = true, c, now, true
-	v.highTerm = max(v.highTerm, c.Record.Term)
-	v.longLease = max(v.longLease, c.Record.Lease)
+	if v.anew = v.remade(&c); c.Era != 0 {
+		v.era = c.Era
+	}
+	if c.Record.Incarnation == v.cell.Record.Incarnation {
+		c.Record.Incarnation = v.cell.Record.Incarnation // which is known elsewhere, and so in memory once
+	}
+	v.known, v.cell, v.sampled = true, c, true
+	v.heard, v.heardAt = now.Instant, clock.MomentOf(now.Wall)
+	v.mark(&c)
+	if !c.illegible() {
+		v.longLease = max(v.longLease, c.Record.Lease)
+	}
 	return fresh
+}
+
+// mark keeps how far the election is known to have come.
+func (v *view) mark(c *Cell) {
+	switch t := c.Record.Term; {
+	case t > v.highTerm:
+		v.highTerm, v.highSeq = t, 0
+		fallthrough
+	case t == v.highTerm && c.Kind == Valid && !c.vacant():
+		v.highSeq = max(v.highSeq, c.Record.Seq)
+	}
 }
 
 // high is the highest term known of (L10).
 func (v *view) high() uint64 { return max(v.highTerm, v.told) }
+
+// older reports whether c is a state from before what is known: a backup that was put back, or what an isolated server remembers.
+// What it says of its holder, or of a release, was so once and may not be now. Vacant records have numbers of their own.
+func (v *view) older(c *Cell) bool {
+	if c.Kind != Valid || c.predecessor() {
+		return false
+	}
+	return c.Record.Term < v.highTerm || c.Record.Term == v.highTerm && c.Record.Seq < v.highSeq && !c.vacant()
+}
+
+// remade reports whether c is of another history of the store than what is known.
+func (v *view) remade(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era != v.era }
 
 // held reports whether the cell names a holder whose lease may still be running, as far as it says itself.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/overlay"
 )
 
 // bug is a rule left out on purpose: a change to the text of the source, which the simulation must notice. The source
@@ -57,12 +59,12 @@ func (b *bug) build(dir string) (binary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	overlay, err := b.overlay(top, dir)
+	list, err := b.plant(top, dir)
 	if err != nil {
 		return "", err
 	}
 	binary = filepath.Join(dir, "sim")
-	cmd := exec.Command("go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", binary, "./internal/sim")
+	cmd := exec.Command("go", "build", "-overlay", list, "-ldflags=-s -w", "-o", binary, "./internal/sim")
 	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
@@ -70,38 +72,17 @@ func (b *bug) build(dir string) (binary string, err error) {
 	return binary, nil
 }
 
-// overlay writes the changed files into dir, and what go build wants to know of them.
-func (b *bug) overlay(top, dir string) (string, error) {
-	changed := map[string]string{}
+// plant writes the changed files into dir, and what go build wants to know of them.
+func (b *bug) plant(top, dir string) (list string, err error) {
+	var edits []overlay.Edit
 	for _, e := range b.Edit {
-		path := filepath.Join(top, "internal", filepath.FromSlash(e.File))
-		text, ok := changed[path]
-		if !ok {
-			source, err := os.ReadFile(path)
-			if err != nil {
-				return "", err
-			}
-			text = string(source)
-		}
-		if n := strings.Count(text, e.Old); n != 1 {
-			return "", fmt.Errorf("bug %s: %s holds this text %d times, not once:\n%s", b.Name, e.File, n, e.Old)
-		}
-		changed[path] = strings.Replace(text, e.Old, e.New, 1)
+		edits = append(edits, overlay.Edit(e))
 	}
-	replace := map[string]string{}
-	for path, text := range changed {
-		copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
-			return "", err
-		}
-		replace[path] = copied
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
+	list, err = overlay.Write(filepath.Join(top, "internal"), dir, edits)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("bug %s: %w", b.Name, err)
 	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, list, 0o600)
+	return list, nil
 }
 
 // hunt builds the bug and runs seeds 1 to n on one core, all of them or until the first that finds it. A bug may make the

@@ -13,6 +13,7 @@ func (w *world) quieten() {
 	w.calm, w.calmAt = true, w.now
 	w.outageUntil = 0
 	w.repair()
+	w.convalesce()
 	for _, n := range w.nodes {
 		n.proc.cutUntil = min(n.proc.cutUntil, w.now)
 		if n.leftover != 0 {
@@ -21,21 +22,45 @@ func (w *world) quieten() {
 		n.boot()
 	}
 	// One member may be stopped for three leases more, hold the record for one, ignore a request, and be waited out.
-	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.pollStable
+	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.pollStable + w.plan.precedence()
 	bound = min(bound, w.cfg.Hour/10)
-	if w.plan.ranked {
+	if w.plan.stuck {
+		w.appoint(nil)
+	}
+	if w.plan.several {
+		for i, n := range w.nodes {
+			n.appoint(i == 0 || i == len(w.nodes)-1)
+		}
+		// Somebody who is not named may lead yet, and be asked to leave once.
+		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour*8/10), w.settle)
+		return
+	}
+	if w.plan.ranked || w.plan.nominated && !w.plan.stuck {
+		w.appoint(w.nodes[len(w.nodes)-1])
 		// Somebody may just have asked in vain. It is the one thing that keeps leaders changing now.
 		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour*99/100), w.ranking)
 		return
 	}
-	w.queue.add(w.now+bound, w.settle)
+	next := w.settle
+	if w.plan.fickle {
+		next = w.trial
+	}
+	w.queue.add(w.now+bound, next)
 }
 
-// ranking: when all are well, the one with the highest priority leads.
+// ranking: when all are well, the one with the highest priority leads of those that are eligible. Without the nominee it may
+// be anybody, or has to be nobody.
 func (w *world) ranking() {
-	best := w.nodes[len(w.nodes)-1]
-	if n := w.leading(); n != best {
-		w.check.failf("%s does not lead, though its priority is the highest", best.incarnation())
+	fit, n := w.fit(), w.leading()
+	best := fit[len(fit)-1]
+	if w.plan.nominated && len(fit) < len(w.nodes) {
+		if (n == nil) != w.plan.strict {
+			w.check.failf("the nominee is not eligible; somebody leads: %v", n != nil)
+		}
+		return
+	}
+	if n != best {
+		w.check.failf("%s does not lead, though its priority is the highest, or it is the nominee", best.incarnation())
 	}
 }
 
@@ -53,7 +78,9 @@ func (w *world) settle() {
 		w.settled = false
 		w.stats.calmTerms += w.stats.elections
 		w.check.budget()
-		w.handOver()
+		if !w.plan.several { // which of two is to take over is nobody's to say
+			w.handOver()
+		}
 	})
 }
 
@@ -89,9 +116,7 @@ func (w *world) handOver() {
 	w.store.request(to)
 	w.lossy = !w.plan.cramped() && w.chance(0.3)
 	w.tracef(nil, "%s is asked to make room for %q", from.incarnation(), to)
-	// The leader sees the request when it renews, takes its time, and the successor sees the release when it polls.
-	bound := w.plan.finishWithin/2 + w.longest() + 3*w.gap() + w.plan.grace
-	w.queue.add(w.now+bound, func() {
+	w.queue.add(w.now+w.handOverBound(), func() {
 		n := w.leading()
 		// By clocks that are slewed, or if another's longer lease lets it read more seldom, the leader who stands back for a
 		// poll may be there first again.
@@ -103,6 +128,16 @@ func (w *world) handOver() {
 		w.deaf = w.chance(0.3)
 		w.queue.add(w.now+2*w.longest(), w.finale)
 	})
+}
+
+// handOverBound: the leader sees the request when it renews, takes its time, and the successor sees the release when it polls.
+func (w *world) handOverBound() time.Duration {
+	p := &w.plan
+	bound := p.finishWithin/2 + w.longest() + 3*w.gap() + p.grace + p.precedence()*13/10
+	if w.trying {
+		bound += p.finishWithin / 2
+	}
+	return bound
 }
 
 // finale kills the leader. The watches may have been broken for a while, without a word. Somebody asks its record for a hand-over just before it runs out, which must not help it: the
@@ -119,7 +154,7 @@ func (w *world) finale() {
 		w.queue.add(w.now+w.plan.lease*9/10, func() { w.store.request("") })
 	}
 	// A follower's clock may be slewed by 8.3 %; it reads once more before it claims.
-	bound := w.longest()*111/100 + w.gap() + w.plan.poll/2 + w.plan.grace + 20*w.plan.latency + time.Second/10
+	bound := (w.longest()+w.plan.precedence())*111/100 + w.gap() + w.plan.poll/2 + w.plan.grace + 20*w.plan.latency + time.Second/10
 	w.queue.add(w.now+bound, func() {
 		if w.check.elected < killed {
 			w.check.failf("nobody leads %v after the leader died", w.now-killed)

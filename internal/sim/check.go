@@ -17,9 +17,38 @@ type check struct {
 	owner   map[uint64]string // who has a term
 	usurped map[tenure]bool   // terms whose record was replaced by anything but their holder's
 	claims  map[tenure]time.Duration
-	token   uint64        // the highest token that the resource has seen
-	elected time.Duration // when somebody was last elected
-	amnesty time.Duration // an older state was put back: until then two leaders are nobody's fault
+	meek    map[string]bool // the nonces of claims by others than the nominee
+	token   uint64          // the highest token that the resource has seen
+	elected time.Duration   // when somebody was last elected
+	amnesty time.Duration   // an older state was put back: until then two leaders are nobody's fault
+	fragile time.Duration   // the same once somebody starts who knows nothing of what was
+	muddled bool            // that has been so once, so that a term may have been given twice
+}
+
+// forgive: an older state is put back. Members who know the last one do not believe it; others cannot know better, and
+// nobody does where a shorter lease than the last, or a term that was given twice, may come back.
+func (c *check) forgive(until time.Duration) {
+	c.fragile = until
+	blurred := c.muddled || c.w.plan.mixed || c.w.plan.forgets()
+	for _, n := range c.w.nodes {
+		blurred = blurred || n.alive && !c.knows(n)
+	}
+	if blurred {
+		c.amnesty, c.muddled = until, true
+	}
+}
+
+// knows: n has seen the very last state. Who looks now and then may have seen last what comes back, and waits on.
+func (c *check) knows(n *node) bool {
+	cell, _ := n.m.InView()
+	return cell.Version == c.w.store.cell.Version
+}
+
+// joined: somebody starts and knows nothing.
+func (c *check) joined() {
+	if c.w.now < c.fragile {
+		c.amnesty, c.muddled = c.fragile, true
+	}
 }
 
 // tenure is one term of one holder.
@@ -29,7 +58,7 @@ type tenure struct {
 }
 
 func newCheck(w *world) *check {
-	c := &check{w: w, owner: map[uint64]string{}, usurped: map[tenure]bool{}, claims: map[tenure]time.Duration{}}
+	c := &check{w: w, owner: map[uint64]string{}, usurped: map[tenure]bool{}, claims: map[tenure]time.Duration{}, meek: map[string]bool{}}
 	if !w.plan.pristine {
 		c.highest = w.plan.startSeq // there were others here, long ago
 	}
@@ -61,6 +90,9 @@ func (c *check) election(n *node, term uint64) {
 	}
 	if n.inside {
 		c.failf("%s elected with term %d while it works for term %d", n.incarnation(), term, n.term)
+	}
+	if n.fitness.heard {
+		c.failf("%s elected with term %d, and is not eligible", n.incarnation(), term)
 	}
 	c.own(term, n.incarnation())
 	c.alone(n, term)
@@ -153,13 +185,17 @@ func (c *check) asking(n *node) {
 	if age := c.w.now - n.born; age < lease*18/10 {
 		c.failf("%s asks for a hand-over when it is %v old", n.incarnation(), age)
 	}
+	if f := &n.fitness; f.heard || f.since > 0 && c.w.now-f.since < lease*18/10 {
+		c.failf("%s asks for a hand-over %v after it became eligible or ceased to be", n.incarnation(), c.w.now-f.since)
+	}
 	n.asked = c.w.now
 }
 
-// alarm: nobody is told that terms went back if they did not. Where records vanish, vacant ones may.
+// alarm: nobody is told that terms went back if they did not. Where records vanish, or the
+// same foreign bytes are there again, vacant ones may.
 func (c *check) alarm(n *node, t protocol.Transition) {
 	p := &c.w.plan
-	if errors.Is(t.Cause, protocol.ErrRegressed) && !(p.stale || p.erase || p.rollback || p.freeze || p.forgets()) {
+	if errors.Is(t.Cause, protocol.ErrRegressed) && !(p.stale || p.erase || p.foreign && (p.replay || p.slow) || p.rollback || p.freeze || p.forgets()) {
 		c.failf("%s says that terms went back, and they did not", n.incarnation())
 	}
 }

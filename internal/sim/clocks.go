@@ -21,9 +21,11 @@ var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 func (c *machineClocks) at(t time.Duration) clock.Reading {
 	d := float64(t - c.last)
 	return clock.Reading{
-		Mono: c.reading.Mono + time.Duration(d*c.mono),
-		Raw:  c.reading.Raw + time.Duration(d*c.raw),
-		Boot: c.reading.Boot + time.Duration(d*c.boot),
+		Instant: clock.Instant{
+			Mono: c.reading.Mono + time.Duration(d*c.mono),
+			Raw:  c.reading.Raw + time.Duration(d*c.raw),
+			Boot: c.reading.Boot + time.Duration(d*c.boot),
+		},
 		Wall: epoch,
 	}
 }
@@ -58,5 +60,5 @@ func (w *world) retune(c *machineClocks) {
 // origin is what the clocks of a machine show when it starts: anything, also less than nothing.
 func (w *world) origin() clock.Reading {
 	any := func() time.Duration { return time.Duration(w.rng.Int64N(int64(2e6*time.Hour))) - 1e6*time.Hour }
-	return clock.Reading{Mono: any(), Raw: any(), Boot: any()}
+	return clock.Reading{Instant: clock.Instant{Mono: any(), Raw: any(), Boot: any()}}
 }

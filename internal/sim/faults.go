@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // schedule arranges what befalls the members, at random times until the calm at the end.
@@ -20,13 +21,18 @@ func (w *world) schedule() {
 	w.every(p.cut, 5*p.lease, func() { w.cut(w.victim()) })
 	w.every(p.cut, 30*p.lease, func() { w.outageUntil = w.now + w.span(2*p.lease) })
 	w.every(p.erase, 6*p.lease, w.erase)
-	w.every(p.erase, p.lease/4, w.orphan)
+	w.every(p.erase, p.lease/10, w.orphan)
 	w.every(p.foreign, 30*p.lease, w.deface)
 	w.every(p.broken, 30*p.lease, w.breakRecord)
-	w.every(p.rollback, 20*p.lease, w.rollback)
+	w.every(p.rollback, 5*p.lease, w.rollback)
 	w.every(p.spam, p.lease/2, func() { w.store.request(w.someName()) })
 	w.every(p.mixed, 2*p.lease, func() { w.reconfigure(w.victim(), w.someLease()) })
 	w.every(p.mixed, 8*p.lease, w.shorten)
+	w.every(p.nominated, 5*p.lease, w.nominate)
+	w.every(p.fickle, 4*p.lease, w.ail)
+	w.every(p.wreck, 15*p.lease, w.wreck)
+	w.every(p.resets, 2*p.lease, w.reset)
+	w.every(p.defaced(), 8*p.lease, w.deface)
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
 }
 
@@ -203,7 +209,7 @@ func (w *world) erase() {
 func (w *world) orphan() {
 	leader := w.leading()
 	for _, n := range w.nodes {
-		if leader == nil || n == leader || !n.alive || !n.inside || n.m.Phase() != protocol.Ended || w.chance(0.5) {
+		if leader == nil || n == leader || !n.alive || !n.inside || n.m.Phase() != protocol.Ended || w.chance(0.2) {
 			continue
 		}
 		w.tracef(n, "is about to finish the work of term %d, and the record is deleted", n.term)
@@ -215,27 +221,66 @@ func (w *world) orphan() {
 
 func (w *world) deface() {
 	w.tracef(nil, "somebody writes foreign bytes")
+	w.blind()
 	w.store.put(foreign)
 	w.queue.add(w.now+w.span(3*w.plan.lease), w.repair)
 }
 
-// repair is the operator's reset.
+// blind keeps a leader from hearing what becomes of its record.
+func (w *world) blind() {
+	if n := w.leading(); n != nil && w.more.chance(0.5) {
+		n.proc.cutUntil = w.now + w.more.span(3*w.plan.lease)
+		w.tracef(n, "is cut off until %v", n.proc.cutUntil)
+	}
+}
+
+// repair is an operator who has heard that nobody can lead.
 func (w *world) repair() {
-	if w.store.cell.Kind == foreign.Kind {
-		w.tracef(nil, "the operator resets the election")
-		w.store.vacate(w.plan.lease)
+	c := &w.store.cell
+	if c.Kind == protocol.Foreign || c.Kind == protocol.Broken && c.Record.Lease == record.MaxLease {
+		w.reset()
+	}
+}
+
+// wreck damages the record of a leader. How long its lease is can be read yet.
+func (w *world) wreck() {
+	was := &w.store.cell.Record
+	if !was.Held() {
+		return
+	}
+	w.tracef(nil, "the record of term %d is damaged", was.Term)
+	w.blind()
+	c := malformed
+	c.Record = record.Record{Lease: was.Lease, Term: was.Term}
+	w.store.put(c)
+	w.queue.add(w.now+w.span(w.plan.lease), w.reset)
+	if w.chance(0.5) {
+		w.replace()
+	}
+}
+
+// replace starts all members anew but the leader, so that nobody who may follow it knows what was.
+func (w *world) replace() {
+	leader := w.leading()
+	for _, n := range w.nodes {
+		if n != leader {
+			w.crash(n)
+		}
 	}
 }
 
 func (w *world) breakRecord() {
 	w.tracef(nil, "somebody writes a malformed record")
 	c := malformed
-	c.Record.Lease = w.span(w.plan.lease) + time.Millisecond
+	c.Record.Lease = (w.span(w.plan.lease) + time.Millisecond).Truncate(time.Millisecond)
+	if w.plan.resets && w.more.chance(0.5) {
+		c.Record.Lease = record.MaxLease // as one counts that cannot be read
+	}
 	w.store.put(c)
 }
 
 func (w *world) rollback() {
-	if len(w.store.history) == 0 || w.now < w.check.amnesty {
+	if len(w.store.history) == 0 || w.now < max(w.check.amnesty, w.check.fragile) {
 		return // two of them within a lease can give a leader its old term back for good
 	}
 	c := w.store.history[w.rng.IntN(len(w.store.history))]
@@ -243,7 +288,7 @@ func (w *world) rollback() {
 		c = protocol.Cell{Pristine: true}
 	}
 	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
-	w.check.amnesty = w.now + w.longest()
+	w.check.forgive(w.now + w.longest())
 	w.store.put(c)
 }
 
@@ -269,7 +314,7 @@ func (w *world) reconfigure(n *node, lease time.Duration) {
 		n.run(n.lives, func() {
 			cfg := w.configure(n, lease)
 			w.tracef(n, "now has a lease of %v", cfg.Lease)
-			n.m.Reconfigure(cfg)
+			n.m.Reconfigure(&cfg)
 			n.late = min(n.late, protocol.TimerLateness(cfg.Lease)) // the machine grows no slower by it
 			n.pump()
 		})

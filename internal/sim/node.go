@@ -52,6 +52,10 @@ type node struct {
 	born      time.Duration // when this life began
 	asked     time.Duration // when it last asked for a hand-over to itself
 	closing   time.Duration // since when it tries to release or withdraw
+
+	nomination nomination
+	fitness    fitness
+	leaving    uint64 // the latest term that it was asked to finish
 }
 
 func (n *node) incarnation() string { return fmt.Sprintf("%s#%d.%d", n.name, n.index, n.lives) }
@@ -75,9 +79,14 @@ func (n *node) boot() {
 	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
 	n.born, n.severing = n.w.now, false
 	cfg := n.w.configure(n, n.w.someLease())
-	n.m, n.late = protocol.New(cfg), protocol.TimerLateness(cfg.Lease)
+	n.m, n.late = protocol.New(&cfg, n.incarnation()), protocol.TimerLateness(cfg.Lease)
 	n.m.Watching(n.w.plan.watch)
+	n.nomination = nomination{named: n.nomination.named}
+	n.fitness, n.leaving = fitness{unfit: n.fitness.unfit}, 0
+	n.w.check.joined()
 	n.w.tracef(n, "starts as %s", n.incarnation())
+	n.hear()
+	n.declare()
 	n.campaign()
 }
 
@@ -171,6 +180,7 @@ func (n *node) transition(t protocol.Transition) {
 		w.check.election(n, t.Term)
 		n.working, n.inside, n.stalled = true, true, false
 		n.former, n.term = n.term, t.Term
+		n.serveAsNominee()
 		if w.chance(0.7) { // other work never asks, and relies on its context
 			n.act(n.lives, t.Term, w.plan.lease/2)
 		}
@@ -188,6 +198,7 @@ func (n *node) transition(t protocol.Transition) {
 		w.check.withdrawn(n)
 		n.later(w.span(w.plan.lease), n.campaign)
 	case protocol.Leaving:
+		n.leaving = t.Term
 		n.later(n.patience(), func() { n.finish(t.Term) })
 	}
 }
@@ -223,6 +234,9 @@ func (n *node) panic(term uint64) {
 func (n *node) patience() time.Duration {
 	if n.w.plan.overstay && !n.w.calm && n.w.chance(0.3) {
 		return 2 * n.w.plan.finishWithin
+	}
+	if n.w.trying {
+		return n.w.plan.finishWithin * 8 / 10 // time to hear who is to follow
 	}
 	return n.w.span(n.w.plan.finishWithin / 2)
 }

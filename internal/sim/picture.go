@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -81,7 +80,7 @@ type lease struct{ sent, deadline time.Duration }
 
 // shoot plays the scene. Everything arrives, a little slowly, so that it can be seen.
 func shoot() *film {
-	w := &world{cfg: settings{Hour: time.Hour}, rng: rand.New(rand.NewPCG(1, 2)), calm: true}
+	w := &world{cfg: settings{Hour: time.Hour}, dice: newDice(1, 2), calm: true}
 	w.plan = plan{
 		nodes: 2, lease: 15 * time.Second, renew: 5 * time.Second, poll: 5 * time.Second, watch: true, pristine: true,
 		stopWithin: 2 * time.Second, finishWithin: 10 * time.Second, latency: 400 * time.Millisecond,

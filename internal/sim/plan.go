@@ -55,6 +55,13 @@ type plan struct {
 	panics    bool // work ends by a panic
 	withdraws bool // candidates give up and come back
 	ranked    bool // members have different priorities
+	nominated bool // somebody outside names who is to lead: one, nobody, or several
+	strict    bool // and nobody else ever does
+	stuck     bool // and in the end names nobody
+	several   bool // or two, for good
+	fickle    bool // members are at times not fit to lead
+	wreck     bool // a leader's record is damaged, and shows its lease yet
+	resets    bool // an operator sets right what is not sound, and looks often
 }
 
 func (w *world) draw() plan {
@@ -80,6 +87,10 @@ func (w *world) draw() plan {
 		*k = *k || w.chance(0.25)
 	}
 	p.ranked = w.chance(0.15)
+	p.nominated = !p.ranked && w.chance(0.2)
+	p.strict = p.nominated && w.chance(0.3)
+	p.stuck = p.nominated && !p.strict && w.chance(0.5)
+	p.several = p.nominated && !p.stuck && w.chance(0.4)
 	p.freeze = w.chance(0.05)
 	p.rollback = !p.freeze && w.chance(0.05) // together they can give a machine that thaws its old term back for good
 	// A record that is deleted takes the knowledge of its lease along: with members of different leases nobody can know
@@ -87,6 +98,7 @@ func (w *world) draw() plan {
 	if p.mixed {
 		p.erase, p.foreign, p.broken = false, false, false
 	}
+	w.drawMore(&p)
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	if !p.pristine {
 		p.startSeq += 5
@@ -94,11 +106,29 @@ func (w *world) draw() plan {
 	return p
 }
 
+// drawMore draws what came later than the rest.
+func (w *world) drawMore(p *plan) {
+	p.fickle = w.more.chance(0.15) || (p.ranked || p.nominated) && w.more.chance(0.4)
+	p.wreck = w.more.chance(0.05) || p.mixed && w.more.chance(0.3)
+	p.foreign = p.foreign || p.mixed && !p.wreck && w.more.chance(0.3) // the operator knows of the longest lease
+	p.resets = (p.foreign || p.broken || p.wreck) && w.more.chance(0.7)
+	p.replay = p.replay || p.foreign && p.resets && w.more.chance(0.3)
+	p.rollback = p.rollback || p.watch && !p.freeze && w.more.chance(0.15) // those who watch know better
+}
+
 // forgets: the record may be lost, and the store does not vouch for terms. Then they can repeat themselves, and all that
 // can be asked is that nobody claims what he knows better.
 func (p *plan) forgets() bool {
 	return p.floorless && (p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
 }
+
+// free: nothing but what was there from the beginning decides for how long somebody leads.
+func (p *plan) free() bool {
+	return !(p.nominated || p.fickle || p.wreck || p.foreign && (p.mixed || p.resets))
+}
+
+// defaced: the same foreign bytes are there again and again, and with them the resets of before.
+func (p *plan) defaced() bool { return p.resets && p.foreign && p.replay }
 
 // naps: machines sleep for moments, with clocks that are slewed while they are awake.
 func (p *plan) naps() bool { return p.suspend && p.slew }
@@ -116,10 +146,6 @@ func (p *plan) timely() bool { return !(p.slow || p.stale || p.fail || p.replay 
 
 // cramped: messages take about as long as the lease leaves room for.
 func (p *plan) cramped() bool { return p.lease < 100*p.latency }
-
-func (w *world) pick(ds ...time.Duration) time.Duration { return ds[w.rng.IntN(len(ds))] }
-
-func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
 
 // someLease is what a member is given where they differ.
 func (w *world) someLease() time.Duration {
@@ -140,9 +166,10 @@ func (w *world) configure(n *node, lease time.Duration) protocol.Config {
 	}
 	d := protocol.TimerLateness(lease)
 	return protocol.Config{
-		ID: n.name, Incarnation: n.incarnation(), Priority: priority, Lease: lease, Renew: lease / 3,
+		ID: n.name, Priority: priority, Lease: lease, Renew: lease / 3,
 		Budget:       lease - protocol.Margin(lease, drift, d, p.stopWithin),
 		FinishWithin: p.finishWithin, Grace: p.grace, Poll: p.poll, PollStable: p.pollStable,
+		Nominated: p.nominated, Precedence: p.precedence(), NomineeOnly: p.strict,
 		Retry:     []time.Duration{0, min(100*time.Millisecond, lease/12), min(time.Second, lease/6)},
 		HeadStart: 250 * time.Millisecond, Rand: w.rng.Uint64,
 	}

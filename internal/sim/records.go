@@ -21,9 +21,12 @@ func (c *check) write(old *protocol.Cell, r *record.Record) {
 	}
 }
 
+// late: a claim from when nothing was ever here may arrive there again, and its sender has been shown since what once was.
+func (c *check) late() bool { return c.w.plan.rollback && c.w.plan.stale }
+
 func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	n := c.w.find(r.Incarnation)
-	if old.Kind == protocol.Absent && (!old.Pristine || n != nil && n.seen > 0) {
+	if old.Kind == protocol.Absent && (!old.Pristine || n != nil && n.seen > 0 && !c.late()) {
 		c.failf("absence claimed by %s", r.Incarnation)
 	}
 	if r.Term <= c.highest && !c.w.plan.forgets() {
@@ -43,6 +46,10 @@ func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 // sent: nobody forgets a term that he has seen.
 func (c *check) sent(n *node, op *protocol.Op) {
 	r := &op.Record
+	c.deferred(n, op)
+	c.overstays(n)
+	c.unfit(n, op)
+	c.outstays(n)
 	if vacant := op.Write && r.LeaderID == ""; vacant && r.Term < n.seen || op.Write && r.Held() && r.Seq == 1 && r.Term <= n.seen {
 		c.failf("%s sends a %s of term %d and has seen term %d", n.incarnation(), kindOf(r), r.Term, n.seen)
 	}
@@ -54,8 +61,8 @@ func (c *check) candid(n *node, old *protocol.Cell, r *record.Record) {
 		c.failf("%s withdrew and claimed term %d after that", r.Incarnation, r.Term)
 	}
 	first, known := c.claims[tenure{r.Incarnation, old.Record.Term}]
-	again := known && first > n.withdrew && old.Record.Held() && old.Record.Incarnation == r.Incarnation && n.term != old.Record.Term
-	if again && c.w.now-first < c.w.plan.lease/4 && c.w.plan.timely() && !c.excused(n) {
+	again := known && first > max(n.withdrew, n.fitness.since) && old.Record.Held() && old.Record.Incarnation == r.Incarnation && n.term != old.Record.Term
+	if again && c.w.now-first < c.w.plan.lease/4 && c.w.plan.timely() && !c.w.plan.rollback && !c.excused(n) {
 		c.failf("%s claims term %d right after it claimed term %d", r.Incarnation, r.Term, old.Record.Term)
 	}
 }

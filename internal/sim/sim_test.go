@@ -64,7 +64,7 @@ func TestEveryPlantedBugStillApplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range planted {
-		if _, err := b.overlay(top, t.TempDir()); err != nil {
+		if _, err := b.plant(top, t.TempDir()); err != nil {
 			t.Errorf("%s: %v", b.Name, err)
 		}
 	}

@@ -16,7 +16,9 @@ type store struct {
 	seq     uint64
 	cell    protocol.Cell
 	history []protocol.Cell
-	created record.Record // the last vacant record that was put where one was purged, where requests are replayed
+	changed time.Duration // when the present state was put there, whatever was asked of its holder since
+	again   func()        // where requests are replayed: what was before the last draft comes back, and the draft with it
+	often   float64       // how often
 }
 
 const never driver.Version = "never"
@@ -54,36 +56,44 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 		return "", protocol.Conflict
 	}
 	s.w.check.write(&s.cell, &r)
+	s.w.check.precede(&r)
 	if s.w.plan.replay && s.w.plan.erase && prev == "" {
-		s.created = r
+		s.again = func() {
+			s.purge()
+			s.swap("", r)
+		}
+		s.often = 0.2
 	}
-	vacant := s.created.Nonce != "" && s.cell.Kind == protocol.Valid && s.cell.Record.LeaderID == ""
+	vacant := s.again != nil && s.cell.Kind == protocol.Valid && s.cell.Record.LeaderID == ""
 	s.seq++
 	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
-	if vacant && r.Held() && !s.w.calm && s.w.chance(0.2) {
+	if vacant && r.Held() && !s.w.calm && s.w.chance(s.often) {
 		s.w.queue.add(s.w.now+s.w.span(s.w.plan.poll), s.relapse)
 	}
 	return s.cell.Version, protocol.Applied
 }
 
-// relapse: the record is purged, and then a proxy delivers the request that created the vacant one once more.
+// relapse: the record is purged, or lost to the same foreign bytes again, and then a proxy delivers the request that put a
+// vacant one there once more.
 func (s *store) relapse() {
-	if s.w.calm {
-		return
+	if !s.w.calm {
+		s.w.tracef(nil, "the record is lost, and a vacant one put there again")
+		s.again()
 	}
-	s.w.tracef(nil, "the record is purged, and a vacant one of term %d created again", s.created.Term)
-	s.purge()
-	s.swap("", s.created)
 }
 
 // put makes a new state, whatever was there, and pushes it.
 func (s *store) put(c protocol.Cell) {
 	s.seq++
 	c.Version = driver.Version(strconv.FormatUint(s.seq, 10))
+	if c.Kind == protocol.Foreign {
+		c.Version = "hash of foreign bytes"
+	}
 	s.place(c)
 }
 
-// version is that of a swap. Vacant records have versions as ETags are: the same bytes, the same version.
+// version is that of a swap. Vacant records have versions as ETags are: the same bytes, the same version. So have foreign
+// bytes, which are always the same.
 func (s *store) version(r *record.Record) driver.Version {
 	if r.LeaderID == "" {
 		return driver.Version("hash of " + r.Nonce)
@@ -93,6 +103,9 @@ func (s *store) version(r *record.Record) driver.Version {
 
 func (s *store) place(c protocol.Cell) {
 	s.remember()
+	if c.Record.Nonce == "" || c.Record.Nonce != s.cell.Record.Nonce {
+		s.changed = s.w.now
+	}
 	s.w.check.replaced(&s.cell, &c)
 	c.Floor = s.floor()
 	s.cell = c
@@ -106,7 +119,7 @@ func (s *store) purge() {
 	s.remember()
 	s.w.check.replaced(&s.cell, &protocol.Cell{})
 	s.seq++
-	s.cell = protocol.Cell{}
+	s.cell, s.changed = protocol.Cell{}, s.w.now
 }
 
 func (s *store) remember() {
@@ -147,10 +160,4 @@ func (s *store) request(to string) {
 		s.w.check.failf("a request cannot be added: %v", err)
 	}
 	s.put(c)
-}
-
-// vacate is the operator's way out of foreign bytes.
-func (s *store) vacate(lease time.Duration) {
-	term := max(s.floor(), s.w.check.highest)
-	s.put(protocol.Cell{Kind: protocol.Valid, Record: record.Record{Term: term, Lease: lease, Nonce: "reset" + strconv.FormatUint(s.seq, 10)}})
 }

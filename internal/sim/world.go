@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/protocol"
@@ -13,8 +12,9 @@ import (
 
 // world is one run.
 type world struct {
+	dice
+	more        dice // for what few runs know of, so that the others are as they were before there was such a thing
 	cfg         settings
-	rng         *rand.Rand
 	plan        plan
 	now         time.Duration
 	queue       queue
@@ -27,6 +27,7 @@ type world struct {
 	deaf        bool // nothing is pushed any more
 	lossy       bool // the next write is lost, in the calm
 	calm        bool // no more faults
+	trying      bool // who leaves takes most of the time that there is for it
 	calmAt      time.Duration
 	settled     bool // and time enough for a leader
 	settledAt   time.Duration
@@ -44,6 +45,7 @@ type settings struct {
 type stats struct {
 	ops, elections                   int
 	led                              time.Duration
+	free                             bool // nobody outside of the election moved its leader
 	calmReads, calmWrites, calmTerms int
 }
 
@@ -62,8 +64,9 @@ var (
 // run plays one seed to its end, or to its first fault.
 func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(seed, 0x7e9)), out: trace, verbose: trace != nil}
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), out: trace, verbose: trace != nil}
 	w.plan = w.draw()
+	w.stats.free = w.plan.free()
 	w.check = newCheck(w)
 	w.store = newStore(w)
 	w.tracef(nil, "plan %+v", w.plan)
@@ -113,6 +116,9 @@ func (w *world) sample() {
 	if w.leading() != nil {
 		w.stats.led += step
 	}
+	for _, n := range w.nodes {
+		w.check.outstays(n)
+	}
 	w.queue.add(w.now+step, w.sample)
 }
 
@@ -124,17 +130,6 @@ func (w *world) find(incarnation string) *node {
 		}
 	}
 	return nil
-}
-
-// span is a random time up to d, often very short.
-func (w *world) span(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	if w.chance(0.2) {
-		d = d/50 + 1
-	}
-	return time.Duration(w.rng.Int64N(int64(d)))
 }
 
 func (w *world) tracef(n *node, format string, args ...any) {

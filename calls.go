@@ -1,0 +1,63 @@
+package tenure
+
+import "sync"
+
+// mostCalls is how many store calls of siblings are under way at once. Ten thousand of them may want to renew, or to claim, in the same
+// moment: what waits here would wait for the store otherwise, with a goroutine or more for each. Others have a limit of their own.
+const mostCalls = 256
+
+// calls makes the store calls of siblings: those that are urgent first, else in the order in which they are wanted. It has goroutines only
+// while there are calls. A store that hangs gives its goroutines back when the calls time out (see package driver), and those that waited
+// too long end at once then.
+type calls struct {
+	mu            sync.Mutex
+	running       int
+	urgent, other []func() // those that wait
+}
+
+func (c *calls) start(urgent bool, call func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.running < mostCalls:
+		c.running++
+		go c.work(call)
+	case urgent:
+		c.urgent = append(c.urgent, call)
+	default:
+		c.other = append(c.other, call)
+	}
+}
+
+func (c *calls) work(call func()) {
+	for call != nil {
+		call()
+		call = c.next()
+	}
+}
+
+// next is what is to be called next, or nil if there is nothing more to do.
+func (c *calls) next() func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := first(&c.urgent); call != nil {
+		return call
+	}
+	if call := first(&c.other); call != nil {
+		return call
+	}
+	c.running--
+	return nil
+}
+
+// first takes the first of those that wait; nil if there are none.
+func first(waiting *[]func()) func() {
+	all := *waiting
+	if len(all) == 0 {
+		*waiting = nil
+		return nil
+	}
+	call := all[0]
+	all[0], *waiting = nil, all[1:]
+	return call
+}

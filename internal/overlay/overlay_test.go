@@ -1,0 +1,65 @@
+package overlay_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tenure-go/tenure/internal/overlay"
+)
+
+const source = `package main
+
+func main() { println("sound", 1) }
+`
+
+func module(t *testing.T) string {
+	t.Helper()
+	top := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module m\n\ngo 1.26.0\n", "cmd/main.go": source} {
+		path := filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return top
+}
+
+// TestWrite: what is built has the changes, both of one file, and the source has not.
+func TestWrite(t *testing.T) {
+	top := module(t)
+	list, err := overlay.Write(top, t.TempDir(), []overlay.Edit{
+		{File: "cmd/main.go", Old: `"sound"`, New: `"broken"`},
+		{File: "cmd/main.go", Old: `1)`, New: `2)`},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := exec.Command("go", "run", "-overlay", list, "./cmd")
+	run.Dir, run.Env = top, append(os.Environ(), "GOWORK=off")
+	if out, err := run.CombinedOutput(); err != nil || string(out) != "broken 2\n" {
+		t.Errorf("it said %q, %v", out, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(top, "cmd/main.go")); err != nil || string(text) != source {
+		t.Errorf("the source was changed: %q, %v", text, err)
+	}
+}
+
+// TestStale: an edit of what is no longer there, or is there twice, is no edit.
+func TestStale(t *testing.T) {
+	top := module(t)
+	for _, c := range []struct{ old, want string }{
+		{"no longer there", "0 times"},
+		{"main", "2 times"},
+	} {
+		_, err := overlay.Write(top, t.TempDir(), []overlay.Edit{{File: "cmd/main.go", Old: c.old, New: "x"}})
+		if err == nil || !strings.Contains(err.Error(), "cmd/main.go holds this text "+c.want) {
+			t.Errorf("%q: %v", c.old, err)
+		}
+	}
+}

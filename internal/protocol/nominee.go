@@ -1,0 +1,62 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/clock"
+)
+
+// Somebody outside of the election may name one who has precedence. That orders who claims first, for a bounded time, and
+// has a leader leave in good order; the lease of a leader lasts as long as ever, whoever is named (L13).
+
+// Nominate says whether this member is the nominee from now on.
+func (m *Machine) Nominate(now clock.Reading, nominee bool) {
+	m.expire(now)
+	if nominee != m.nominee {
+		m.nominee, m.passed = nominee, false
+		m.health.well = false // the leader before gets the time to leave unasked
+	}
+}
+
+// yields is how much longer than the nominee this member waits before it claims; false means for ever. It counts from the
+// same moment as the wait that it adds to, so that nominees who come and go do not make it longer.
+func (m *Machine) yields() (time.Duration, bool) {
+	switch {
+	case m.barred:
+		return 0, false
+	case m.nominee || !m.cfg.Nominated:
+		return 0, true
+	case m.cfg.NomineeOnly:
+		return 0, false
+	}
+	return m.cfg.Precedence, true
+}
+
+// standsBack is how much later than anybody's claim a nominee claims that has just declined, or was asked to hand over:
+// later than those who wait for a nominee, by clocks that differ. Otherwise precedence would undo what it has said (H1).
+func (m *Machine) standsBack() time.Duration {
+	if !m.passed || !m.nominee || m.cfg.NomineeOnly {
+		return 0
+	}
+	return m.cfg.Precedence + m.cfg.Precedence/8
+}
+
+// eager reports whether this member claims as soon as anybody.
+func (m *Machine) eager() bool {
+	wait, ok := m.yields()
+	return ok && wait == 0
+}
+
+// outranks reports whether this member is to lead rather than the holder of the record in view.
+func (m *Machine) outranks() bool {
+	return !m.barred && m.view.cell.Record.Priority < m.priority()
+}
+
+// priority is what a record of this member says of it. A nominee says that it is one: of two, which asked each other, leaders
+// would change for ever.
+func (m *Machine) priority() int {
+	if m.cfg.Nominated && m.nominee {
+		return 1
+	}
+	return m.cfg.Priority
+}

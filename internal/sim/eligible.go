@@ -1,0 +1,181 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// fitness is whether a node is fit to lead, and since when its machine has been told so.
+type fitness struct {
+	unfit bool // as things are
+	heard bool // as the machine was told
+	since time.Duration
+}
+
+// ail makes a member unfit to lead for a while, the leader most often. Of whom shall follow it nobody knows whether he is fit.
+func (w *world) ail() {
+	n := w.victim()
+	n.stand(false)
+	if w.chance(0.3) {
+		to := w.someName()
+		n.run(n.lives, func() { n.handOver(to) })
+	}
+	w.queue.add(w.now+w.span(3*w.plan.lease), func() {
+		if !w.calm {
+			n.stand(true)
+		}
+	})
+}
+
+// handOver is asked for in the leader's own process.
+func (n *node) handOver(to string) {
+	n.m.HandOver(n.now(), to, "operator")
+	n.pump()
+}
+
+func (n *node) stand(fit bool) {
+	n.fitness.unfit = !fit
+	if n.alive {
+		n.run(n.lives, n.declare)
+	}
+}
+
+// declare tells the machine.
+func (n *node) declare() {
+	f := &n.fitness
+	if f.heard == f.unfit {
+		return
+	}
+	f.heard, f.since = f.unfit, n.w.now
+	n.w.tracef(n, "is fit to lead: %v", !f.unfit)
+	n.m.Stand(n.now(), !f.unfit)
+	n.pump()
+	n.w.check.told(n)
+}
+
+// told: a leader is asked to finish as soon as it is not eligible.
+func (c *check) told(n *node) {
+	if n.fitness.heard && n.working && n.m.Holds(n.now()) && n.leaving != n.term {
+		c.failf("%s is not eligible, and is not asked to finish term %d", n.incarnation(), n.term)
+	}
+}
+
+// unfit: whoever is not eligible claims nothing, and keeps nothing that it has just won.
+func (c *check) unfit(n *node, op *protocol.Op) {
+	r := &op.Record
+	if n.fitness.heard && op.Write && r.Held() && (r.Seq == 1 || !n.working) {
+		c.failf("%s sends a %s of term %d, and is not eligible", n.incarnation(), kindOf(r), r.Term)
+	}
+}
+
+// outstays: a leader that is not eligible leaves as soon as its work has finished, or must have.
+func (c *check) outstays(n *node) {
+	f := &n.fitness
+	if !n.alive || !f.heard || !n.m.Holds(n.now()) {
+		return
+	}
+	bound := c.w.plan.finishWithin*12/10 + 2*n.late
+	if since := max(f.since, n.proc.stillUntil); c.w.now > since+bound {
+		c.failf("%s leads %v after it was eligible last", n.incarnation(), c.w.now-since)
+	}
+}
+
+// fit are those who may lead.
+func (w *world) fit() []*node {
+	var all []*node
+	for _, n := range w.nodes {
+		if !n.fitness.unfit {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// convalesce: in the end all are fit to lead, but at times for the one who should.
+func (w *world) convalesce() {
+	for _, n := range w.nodes {
+		n.stand(true)
+	}
+	if p := &w.plan; p.fickle && (p.ranked || p.nominated && !p.stuck) && w.chance(0.5) {
+		w.nodes[len(w.nodes)-1].stand(false)
+	}
+}
+
+// trial is what must go by itself where members are not always fit to lead: the leader ceases to be, then all do, and then
+// one of them is again.
+func (w *world) trial() {
+	from := w.leading()
+	if from == nil {
+		w.check.failf("nobody leads %v after the last fault", w.now-w.calmAt)
+		return
+	}
+	w.trying = true
+	to := w.other(from)
+	alone := w.chance(0.3)
+	for _, n := range w.nodes {
+		n.stand(n == to || n != from && !alone)
+	}
+	named := w.chance(0.85)
+	if named {
+		w.name(from, to)
+	}
+	w.queue.add(w.now+w.handOverBound(), func() { w.tried(from, to, alone || named) })
+}
+
+// other is somebody else than n.
+func (w *world) other(n *node) *node {
+	i := w.rng.IntN(len(w.nodes) - 1)
+	if i >= n.index {
+		i++
+	}
+	return w.nodes[i]
+}
+
+// name says who is to follow a leader that is leaving, in its own process or by way of the store.
+func (w *world) name(from, to *node) {
+	w.tracef(nil, "%s is to follow %s", to.name, from.incarnation())
+	if w.plan.mixed || w.chance(0.5) { // a long lease may be renewed too late for that
+		from.handOver(to.name)
+		return
+	}
+	w.store.request(to.name)
+}
+
+// tried: another leads by now. Then nobody is fit to.
+func (w *world) tried(from, to *node, certain bool) {
+	n := w.leading()
+	vague := !w.plan.watch && w.plan.mixed // see handOver
+	if n == nil || n == from || certain && n.name != to.name && !vague {
+		w.check.failf("%s was to take over from %s, which is not eligible, and did not", to.incarnation(), from.incarnation())
+		return
+	}
+	for _, n := range w.nodes {
+		n.stand(false)
+	}
+	empty := w.now + w.plan.finishWithin*12/10 + time.Second
+	w.queue.add(empty+2*w.longest(), func() {
+		if w.check.elected > empty || w.leading() != nil {
+			w.check.failf("somebody leads, and nobody is eligible")
+			return
+		}
+		w.recover(w.nodes[w.rng.IntN(len(w.nodes))])
+	})
+}
+
+// recover: one is fit again, and leads at once; the others when it does.
+func (w *world) recover(one *node) {
+	w.trying = false
+	one.stand(true)
+	bound := w.plan.grace*12/10 + 12*w.plan.latency + time.Second/10
+	w.queue.add(w.now+bound, func() {
+		if w.leading() != one {
+			w.check.failf("%s does not lead, and nobody else is eligible", one.incarnation())
+			return
+		}
+		for _, n := range w.nodes {
+			n.stand(true)
+		}
+		w.settle()
+	})
+}

@@ -1,0 +1,86 @@
+package tenure
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// RecordKind says what the store holds under the name of an election.
+type RecordKind string
+
+// The kinds of record.
+const (
+	RecordAbsent    RecordKind = "absent"    // nothing
+	RecordVacant    RecordKind = "vacant"    // nobody has held it yet, or a Reset put it there
+	RecordHeld      RecordKind = "held"      // a leader's; its lease may have run out
+	RecordReleased  RecordKind = "released"  // a former leader's
+	RecordMalformed RecordKind = "malformed" // one that breaks a limit of the format
+	RecordForeign   RecordKind = "foreign"   // no record of an election
+)
+
+// Record is what the store held when it was last looked at, for people and tools that show it.
+type Record struct {
+	// Kind is empty before the first look.
+	Kind RecordKind
+	// Problem wraps ErrMalformed or ErrForeign, and is nil otherwise.
+	Problem error
+	// By is the ID of who leads or led; it is empty where nobody did.
+	By   string
+	Term uint64
+	// Lease is what others wait for from when they first saw this, unless it is released. A malformed one may hide it: then it is MaxLease.
+	Lease time.Duration
+	// Seen is when this process first saw the holder's last write, by its wall clock. Before Seen and the lease are over nobody else
+	// is elected.
+	Seen time.Time
+	// Updated is the holder's wall clock at that write.
+	Updated  time.Time
+	Priority int
+	// Request is a wish that the holder has not fulfilled yet, or nil.
+	Request *Request
+}
+
+// Request is somebody's wish that a leader hand over.
+type Request struct {
+	To string // empty: to anybody
+	By string
+}
+
+// look is the record in view. It runs under the lock.
+func (m *member) look() Record {
+	c, since := m.machine.InView()
+	r := Record{
+		Kind: kindOf(&c), Problem: problemOf(&c), By: c.Record.LeaderID, Term: c.Record.Term, Lease: c.Record.Lease,
+		Seen: since, Updated: c.Record.LastUpdated, Priority: c.Record.Priority,
+	}
+	if q := c.Record.Request; q != nil && q.Term == c.Record.Term {
+		r.Request = &Request{To: q.To, By: q.By}
+	}
+	return r
+}
+
+func problemOf(c *protocol.Cell) error {
+	switch c.Kind {
+	case protocol.Foreign:
+		return protocol.Because(ErrForeign, c.Problem)
+	case protocol.Broken:
+		return protocol.Because(ErrMalformed, c.Problem)
+	}
+	return nil
+}
+
+func kindOf(c *protocol.Cell) RecordKind {
+	switch {
+	case c.Kind == protocol.Absent:
+		return RecordAbsent
+	case c.Kind == protocol.Foreign:
+		return RecordForeign
+	case c.Kind == protocol.Broken:
+		return RecordMalformed
+	case c.Record.Released:
+		return RecordReleased
+	case c.Record.LeaderID == "":
+		return RecordVacant
+	}
+	return RecordHeld
+}

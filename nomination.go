@@ -1,0 +1,103 @@
+package tenure
+
+import (
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// nomination is what this member hears from its Nominator while it takes part.
+type nomination struct {
+	from driver.Nominator
+	// serial names the present wish to hear; what belongs to an earlier one is not heard.
+	serial uint64
+	on     bool
+	// busy: a goroutine calls the Nominator, one call after the other, so that a stop never comes after the Nominate that
+	// follows it, and one that blocks holds up no more than this goroutine.
+	busy bool
+	stop func() // of the wish of that number, which the Nominator knows of
+	of   uint64
+	// vacant: nobody leads; told is what the Nominator knows of that.
+	vacant, told bool
+}
+
+// want begins or ends listening. It runs under the member's lock, so the Nominator is called elsewhere.
+func (n *nomination) want(m *member, on bool) {
+	if on == n.on {
+		return
+	}
+	n.on = on
+	n.serial++
+	if !on {
+		m.machine.Nominate(m.clock.Now(), false)
+	}
+	n.rouse(m)
+}
+
+// leads is called, likewise under the lock, when another leads, or nobody.
+func (n *nomination) leads(m *member, vacant bool) {
+	n.vacant = vacant
+	if n.on {
+		n.rouse(m)
+	}
+}
+
+func (n *nomination) rouse(m *member) {
+	if !n.busy {
+		n.busy = true
+		go n.settle(m)
+	}
+}
+
+// settle calls the Nominator until it knows of the present wish and of no other.
+func (n *nomination) settle(m *member) {
+	for call := n.next(m); call != nil; call = n.next(m) {
+		call()
+	}
+}
+
+// next is what the Nominator is to be told, or nil.
+func (n *nomination) next(m *member) func() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stop, serial := n.stop, n.serial
+	switch {
+	case stop != nil && !(n.on && n.of == serial):
+		n.stop = nil
+		return stop
+	case stop == nil && n.on:
+		return func() { n.begin(m, serial) }
+	case n.on && n.told != n.vacant:
+		n.told = n.vacant
+		return tell(n.from, n.vacant)
+	}
+	n.busy = false
+	return nil
+}
+
+func (n *nomination) begin(m *member, serial uint64) {
+	stop := n.from.Nominate(func(nominated bool) {
+		m.step(func(now Reading) {
+			if n.on && n.serial == serial {
+				m.machine.Nominate(now, nominated)
+			}
+		})
+	})
+	if stop == nil {
+		stop = func() {} // a Nominator with nothing to stop
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n.stop, n.of, n.told = stop, serial, false
+}
+
+// tell is for those Nominators that want to know whether nobody leads.
+func tell(from driver.Nominator, vacant bool) func() {
+	return func() {
+		if a, ok := from.(driver.Attentive); ok {
+			a.Vacant(vacant)
+		}
+	}
+}
+
+// competes reports whether this member campaigns or leads.
+func (m *member) competes() bool { return m.machine.Phase() != protocol.Idle }

@@ -1,0 +1,315 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// appointer is a Nominator that a test decides for.
+type appointer struct {
+	mu      sync.Mutex
+	yes     bool
+	sees    map[int]func(bool)
+	entries int
+}
+
+func (a *appointer) Nominate(see func(bool)) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entries++
+	id := a.entries
+	if a.sees == nil {
+		a.sees = map[int]func(bool){}
+	}
+	a.sees[id] = see
+	see(a.yes)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.sees, id)
+	}
+}
+
+func (a *appointer) say(yes bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.yes = yes
+	for _, see := range a.sees {
+		see(yes)
+	}
+}
+
+func (a *appointer) listeners() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.sees)
+}
+
+func nominated(by *appointer) func(*tenure.Config) {
+	return func(c *tenure.Config) { c.Nominator = by }
+}
+
+func TestTheNomineeLeadsAndTheOthersWait(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var of [3]appointer
+		var all [3]*running
+		of[1].say(true)
+		for i, id := range []string{"a", "b", "c"} {
+			all[i] = start(t, mustNew(t, store, id, nominated(&of[i])), holdOn)
+		}
+		first := within(t, lease/2, all[1].won, "term of the nominee")
+		of[1].say(false)
+		of[2].say(true)
+		second := within(t, 2*lease, all[2].won, "term of the next nominee")
+		if cause := context.Cause(first.Soft()); !errors.Is(cause, tenure.ErrNominationLost) {
+			t.Errorf("b was asked to finish because of %v", cause)
+		}
+		time.Sleep(10 * lease)
+		if err := second.Err(); err != nil || len(all[0].won)+len(all[1].won) > 0 {
+			t.Errorf("leadership went on moving: %v", err)
+		}
+		for _, r := range all {
+			_ = r.end(t)
+		}
+		synctest.Wait()
+		if n := of[0].listeners() + of[1].listeners() + of[2].listeners(); n != 0 {
+			t.Errorf("%d elections that have ended still listen to their nominators", n)
+		}
+	})
+}
+
+// Work that was asked to finish has its lease until it has, and nobody leads before.
+func TestALostNominationIsAHandOver(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var old, next appointer
+		old.say(true)
+		const finishing = 4 * time.Second
+		a := start(t, mustNew(t, store, "a", nominated(&old)), func(ctx context.Context, term *tenure.Term) error {
+			<-ctx.Done()
+			time.Sleep(finishing)
+			if err := term.Err(); err != nil {
+				t.Errorf("while finishing: %v", err)
+			}
+			return nil
+		})
+		within(t, lease/2, a.won, "term of a")
+		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Nominator, c.Poll, c.PollStable = &next, time.Second, time.Second }), holdOn)
+		time.Sleep(lease)
+		before := time.Now()
+		next.say(true)
+		old.say(false)
+		within(t, lease, b.won, "term of b")
+		if took := time.Since(before); took < finishing || took > finishing+2*time.Second {
+			t.Errorf("b was elected after %v; the work took %v to finish", took, finishing)
+		}
+		_ = b.end(t)
+		_ = a.end(t)
+	})
+}
+
+func TestWithoutANomineeSomebodyElseLeadsAfterAWhile(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var nobody appointer
+		const precedence = 7 * time.Second
+		before := time.Now()
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Precedence = &nobody, precedence }), holdOn)
+		term := within(t, 2*lease, a.won, "term of a")
+		if took := time.Since(before); took < precedence {
+			t.Errorf("elected after %v, though the nominee has %v", took, precedence)
+		}
+		time.Sleep(5 * lease)
+		if err := term.Err(); err != nil {
+			t.Errorf("while nobody is named: %v", err)
+		}
+		var real appointer
+		real.say(true)
+		b := start(t, mustNew(t, store, "b", nominated(&real)), holdOn)
+		within(t, 4*lease, b.won, "term of the nominee, who asks")
+		_ = a.end(t)
+		_ = b.end(t)
+	})
+}
+
+func TestNobodyButTheNominee(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var by appointer
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true }), holdOn)
+		time.Sleep(100 * lease)
+		if len(a.won) > 0 {
+			t.Fatal("elected without a nomination")
+		}
+		by.say(true)
+		within(t, lease/2, a.won, "term of a")
+		_ = a.end(t)
+	})
+}
+
+// single is a Nominator that knows one listener at a time.
+type single struct {
+	mu       sync.Mutex
+	see      func(bool)
+	overlaps int
+}
+
+func (s *single) Nominate(see func(bool)) (stop func()) {
+	time.Sleep(time.Millisecond) // as one does that has to ask somebody
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.see != nil {
+		s.overlaps++
+	}
+	s.see = see
+	see(true)
+	return func() {
+		time.Sleep(time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.see = nil
+	}
+}
+
+// What ends comes before what begins, however fast an election is begun anew.
+func TestANominatorIsToldOneThingAtATime(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var by single
+		e := mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true })
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*lease)
+			term, err := e.Campaign(ctx)
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = term.Resign(t.Context())
+		}
+		time.Sleep(time.Minute)
+		by.mu.Lock()
+		defer by.mu.Unlock()
+		if by.overlaps > 0 || by.see != nil {
+			t.Errorf("%d calls of Nominate before the stop of the one before; the last is listening: %v", by.overlaps, by.see != nil)
+		}
+	})
+}
+
+// attentive is a Nominator that names this candidate as soon as it is told that nobody leads.
+type attentive struct {
+	appointer
+	told chan bool
+}
+
+func (a *attentive) Vacant(vacant bool) {
+	a.told <- vacant
+	a.say(vacant)
+}
+
+func TestANominatorIsToldWhetherNobodyLeads(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, lease, a.won, "term of a")
+		by := attentive{told: make(chan bool, 100)}
+		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true }), holdOn)
+		time.Sleep(lease)
+		if n := len(by.told); n != 0 {
+			t.Errorf("told %d times while a leads", n)
+		}
+		_ = a.end(t)
+		within(t, 2*lease, b.won, "term of b")
+		if first, second := within(t, lease, by.told, "the vacancy"), within(t, lease, by.told, "the new leader"); !first || second {
+			t.Errorf("told that nobody leads: %v, then %v", first, second)
+		}
+		_ = b.end(t)
+	})
+}
+
+// late is a Nominator that tells nothing until a test does, of any of its listeners, old or new.
+type late struct {
+	mu   sync.Mutex
+	sees []func(bool)
+}
+
+func (l *late) Nominate(see func(bool)) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sees = append(l.sees, see)
+	return func() {}
+}
+
+func (l *late) tell(listener int, yes bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sees[listener](yes)
+}
+
+// What was said of an earlier campaign is nothing to the next.
+func TestANominationEndsWithTheCampaign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var by late
+		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true })
+		first := start(t, e, holdOn)
+		synctest.Wait()
+		by.tell(0, true)
+		within(t, lease, first.won, "first term")
+		_ = first.end(t)
+		second := start(t, e, holdOn)
+		time.Sleep(5 * lease)
+		by.tell(0, true)
+		time.Sleep(5 * lease)
+		if len(second.won) > 0 {
+			t.Fatal("elected by a nomination that is over")
+		}
+		by.tell(1, true)
+		within(t, lease, second.won, "second term")
+		_ = second.end(t)
+	})
+}
+
+func TestTheNominatorIsForGood(t *testing.T) {
+	var by, other appointer
+	e := mustNew(t, memory.New(), "a", nominated(&by))
+	reconfigure(t, e, func(c *tenure.Config) { c.Nominator = &other })
+	if e.Config().Nominator != &by {
+		t.Error("it was changed")
+	}
+}
+
+// stuck is a Nominator that never returns, and blocks for ever in whatever it is asked.
+type stuck struct {
+	asked  atomic.Int64
+	unlock chan struct{}
+}
+
+func (s *stuck) Nominate(func(bool)) func() {
+	s.asked.Add(1)
+	<-s.unlock
+	return func() {}
+}
+
+func TestANominatorThatBlocksCostsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		by := stuck{unlock: make(chan struct{})}
+		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Nominator = &by }), holdOn)
+		term := within(t, 2*lease, a.won, "term of a")
+		time.Sleep(10 * lease)
+		if err := term.Err(); err != nil || by.asked.Load() != 1 {
+			t.Errorf("%v; asked %d times", err, by.asked.Load())
+		}
+		_ = a.end(t)
+		for range 10 {
+			again := start(t, a.election, holdOn)
+			within(t, 3*lease, again.won, "another term of a")
+			_ = again.end(t)
+		}
+		if n := by.asked.Load(); n != 1 {
+			t.Errorf("%d calls hang", n)
+		}
+		close(by.unlock)
+	})
+}

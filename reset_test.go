@@ -1,0 +1,292 @@
+package tenure_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// damaged are cells that no election goes on from, and how long a reset says that nobody can be elected.
+var damaged = map[string]struct {
+	bytes string
+	wait  time.Duration
+	term  uint64 // what it shows
+}{
+	"foreign":             {`mine`, lease, 0},
+	"foreign JSON":        {`{"owner":"somebody"}`, lease, 0},
+	"a longer lease":      {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":40000}`, 40 * time.Second, 77},
+	"a shorter lease":     {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":3000}`, lease, 77},
+	"an illegible lease":  {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":"soon"}`, lease, 77},
+	"a lease of an age":   {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":7200000,"nonce":"n"}`, lease, 77},
+	"no term and no name": {`{"incarnation":"i","leaseMillis":2000}`, lease, 0},
+}
+
+// vacantInStore is the record that a reset has put there.
+func vacantInStore(t *testing.T, store driver.Store) (term uint64, wait time.Duration) {
+	t.Helper()
+	entry, err := store.Read(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		LeaderID          string
+		Term, LeaseMillis uint64
+	}
+	if err := json.Unmarshal(entry.Value, &r); err != nil || r.LeaderID != "" {
+		t.Fatalf("the store holds %q, %v", entry.Value, err)
+	}
+	return r.Term, time.Duration(r.LeaseMillis) * time.Millisecond
+}
+
+func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
+	for name, d := range damaged {
+		t.Run(name, func(t *testing.T) {
+			bubbles(t, func(t *testing.T, store operated) {
+				for range 20 {
+					store.Put("another election", []byte("x")) // so that the store vouches for something
+				}
+				store.Put(key, []byte(d.bytes))
+				a := start(t, mustNew(t, store, "a", nil), holdOn)
+				time.Sleep(time.Second)
+				began := time.Now()
+				wait, err := mustNew(t, store, "operator", nil).Reset(t.Context())
+				if err != nil || wait != d.wait {
+					t.Fatalf("Reset returned %v, %v; want %v", wait, err, d.wait)
+				}
+				if term, lease := vacantInStore(t, store); lease != wait || term < max(21, d.term) {
+					t.Errorf("the vacant record is of term %d and %v", term, lease)
+				}
+				term := within(t, time.Hour/2, a.won, "term of a")
+				// Where nothing is pushed it has to be found first, and one poll later found to have run out.
+				if took := time.Since(began); took < wait || took > wait+2*lease {
+					t.Errorf("elected after %v; Reset promised %v", took, wait)
+				}
+				if term.Token() <= max(21, d.term) {
+					t.Errorf("token %d", term.Token())
+				}
+				_ = a.end(t)
+			})
+		})
+	}
+}
+
+// Nobody who has seen a record without a legible lease waits for the longest there may be once it is gone, either.
+func TestAnIllegibleLeaseIsForgottenWithItsRecord(t *testing.T) {
+	forgotten := func(t *testing.T, store operated) {
+		store.Put(key, []byte(damaged["an illegible lease"].bytes))
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		time.Sleep(time.Minute)
+		if len(a.won) > 0 {
+			t.Fatal("elected over a record whose lease may be running yet")
+		}
+		store.Purge(key)
+		within(t, 4*lease, a.won, "term of a")
+		_ = a.end(t)
+	}
+	bubbles(t, forgotten)
+	t.Run("in silence", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { forgotten(t, silent{memory.NewPolled()}) })
+	})
+}
+
+func TestResetOfWhatIsSound(t *testing.T) {
+	put := func(t *testing.T, store operated, r string) { store.Put(key, []byte(r)) }
+	for name, prepare := range map[string]func(*testing.T, operated){
+		"nothing ever": func(*testing.T, operated) {},
+		"deleted":      func(t *testing.T, store operated) { put(t, store, "x"); store.Delete(key) },
+		"purged":       func(t *testing.T, store operated) { put(t, store, "x"); store.Purge(key) },
+		"held": func(t *testing.T, store operated) {
+			put(t, store, `{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n"}`)
+		},
+		"released": func(t *testing.T, store operated) {
+			put(t, store, `{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","released":true}`)
+		},
+		"vacant": func(t *testing.T, store operated) { put(t, store, `{"term":7,"leaseMillis":9000,"nonce":"n"}`) },
+		"of a later version": func(t *testing.T, store operated) {
+			put(t, store, `{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","mood":"good"}`)
+		},
+		"reset before": func(t *testing.T, store operated) {
+			put(t, store, "x")
+			if _, err := mustNew(t, store, "o", nil).Reset(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubbles(t, func(t *testing.T, store operated) {
+				prepare(t, store)
+				before, _ := store.Read(t.Context(), key)
+				wait, err := mustNew(t, store, "operator", nil).Reset(t.Context())
+				if !errors.Is(err, tenure.ErrSound) || wait != 0 {
+					t.Errorf("Reset returned %v, %v", wait, err)
+				}
+				if after, _ := store.Read(t.Context(), key); after.Version != before.Version {
+					t.Errorf("version %q became %q", before.Version, after.Version)
+				}
+			})
+		})
+	}
+}
+
+// between is a store in which something happens between a read and the write that follows it.
+type between struct {
+	operated
+	happens func()
+}
+
+func (b between) Read(ctx context.Context, key string) (driver.Entry, error) {
+	defer b.happens()
+	return b.operated.Read(ctx, key)
+}
+
+func TestResetDoesNotOverwriteWhatIsNew(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		store.Put(key, []byte("mine"))
+		b := between{store, func() { store.Put(key, []byte("mended")) }}
+		_, err := mustNew(t, b, "operator", nil).Reset(t.Context())
+		if !errors.Is(err, driver.ErrConflict) {
+			t.Errorf("Reset returned %v", err)
+		}
+		if e, _ := store.Read(t.Context(), key); string(e.Value) != "mended" {
+			t.Errorf("the store holds %q", e.Value)
+		}
+	})
+}
+
+func TestResetNamesWhatTheStoreSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		op    faults.Op
+		fault faults.Fault
+		want  error
+		reset bool
+	}{
+		"no right to read":  {faults.Read, faults.Deny, driver.ErrDenied, false},
+		"no right to write": {faults.Write, faults.Deny, driver.ErrDenied, false},
+		"lost request":      {faults.Write, faults.LoseRequest, faults.ErrInjected, false},
+		"lost answer":       {faults.Write, faults.LoseAnswer, faults.ErrInjected, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubbles(t, func(t *testing.T, store operated) {
+				store.Put(key, []byte("mine"))
+				f := faults.New(store, 1, faults.Plan{Timeout: time.Second})
+				f.Next(c.op, c.fault)
+				e := mustNew(t, f, "operator", nil)
+				if _, err := e.Reset(t.Context()); !errors.Is(err, c.want) {
+					t.Errorf("Reset returned %v, want %v", err, c.want)
+				}
+				_, again := e.Reset(t.Context())
+				if errors.Is(again, tenure.ErrSound) != c.reset || !c.reset && again != nil {
+					t.Errorf("Reset once more: %v", again)
+				}
+				f.Wait()
+			})
+		})
+	}
+}
+
+func TestResetEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faults.New(memory.New(), 1, faults.Plan{})
+		f.Next(faults.Read, faults.HangBefore)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := mustNew(t, f, "operator", nil).Reset(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Reset returned %v", err)
+		}
+	})
+}
+
+// groundless vouches for nothing.
+type groundless struct{ *memory.Polled }
+
+func (g groundless) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := g.Polled.Read(ctx, key)
+	e.Floor, e.Pristine = 0, false
+	return e, err
+}
+
+// Who resets an election that it takes part in knows how far the terms were, though neither the store nor what is in it does.
+func TestResetKeepsTheTermsThatItHasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := groundless{memory.NewPolled()}
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		for range 3 { // so that terms are above those of a new record
+			within(t, 3*lease, a.won, "term of a")
+			_ = a.election.HandOver(t.Context(), "")
+		}
+		last := within(t, 3*lease, a.won, "term of a")
+		store.Put(key, []byte("mine"))
+		time.Sleep(lease)
+		if _, err := a.election.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if term, _ := vacantInStore(t, store); term < last.Token() {
+			t.Errorf("the vacant record is of term %d after term %d", term, last.Token())
+		}
+		_ = a.end(t)
+	})
+}
+
+// A leader who cannot be told what became of its record leads until its deadline, and nobody else before.
+func TestResetLetsALeaderThatIsCutOffComeToItsEnd(t *testing.T) {
+	for name, d := range damaged {
+		for early := range 4 {
+			t.Run(name, func(t *testing.T) {
+				bubbles(t, func(t *testing.T, store operated) {
+					f := faults.New(store, 1, faults.Plan{})
+					a := start(t, mustNew(t, f, "a", nil), holdOn)
+					old := within(t, lease, a.won, "term of a")
+					b := start(t, mustNew(t, store, "b", nil), holdOn)
+					time.Sleep(lease/3 + time.Duration(early)*time.Second)
+					f.Partition()
+					store.Put(key, []byte(d.bytes))
+					if _, err := mustNew(t, store, "operator", nil).Reset(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if err := old.Err(); err != nil {
+						t.Fatalf("a does not lead any more: %v", err)
+					}
+					next := within(t, time.Hour/2, b.won, "term of b")
+					if old.Err() == nil {
+						t.Errorf("b leads, and %v are left to a", old.Remaining())
+					}
+					if next.Token() <= old.Token() {
+						t.Errorf("token %d after %d", next.Token(), old.Token())
+					}
+					f.Heal()
+					_ = a.end(t)
+					_ = b.end(t)
+					f.Wait()
+				})
+			})
+		}
+	}
+}
+
+// A leader who meets the vacant record steps down, and is one of those who wait.
+func TestALeaderWhoseElectionIsResetStepsDown(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		old := within(t, lease, a.won, "term of a")
+		time.Sleep(time.Second)
+		store.Put(key, []byte("mine"))
+		if _, err := mustNew(t, store, "operator", nil).Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		within(t, lease/2, old.Context().Done(), "end of a's term")
+		next := within(t, 5*lease, a.won, "another term of a")
+		if took := time.Since(began); took < lease || next.Token() <= old.Token() {
+			t.Errorf("token %d, %v after the reset; before it was %d", next.Token(), took, old.Token())
+		}
+		_ = a.end(t)
+	})
+}

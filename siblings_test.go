@@ -1,0 +1,399 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// others makes elections of other names that are siblings of one.
+func others(t *testing.T, first *tenure.Election, n int) []*tenure.Election {
+	t.Helper()
+	all := []*tenure.Election{first}
+	for i := range n - 1 {
+		e, err := first.Sibling(fmt.Sprintf("%s-%d", key, i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestSiblingsHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		var told atomic.Int64
+		first := mustNew(t, store, "a", func(c *tenure.Config) {
+			c.Metadata, c.OnEvent = map[string]string{"zone": "1"}, func(tenure.Event) { told.Add(1) }
+		})
+		cfg := first.Config()
+		cfg.Lease = 30 * time.Second
+		if err := first.Reconfigure(cfg); err != nil {
+			t.Fatal(err)
+		}
+		second := others(t, first, 2)[1]
+		if c := second.Config(); second.Name() != key+"-0" || second.ID() != "a" || c.Lease != 30*time.Second || c.Metadata["zone"] != "1" {
+			t.Errorf("the sibling is %s of %s, with %+v", second.Name(), second.ID(), c)
+		}
+		cfg.Lease = time.Minute
+		if err := first.Reconfigure(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if d := second.Config().Lease; d != 30*time.Second {
+			t.Errorf("the sibling was reconfigured too, to %v", d)
+		}
+		a, b := start(t, first, holdOn), start(t, second, holdOn)
+		within(t, time.Minute, a.won, "term of one")
+		within(t, time.Minute, b.won, "term of the other")
+		one, _ := first.Status()
+		other, _ := second.Status()
+		if one.Leader.Incarnation == other.Leader.Incarnation || one.Record.Lease == other.Record.Lease {
+			t.Errorf("two elections hold the records %+v and %+v", one.Record, other.Record)
+		}
+		_, _ = a.end(t), b.end(t)
+		if told.Load() == 0 {
+			t.Error("nobody heard of anything")
+		}
+	})
+}
+
+func TestSiblingOfAWrongNameOrNominator(t *testing.T) {
+	alone, err := tenure.New(memory.New(), key, tenure.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	led, err := tenure.New(memory.New(), key, tenure.Config{Nominator: &appointed{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, refused := range map[string]struct {
+		of   *tenure.Election
+		name string
+		by   driver.Nominator
+	}{
+		"the name of the election is empty": {alone, "", nil},
+		"longer than 512":                   {alone, strings.Repeat("x", 513), nil},
+		"Nominator":                         {alone, "one too many", &appointed{}},
+		"and not both":                      {led, "missing", nil},
+	} {
+		if _, err := refused.of.Sibling(refused.name, refused.by); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: error %v, which does not say %q", refused.name, err, why)
+		}
+	}
+	mine := &appointed{}
+	e, err := led.Sibling("its own", mine)
+	if err != nil || e.Config().Nominator != mine {
+		t.Errorf("the sibling's Nominator is %v, error %v", e.Config().Nominator, err)
+	}
+}
+
+// appointed nominates nobody.
+type appointed struct{ _ int }
+
+func (*appointed) Nominate(func(bool)) func() { return func() {} }
+
+// TestManyElectionsAreSmall holds what is promised of ten thousand elections in a process: at most 2 KB each, and no goroutine, whether they
+// follow or lead. What the store needs for them, which is in this process, too, is measured and taken off.
+func TestManyElectionsAreSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	const many = 3000
+	names := make([]string, many)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%04d", key, i)
+	}
+	store, spare := memory.New(), memory.New()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	crowd(2 * many)
+	for _, id := range []string{"leader", "follower"} {
+		before := heap()
+		for _, name := range names {
+			spare.Put(name, make([]byte, 200)) // as long as a record is
+			if _, err := spare.Watch(ctx, name, func(driver.Entry) {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		part := heap() - before
+		before, goroutines := heap(), runtime.NumGoroutine()
+		ends := startAll(ctx, t, store, id, names)
+		for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if each := (heap() - before - part) / many; each > 2000 || each < 500 {
+			t.Errorf("%s: %d bytes each", id, each)
+		}
+		if n := runtime.NumGoroutine() - goroutines; n > 0 {
+			t.Errorf("%s: %d goroutines", id, n)
+		}
+		defer runtime.KeepAlive(ends)
+	}
+	runtime.KeepAlive(spare)
+}
+
+// crowd has the runtime make goroutines, which it keeps for others when they have ended: how many that are by chance is not to be measured.
+func crowd(n int) {
+	var all sync.WaitGroup
+	end := make(chan struct{})
+	for range n {
+		all.Go(func() { <-end })
+	}
+	close(end)
+	all.Wait()
+}
+
+// startAll starts elections of all names, and returns when all are led.
+func startAll(ctx context.Context, t *testing.T, store driver.Store, id string, names []string) []<-chan error {
+	t.Helper()
+	var first *tenure.Election
+	all := make([]*tenure.Election, 0, len(names))
+	ends := make([]<-chan error, 0, len(names))
+	for _, name := range names {
+		var e *tenure.Election
+		var err error
+		if first != nil {
+			e, err = first.Sibling(name, nil)
+		} else {
+			e, err = tenure.New(store, name, tenure.Config{ID: id, Lease: tenure.MaxLease})
+			first = e
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := e.Start(ctx, func(context.Context, *tenure.Term) error { return tenure.Stay(nil) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, ends = append(all, e), append(ends, done)
+	}
+	for _, e := range all {
+		if _, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Leader.Exists() }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ends
+}
+
+// heap is what is in use after a collection; a second one takes what the finalizers of the first let go.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int(s.HeapAlloc)
+}
+
+// widest counts the calls that are under way at once.
+type widest struct {
+	driver.Store
+	slow      time.Duration
+	now, most atomic.Int64
+}
+
+func (w *widest) Read(ctx context.Context, key string) (driver.Entry, error) {
+	for n := w.now.Add(1); ; {
+		if most := w.most.Load(); n <= most || w.most.CompareAndSwap(most, n) {
+			break
+		}
+	}
+	defer w.now.Add(-1)
+	select {
+	case <-time.After(w.slow):
+	case <-ctx.Done():
+	}
+	return w.Store.Read(ctx, key)
+}
+
+func TestSiblingsCallTheStoreAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1000
+		store := &widest{Store: memory.NewPolled(), slow: 10 * time.Millisecond}
+		ctx, stop := context.WithCancel(t.Context())
+		var led atomic.Int64
+		var ends []<-chan error
+		for _, e := range others(t, mustNew(t, store, "a", nil), many) {
+			done, err := e.Start(ctx, func(context.Context, *tenure.Term) error { led.Add(1); return tenure.Stay(nil) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, done)
+		}
+		time.Sleep(lease)
+		if most := store.most.Load(); most > 256 || most < 100 || led.Load() != many {
+			t.Errorf("%d calls at once, and %d of %d elections led", most, led.Load(), many)
+		}
+		stop()
+		for _, done := range ends {
+			if err := within(t, time.Minute, done, "end"); err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+		}
+	})
+}
+
+// Those who lead are renewed in time while many others are started: what they want of the store goes before what the others want.
+func TestSiblingsThatLeadGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 10_000
+		store := &widest{Store: memory.NewPolled(), slow: 500 * time.Millisecond}
+		ctx, stop := context.WithCancel(t.Context())
+		all := others(t, mustNew(t, store, "a", nil), many)
+		leader := start(t, all[0], holdOn)
+		term := within(t, time.Minute, leader.won, "term")
+		var ends []<-chan error
+		for _, e := range all[1:] { // reading for all of them takes longer than the lease
+			done, err := e.Start(ctx, holdOn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, done)
+		}
+		for range 60 {
+			time.Sleep(lease / 30)
+			if left := term.Remaining(); left < lease/2 {
+				t.Fatalf("%v are left of the lease: its renewal waits", left)
+			}
+		}
+		stop()
+		for _, done := range ends {
+			<-done
+		}
+		_ = leader.end(t)
+	})
+}
+
+// hanging hangs, as long as its calls may.
+type hanging struct {
+	driver.Store
+	hangs atomic.Bool
+}
+
+func (s *hanging) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return driver.Entry{}, ctx.Err()
+	}
+	return s.Store.Read(ctx, key)
+}
+
+func (s *hanging) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return s.Store.CompareAndSwap(ctx, key, prev, value)
+}
+
+// A store that hangs for nearly as long as one call may costs nobody its term, also not those who have to wait for one another.
+func TestSiblingsKeepTheirTermsThroughAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 600
+		store := &hanging{Store: memory.NewPolled()}
+		ctx, stop := context.WithCancel(t.Context())
+		var lost atomic.Int64
+		first := mustNew(t, store, "a", func(c *tenure.Config) {
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventLost {
+					lost.Add(1)
+				}
+			}
+		})
+		var ends []<-chan error
+		for _, e := range others(t, first, many) {
+			done, err := e.Start(ctx, func(context.Context, *tenure.Term) error { return tenure.Stay(nil) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, done)
+		}
+		time.Sleep(2 * lease)
+		store.hangs.Store(true)
+		time.Sleep(lease / 4)
+		store.hangs.Store(false)
+		time.Sleep(2 * lease)
+		if n := lost.Load(); n > 0 {
+			t.Errorf("%d of %d terms were lost", n, many)
+		}
+		stop()
+		for _, done := range ends {
+			if err := within(t, time.Minute, done, "end"); err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+		}
+	})
+}
+
+// Of those who campaign with one context some end before it does, and others campaign with it anew when it has ended.
+func TestSiblingsEndWithTheContextThatTheyHaveInCommon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		ctx, stop := context.WithCancel(t.Context())
+		all := others(t, mustNew(t, store, "a", nil), 20)
+		var ends []<-chan error
+		for i, e := range all {
+			done, err := e.Start(context.WithValue(ctx, &all[i], i), func(soft context.Context, _ *tenure.Term) error {
+				if i%2 == 0 {
+					return errors.New("by itself")
+				}
+				<-soft.Done()
+				return context.Cause(soft)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, done)
+		}
+		time.Sleep(lease)
+		for i, done := range ends {
+			if ended := len(done) > 0; ended != (i%2 == 0) {
+				t.Errorf("election %d has ended: %v", i, ended)
+			}
+		}
+		stop()
+		synctest.Wait()
+		for i, done := range ends {
+			if err := within(t, time.Minute, done, "end"); (err != nil) != (i%2 == 0) {
+				t.Errorf("election %d ended with %v", i, err)
+			}
+			if err := all[i].Run(ctx, holdOn); err != nil {
+				t.Errorf("with a context that had ended, Run returned %v", err)
+			}
+		}
+	})
+}
+
+// Some leave while others campaign anew with the same context, which has ended.
+func TestSiblingsComeAndGoWithAContextThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		all := others(t, mustNew(t, memory.New(), "a", nil), 50)
+		var group sync.WaitGroup
+		for i, e := range all {
+			group.Go(func() {
+				for range 20 {
+					if err := e.Run(ctx, holdOn); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			if i == len(all)/2 {
+				stop()
+			}
+		}
+		group.Wait()
+	})
+}
