@@ -1,0 +1,118 @@
+// Package clientprops turns the properties of Kafka's clients into options of a client of franz-go, so that programs take the
+// file that Kafka's own tools take: that of --command-config, which is often named client.properties.
+//
+// It knows what a connection needs, by the names of the Java clients and by those of librdkafka where they differ:
+//
+//	bootstrap.servers (metadata.broker.list)   hosts with ports, 9092 where there is none
+//	client.id
+//	security.protocol                          PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; PLAINTEXT if not given
+//	sasl.mechanism (sasl.mechanisms)           PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+//	sasl.jaas.config                           PlainLoginModule or ScramLoginModule, with username and password
+//	sasl.username, sasl.password               the same for librdkafka
+//	ssl.truststore.location (ssl.ca.location)  file of authorities in PEM; the system's if not given
+//	ssl.truststore.certificates (ssl.ca.pem)   authorities in PEM
+//	ssl.keystore.location                      file with the client's key and certificates in PEM
+//	ssl.keystore.key (ssl.key.pem), ssl.keystore.certificate.chain (ssl.certificate.pem)
+//	ssl.key.location, ssl.certificate.location the same in files
+//	ssl.truststore.type, ssl.keystore.type     PEM
+//	ssl.endpoint.identification.algorithm      https if not given; empty or none: a certificate may be for any host
+//	ssl.protocol, ssl.enabled.protocols        TLSv1.2, TLSv1.3
+//	connections.max.idle.ms, metadata.max.age.ms
+//
+// Nothing is ignored: what it does not know, or cannot do, is an error with the name of the property.
+package clientprops
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Options returns the options of a client that has these properties. Files that they name are read now. Without
+// bootstrap.servers there are no brokers among the options.
+//
+// The error joins a *Problem for each property that is wrong, in the order of their names. It shows no password and no key.
+func Options(properties map[string]string) ([]kgo.Opt, error) {
+	r := &reader{values: map[string]string{}, names: map[string]string{}}
+	r.accept(properties)
+	var opts []kgo.Opt
+	for _, read := range []func() []kgo.Opt{r.connection, r.sasl, r.tls} {
+		opts = append(opts, read()...)
+	}
+	slices.SortStableFunc(r.problems, func(a, b *Problem) int { return strings.Compare(a.Name, b.Name) })
+	var all []error
+	for _, p := range r.problems {
+		all = append(all, p)
+	}
+	if len(all) > 0 {
+		return nil, errors.Join(all...)
+	}
+	return opts, nil
+}
+
+// Problem is what is wrong with one property.
+type Problem struct {
+	// Name is that of the property, as it was given.
+	Name string
+	// Fault says what is wrong, and Remedy what to do.
+	Fault, Remedy string
+}
+
+// Error is one line.
+func (p *Problem) Error() string { return p.Name + " " + p.Fault + " (" + p.Remedy + ")" }
+
+// reader collects what is wrong.
+type reader struct {
+	values   map[string]string // by the names of the Java clients
+	names    map[string]string // as they were given
+	problems []*Problem
+}
+
+// accept takes the properties that are known. White space around a value means nothing.
+func (r *reader) accept(properties map[string]string) {
+	for _, given := range slices.Sorted(maps.Keys(properties)) {
+		name := given
+		if alias, ok := aliases[given]; ok {
+			name = alias
+		}
+		switch first, twice := r.names[name]; {
+		case twice:
+			r.problem(given, "is given besides "+first+", which is the same", "leave out one of them")
+		case slices.Contains(known, name):
+			r.values[name], r.names[name] = strings.TrimSpace(properties[given]), given
+		default:
+			r.problem(given, "is "+strangeness(given), strangeRemedy(given))
+		}
+	}
+}
+
+func (r *reader) problem(name, fault, remedy string) {
+	r.problems = append(r.problems, &Problem{name, fault, remedy})
+}
+
+// wrong is about a property that may have been given by another name.
+func (r *reader) wrong(name, fault, remedy string) {
+	if given, ok := r.names[name]; ok {
+		name = given
+	}
+	r.problem(name, fault, remedy)
+}
+
+func (r *reader) has(name string) bool {
+	_, ok := r.values[name]
+	return ok
+}
+
+// list is a value as a list of what is between commas.
+func list(value string) []string {
+	var all []string
+	for part := range strings.SplitSeq(value, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			all = append(all, part)
+		}
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package clientprops
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+const mechanismRemedy = "log in with sasl.mechanism PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, or with a certificate"
+
+// mechanisms are those that there are, with the login module that each has in Java.
+var mechanisms = map[string]string{
+	"PLAIN":         "PlainLoginModule",
+	"SCRAM-SHA-256": "ScramLoginModule",
+	"SCRAM-SHA-512": "ScramLoginModule",
+}
+
+// protocol is security.protocol; wrong is true for a value that there is none of.
+func (r *reader) protocol() (overTLS, withSASL, wrong bool) {
+	switch strings.ToUpper(r.values["security.protocol"]) {
+	case "", "PLAINTEXT":
+		return false, false, false
+	case "SSL":
+		return true, false, false
+	case "SASL_PLAINTEXT":
+		return false, true, false
+	case "SASL_SSL":
+		return true, true, false
+	}
+	return false, false, true
+}
+
+func (r *reader) sasl() []kgo.Opt {
+	_, with, wrong := r.protocol()
+	switch {
+	case wrong:
+		r.wrong("security.protocol", "is none that there is", "give PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
+		return nil
+	case !with:
+		r.useless("sasl.", "security.protocol SASL_SSL or SASL_PLAINTEXT")
+		return nil
+	}
+	mechanism := strings.ToUpper(r.values["sasl.mechanism"])
+	if _, ok := mechanisms[mechanism]; !ok {
+		fault := "is not supported"
+		if !r.has("sasl.mechanism") {
+			fault = "is not given, and GSSAPI, which Kafka would take, is not supported"
+		}
+		r.wrong("sasl.mechanism", fault, mechanismRemedy)
+		return nil
+	}
+	l, ok := r.login(mechanism)
+	if !ok {
+		return nil
+	}
+	return []kgo.Opt{kgo.SASL(l.as(mechanism))}
+}
+
+// useless finds properties that would have no effect, since security.protocol is another.
+func (r *reader) useless(prefix, without string) {
+	for _, name := range known {
+		if strings.HasPrefix(name, prefix) && r.has(name) {
+			r.wrong(name, "has no effect without "+without, "give that, or leave this out")
+		}
+	}
+}
+
+// login is who logs in.
+type login struct {
+	user, password string
+	token          bool // a delegation token
+}
+
+func (l login) as(mechanism string) sasl.Mechanism {
+	auth := scram.Auth{User: l.user, Pass: l.password, IsToken: l.token}
+	switch mechanism {
+	case "SCRAM-SHA-256":
+		return auth.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return auth.AsSha512Mechanism()
+	}
+	return plain.Auth{User: l.user, Pass: l.password}.AsMechanism()
+}
+
+// login is what one of the two ways to give it says.
+func (r *reader) login(mechanism string) (login, bool) {
+	names := slices.DeleteFunc([]string{"sasl.username", "sasl.password"}, func(n string) bool { return !r.has(n) })
+	if r.has("sasl.jaas.config") {
+		for _, n := range names {
+			r.wrong(n, "is given besides sasl.jaas.config", "leave out one of them")
+		}
+		return r.jaas(mechanism)
+	}
+	l := login{user: r.values["sasl.username"], password: r.values["sasl.password"]}
+	switch {
+	case len(names) == 0:
+		r.problem("sasl.jaas.config", "is not given, so that nobody logs in", jaasRemedy(mechanism))
+	case l.user == "":
+		r.wrong("sasl.username", "is empty", "give the user's name")
+	case l.password == "":
+		r.wrong("sasl.password", "is empty", "give the user's password")
+	default:
+		return l, true
+	}
+	return login{}, false
+}

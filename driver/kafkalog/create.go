@@ -1,0 +1,70 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// What a topic of elections is created with.
+const (
+	retentionBytes = 64 << 20
+	segmentBytes   = 16 << 20
+)
+
+// safely are the settings of a topic with so many replicas.
+func safely(replicas int) map[string]string {
+	inSync := "1"
+	if replicas >= broker.UsualReplicas {
+		inSync = "2"
+	}
+	return map[string]string{
+		"cleanup.policy":                 "delete",
+		"retention.ms":                   "-1",
+		"retention.bytes":                fmt.Sprint(retentionBytes),
+		"segment.bytes":                  fmt.Sprint(segmentBytes),
+		"min.insync.replicas":            inSync,
+		"unclean.leader.election.enable": "false",
+		"message.timestamp.type":         "LogAppendTime",
+	}
+}
+
+// create makes the topic: one partition, on three brokers if there are so many, with two of them needed for a write. Somebody
+// else may be doing the same.
+func (s *Store) create(ctx context.Context, replicas int) error {
+	t := topicOf(s.wire.topic)
+	t.Replicas = replicas
+	if err := t.Create(ctx, s.client, s.wire.timeout); err != nil {
+		return err
+	}
+	return s.appear(ctx)
+}
+
+// topicOf is a topic as elections want it.
+func topicOf(name string) broker.Topic { return broker.Topic{Name: name, Settings: safely} }
+
+// CreateCommand is the command line of Kafka's own tools that makes a topic with the settings that Open gives it. How the
+// brokers are reached, such as "--bootstrap-server kafka-1:9092", comes first, if it is given.
+func CreateCommand(topic, at string) string { return topicOf(topic).Recipe(at) }
+
+// appear waits until the brokers have heard of the topic.
+func (s *Store) appear(ctx context.Context) error {
+	var p pause
+	for {
+		at, err := s.wire.locate(ctx)
+		if err == nil && at.leader >= 0 {
+			return nil
+		}
+		p.sleep(ctx, lastPause)
+		if cause := context.Cause(ctx); cause != nil {
+			return because(cause, err)
+		}
+		if p.next > time.Second/2 && err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) && !kerr.IsRetriable(err) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package fenced
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Open obtains the producer of a term, over a client of its own with the options given: those of a connection, such as
+// kgo.SeedBrokers, kgo.DialTLSConfig and kgo.SASL, and those of a producer, such as kgo.DefaultProduceTopic,
+// kgo.ProducerBatchCompression, kgo.RecordPartitioner and kgo.TransactionTimeout. Options of consumer groups, and kgo.TransactionalID, are refused.
+//
+// When it returns nil the producers of all earlier terms are fenced, and what they left open is aborted, in all partitions: of earlier
+// terms, what a reader of committed records finds up to the end is all that there will ever be. It waits for that as long as
+// ctx and the term last.
+//
+// Open one Producer for a term, since a second one fences the first, and close it. Errors are as for Produce, and there are
+// those of wrong options.
+func Open(ctx context.Context, t *tenure.Term, connection []kgo.Opt, opts ...Option) (*Producer, error) {
+	set, err := settle(t, opts)
+	if err != nil {
+		return nil, fmt.Errorf("fenced: %w", err)
+	}
+	p := &Producer{term: t, connection: connection, set: set, turn: make(chan struct{}, 1), leaving: make(chan struct{})}
+	close(p.leaving)
+	p.closing, p.close = context.WithCancel(context.Background())
+	if err := t.Do(ctx, set.need, p.first); err != nil {
+		_ = p.Close()
+		return nil, explain(t, fmt.Errorf("fenced: open: %w", err))
+	}
+	return p, nil
+}
+
+// first greets a broker before it asks for anything, because the client repeats whatever fails for a while, the log-in included.
+func (p *Producer) first(ctx context.Context) error {
+	client, err := broker.Connect(p.connection)
+	if err != nil {
+		return fmt.Errorf("the client's options: %w", err)
+	}
+	defer client.Close()
+	if err := client.Ping(ctx); err != nil {
+		return classify(ended(ctx, err))
+	}
+	return p.obtain(ctx)
+}
+
+// connect makes a client. What the user may change comes before the user's options, and what not, after.
+func connect(connection []kgo.Opt, id string, hook kgo.Hook) (*kgo.Client, error) {
+	opts := []kgo.Opt{
+		kgo.DialTimeout(2 * time.Second),
+		kgo.RequestTimeoutOverhead(5 * time.Second),
+		kgo.MetadataMinAge(100 * time.Millisecond), // until then a partition that has moved is looked for where it was
+		kgo.RetryBackoffFn(func(tries int) time.Duration {
+			return min(time.Duration(tries)*20*time.Millisecond, 500*time.Millisecond)
+		}),
+	}
+	opts = append(opts, connection...)
+	return kgo.NewClient(append(opts,
+		kgo.TransactionalID(id),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerLinger(0), // a transaction has all its records at once
+		kgo.WithHooks(hook),
+	)...)
+}

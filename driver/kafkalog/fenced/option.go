@@ -1,0 +1,43 @@
+package fenced
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// defaultNeed is some round trips to a cluster nearby, and little of the shortest lease on Kafka.
+const defaultNeed = 100 * time.Millisecond
+
+// Option changes how Open makes a Producer.
+type Option func(*settings)
+
+type settings struct {
+	id   string
+	need time.Duration
+}
+
+// WithID sets the transactional.id, which is the election's name if it is not set. All candidates of an election must use
+// the same one, and nobody else may: elections of one name in one cluster of Kafka need one each.
+func WithID(id string) Option { return func(s *settings) { s.id = id } }
+
+// WithNeed sets how much of the lease must be left to obtain a producer, to begin a transaction and to commit it: 100 ms if not
+// set. With less the call returns tenure.ErrTooLate. A leader that renews in time always has three fifths of its lease left.
+func WithNeed(d time.Duration) Option { return func(s *settings) { s.need = d } }
+
+func settle(t *tenure.Term, opts []Option) (settings, error) {
+	s := settings{id: t.Election(), need: defaultNeed}
+	for _, o := range opts {
+		o(&s)
+	}
+	var bad []error
+	if s.id == "" {
+		bad = append(bad, errors.New("the transactional id is empty"))
+	}
+	if s.need < 0 {
+		bad = append(bad, fmt.Errorf("a need of %v is none", s.need))
+	}
+	return s, errors.Join(bad...)
+}

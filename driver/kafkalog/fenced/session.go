@@ -1,0 +1,153 @@
+package fenced
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// farewell is how long a session may take to abort what it has begun.
+const farewell = 2 * time.Second
+
+// session is a client and the epoch of the transactional id that it was given. After a failure it is not used again: the
+// client would ask for another epoch by itself, at a time of its own choosing.
+type session struct {
+	client  *kgo.Client
+	commits *commits
+	open    bool // the brokers may have records of a transaction to whose end nothing was sent
+}
+
+// grant is what the brokers know a session by.
+type grant struct {
+	producer int64
+	epoch    int16
+}
+
+// begin obtains a grant, by which all earlier sessions of the transactional id are fenced and what they left open is
+// aborted. The caller looks at the lease before and after.
+func begin(ctx context.Context, connection []kgo.Opt, id string) (*session, error) {
+	counted := &commits{}
+	client, err := connect(connection, id, counted)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{client: client, commits: counted}
+	if _, err := s.granted(ctx); err != nil {
+		s.end()
+		return nil, fmt.Errorf("transactional id %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// granted is the present grant. The brokers give a new one with the end of each transaction. Should the client have come to
+// think that it needs one, this is where it asks for it.
+func (s *session) granted(ctx context.Context) (g grant, err error) {
+	g.producer, g.epoch, err = s.client.ProducerID(ctx)
+	return g, classify(ended(ctx, err))
+}
+
+// transact writes the records and commits them if the leader still may.
+func (s *session) transact(ctx context.Context, records []*kgo.Record, may func() error) error {
+	g, err := s.granted(ctx)
+	if err != nil {
+		return err
+	}
+	if err := may(); err != nil {
+		return err
+	}
+	if err := s.client.BeginTransaction(); err != nil {
+		return classify(err)
+	}
+	s.open = true
+	if err := s.write(ctx, records); err != nil {
+		err = classify(ended(ctx, err))
+		s.open = !errors.Is(err, ErrFenced)
+		return err
+	}
+	if err := s.still(ctx, g); err != nil {
+		return err
+	}
+	if err := may(); err != nil {
+		return err
+	}
+	return s.commit(ctx)
+}
+
+// write returns when the brokers have all records, or with why one of them was refused.
+func (s *session) write(ctx context.Context, records []*kgo.Record) error {
+	refused := make(chan error, 1)
+	for _, r := range records {
+		s.client.Produce(ctx, r, func(r *kgo.Record, err error) {
+			if err == nil {
+				return
+			}
+			select {
+			case refused <- fmt.Errorf("topic %s: %w", r.Topic, err):
+			default:
+			}
+		})
+	}
+	if err := s.client.Flush(ctx); err != nil {
+		return err
+	}
+	select {
+	case err := <-refused:
+		return err
+	default:
+		return nil
+	}
+}
+
+// still finds out whether the client has taken another grant by itself, by which the brokers aborted what was written before.
+func (s *session) still(ctx context.Context, before grant) error {
+	now, err := s.granted(ctx)
+	if err == nil && now != before {
+		err = errors.New("the client has begun the transaction anew by itself")
+	}
+	return err
+}
+
+// commit ends the transaction. An answer proves that nothing is committed only if the request was sent once: the client
+// repeats it when a connection breaks, and what was refused then may have been applied before.
+func (s *session) commit(ctx context.Context) error {
+	s.open = false
+	s.commits.sent.Store(0)
+	err := s.client.EndTransaction(ctx, kgo.TryCommit)
+	if err == nil || errors.Is(err, kerr.OperationNotAttempted) {
+		return err
+	}
+	err = classify(ended(ctx, err))
+	if errors.Is(err, ErrFenced) && s.commits.sent.Load() == 1 {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", ErrUnknown, err)
+}
+
+// end aborts what is open, so that readers need not wait for the transaction's timeout, and closes the client.
+func (s *session) end() {
+	defer s.client.Close()
+	if !s.open {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if s.client.AbortBufferedRecords(ctx) == nil {
+		_ = s.client.EndTransaction(ctx, kgo.TryAbort) // the next session's epoch, or the timeout, does the same
+	}
+}
+
+// commits counts how often the end of a transaction was sent, which the client repeats when a connection breaks.
+type commits struct{ sent atomic.Int64 }
+
+// OnBrokerWrite implements kgo.HookBrokerWrite.
+func (c *commits) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, _ error) {
+	if key == kmsg.EndTxn.Int16() {
+		c.sent.Add(1)
+	}
+}

@@ -1,0 +1,171 @@
+package kafkalog
+
+import "container/list"
+
+// window is how many records a writer may be behind where its record lands. It is part of the protocol: all readers must
+// have the same. It bounds how much of the log decides about a record, and with that where a new reader may begin.
+const window = 4096
+
+// fold is what a reader makes of the log: the post in force under each key, from the order of the records alone. It is
+// pure. The rule is that of doc.go; what is particular here is that a fold may begin anywhere, and says nothing about a
+// key until the log has told it for certain.
+type fold struct {
+	window int64
+	from   int64 // where reading began; all before is unknown, unless it is 0
+	start  int64 // where the log begins, as far as known
+	next   int64 // the end of what was read
+	trails map[string]*trail
+	held   list.List // of *trail with a post in force, the oldest post first
+	stray  []stray   // what is in the trails' loose posts, oldest first
+}
+
+// trail is what is known of one key.
+type trail struct {
+	key   string
+	state *post         // in force; nil if there is none or it is not known
+	place *list.Element // in held, while state is not nil
+	last  int64         // the offset of the last post, in force or not; -1 if none was read
+	loose []post        // the posts of late that were not in force, while no state is known
+}
+
+type stray struct {
+	trail  *trail
+	offset int64
+}
+
+func newFold(from, start, window int64) *fold {
+	return &fold{window: window, from: from, start: start, next: from, trails: map[string]*trail{}}
+}
+
+// state returns the post in force under a key, nil if there is none.
+func (f *fold) state(key string) *post {
+	if t := f.trails[key]; t != nil {
+		return t.state
+	}
+	return nil
+}
+
+// pristine reports whether nothing was ever in force under the key, by the log: as long as it has its head nothing is forgotten,
+// so that what is not in force never was.
+func (f *fold) pristine(key string) bool { return f.start == 0 && f.state(key) == nil }
+
+// base is the oldest post in force, or where reading stands.
+func (f *fold) base() int64 {
+	if oldest := f.held.Front(); oldest != nil {
+		return oldest.Value.(*trail).state.offset
+	}
+	return f.next
+}
+
+// skip passes over what is no post.
+func (f *fold) skip(next int64) { f.next = max(f.next, next) }
+
+// apply takes the next post and reports whether it is in force.
+func (f *fold) apply(p post) bool {
+	t := f.trails[p.key]
+	if t == nil {
+		t = &trail{key: p.key, last: -1}
+		f.trails[p.key] = t
+	}
+	effective := f.effective(t, p)
+	t.last = p.offset
+	if effective {
+		f.hold(t, p)
+	} else if t.state == nil {
+		t.loose = append(t.loose, p)
+		f.stray = append(f.stray, stray{t, p.offset})
+	}
+	f.next = p.offset + 1
+	f.forget()
+	return effective
+}
+
+// timely reports whether the writer was not too far behind.
+func (f *fold) timely(p post) bool { return p.offset-p.at <= f.window }
+
+func (f *fold) effective(t *trail, p post) bool {
+	switch {
+	case !f.timely(p):
+		return false
+	case p.first:
+		return p.at >= f.from && t.last < p.at
+	case t.state != nil:
+		return t.state.mark == p.prev
+	case p.at < f.from:
+		return false // or perhaps not: it was written by what is unknown here
+	}
+	now, certain := f.trace(t, p)
+	if now != nil && certain {
+		f.hold(t, *now)
+	}
+	return now == nil && certain
+}
+
+// trace learns the state of a key from a writer that knew it: prev was in force at p.at. It returns the post that came to
+// be in force between that and p, nil if none did; and whether that is certain.
+func (f *fold) trace(t *trail, p post) (now *post, certain bool) {
+	in, last := p.prev, int64(-1)
+	for i := range t.loose {
+		y := &t.loose[i]
+		counts := !y.first && y.prev == in || y.first && last < y.at && in.offset < y.at
+		if counts && y.offset >= p.at && f.timely(*y) {
+			if y.first && y.at < f.from {
+				return nil, false
+			}
+			now, in = y, y.mark
+		}
+		last = y.offset
+	}
+	return now, true
+}
+
+// hold puts a post in force. It nearly always is the latest of all.
+func (f *fold) hold(t *trail, p post) {
+	if t.place != nil {
+		f.held.Remove(t.place)
+	}
+	t.loose, t.state = nil, &p
+	before := f.held.Back()
+	for before != nil && before.Value.(*trail).state.offset > p.offset {
+		before = before.Prev()
+	}
+	if before == nil {
+		t.place = f.held.PushFront(t)
+	} else {
+		t.place = f.held.InsertAfter(t, before)
+	}
+}
+
+// forget lets go of loose posts that no later record can depend on.
+func (f *fold) forget() {
+	for len(f.stray) > 0 && f.stray[0].offset < f.next-2*f.window {
+		t := f.stray[0].trail
+		f.stray = f.stray[1:]
+		if len(t.loose) > 0 && t.loose[0].offset < f.next-2*f.window {
+			t.loose = t.loose[1:]
+		}
+		if t.state == nil && len(t.loose) == 0 && t.last < f.next-2*f.window {
+			delete(f.trails, t.key)
+		}
+	}
+}
+
+// trim takes note of where the log begins now, and lets go of the posts that a new reader cannot find, or not for certain.
+func (f *fold) trim(start int64) {
+	if start <= f.start {
+		return
+	}
+	f.start = start
+	low := min(start+f.window, f.next-f.window)
+	for at := f.held.Front(); at != nil; {
+		t, after := at.Value.(*trail), at.Next()
+		if t.state.offset >= low {
+			return
+		}
+		if t.last < f.next-2*f.window {
+			f.held.Remove(at)
+			delete(f.trails, t.key)
+		}
+		at = after
+	}
+}

@@ -1,0 +1,324 @@
+package kafkalog
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// world is a log with writers that are honest and slow: each writes what it truly read, at a place of the log that it
+// reached some time ago; what it sends lands late, twice, out of order or never.
+type world struct {
+	t       *testing.T
+	rng     *rand.Rand
+	window  int64
+	keys    int
+	log     []*post // nil: somebody else's record
+	start   int64   // what retention has left
+	full    *fold   // has read all from the beginning
+	writers []*fold
+	flying  []post
+	ids     uint64
+	verdict map[int64]bool // of the full reader, by offset
+	tally   struct{ effective, refused, first, late int }
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := &world{t: t, rng: rng, window: int64(3 + rng.IntN(9)), keys: 1 + rng.IntN(6), verdict: map[int64]bool{}}
+	w.full = newFold(0, 0, w.window)
+	for range 2 + rng.IntN(4) {
+		w.writers = append(w.writers, newFold(0, 0, w.window))
+	}
+	return w
+}
+
+// read lets a reader go on to an offset.
+func (w *world) read(f *fold, until int64) {
+	for f.next < until {
+		at := f.next
+		if p := w.log[at]; p == nil {
+			f.skip(at + 1)
+		} else if effective := f.apply(*p); effective != w.verdict[at] && f.knew(*p) {
+			w.t.Fatalf("a reader from %d finds %v in force: %v, the full reader: %v", f.from, p, effective, w.verdict[at])
+		}
+	}
+}
+
+// knew reports whether the reader had to be right about a post: who wrote it had read no less than the reader has.
+func (f *fold) knew(p post) bool { return f.from == 0 || p.offset >= f.from+2*f.window }
+
+func (w *world) land(p *post) {
+	w.log = append(w.log, p)
+	at := int64(len(w.log) - 1)
+	if p == nil {
+		w.full.skip(at + 1)
+		return
+	}
+	own := *p
+	own.offset = at
+	w.log[at] = &own
+	w.verdict[at] = w.full.apply(own)
+	switch {
+	case w.verdict[at]:
+		w.tally.effective++
+	default:
+		w.tally.refused++
+	}
+	if at-own.at > w.window {
+		w.tally.late++
+		if w.verdict[at] {
+			w.t.Fatalf("%v is in force though its writer was %d behind", own, at-own.at)
+		}
+	}
+}
+
+func (w *world) write(f *fold) {
+	p := post{key: fmt.Sprint("k", w.rng.IntN(w.keys)), at: f.next, base: f.base(), first: true}
+	if s := f.state(p.key); s != nil {
+		p.prev, p.first = s.mark, false
+	} else {
+		w.tally.first++
+	}
+	w.ids++
+	p.id = w.ids
+	w.flying = append(w.flying, p)
+}
+
+func (w *world) step(retention bool) {
+	f := w.writers[w.rng.IntN(len(w.writers))]
+	switch n := w.rng.IntN(20); {
+	case n < 3:
+		w.read(f, f.next+w.rng.Int64N(int64(len(w.log))-f.next+1))
+	case n < 8:
+		w.read(f, int64(len(w.log)))
+	case n < 13:
+		w.write(f)
+	case n == 13:
+		w.land(nil)
+	case n == 14 && retention:
+		w.trim(f)
+	case len(w.flying) > 0:
+		w.arrive()
+	}
+}
+
+// arrive lets something land of what is on its way: mostly what was sent last.
+func (w *world) arrive() {
+	i := len(w.flying) - 1
+	if w.rng.IntN(3) == 0 {
+		i = w.rng.IntN(len(w.flying))
+	}
+	p := w.flying[i]
+	if w.rng.IntN(5) > 0 { // or it comes once more
+		w.flying = append(w.flying[:i], w.flying[i+1:]...)
+	}
+	if w.rng.IntN(10) > 0 { // or it is lost
+		w.land(&p)
+	}
+}
+
+// trim removes the head of the log and lets some writers know. One is replaced by another that begins afresh.
+func (w *world) trim(f *fold) {
+	if keep := int64(len(w.log)) - 4*w.window; keep > w.start {
+		w.start += w.rng.Int64N(keep-w.start) + 1
+	}
+	w.read(f, int64(len(w.log)))
+	f.trim(w.start)
+	w.writers[w.rng.IntN(len(w.writers))] = w.fresh()
+}
+
+// fresh is a reader that begins as stores do.
+func (w *world) fresh() *fold {
+	end, from := int64(len(w.log)), w.start
+	for i := max(w.start, end-peek); i < end; i++ {
+		if p := w.log[i]; p != nil {
+			from = entranceBy(*p, w.start, w.window)
+		}
+	}
+	f := newFold(from, w.start, w.window)
+	w.read(f, end)
+	return f
+}
+
+// TestFreshReaderEqualsFullReplay: whoever begins near the end knows the same of every key as who read all.
+func TestFreshReaderEqualsFullReplay(t *testing.T) {
+	partial := 0
+	for seed := range uint64(histories(t)) {
+		w := newWorld(t, seed)
+		for i := range 400 {
+			w.step(false)
+			if i%20 == 0 {
+				f := w.fresh()
+				if f.from > 0 {
+					partial++
+				}
+				w.same(f, func(p *post) bool { return true })
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, window %d", seed, w.window)
+		}
+	}
+	if partial < 1000 {
+		t.Errorf("only %d readers began after the first record", partial)
+	}
+}
+
+// TestRetentionMakesAbsence: where the head of the log is gone, a reader knows of a key what the full one knows, or nothing;
+// and nothing only where the post was near the head.
+func TestRetentionMakesAbsence(t *testing.T) {
+	gone, known := 0, 0
+	for seed := range uint64(histories(t)) {
+		w := newWorld(t, seed)
+		for i := range 1500 {
+			w.step(true)
+			if i%20 > 0 {
+				continue
+			}
+			w.same(w.fresh(), func(p *post) bool {
+				gone++
+				return p.offset >= w.start+2*w.window
+			})
+			if w.start > 0 && w.full.held.Len() > 0 {
+				known++
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, window %d", seed, w.window)
+		}
+	}
+	if gone < 100 || known < 1000 {
+		t.Errorf("%d posts gone, %d readers of a log without a head", gone, known)
+	}
+}
+
+// same compares a reader with the full one. Must says of a post in force whether the reader has to know it.
+func (w *world) same(f *fold, must func(*post) bool) {
+	w.t.Helper()
+	for k := range w.keys {
+		key := fmt.Sprint("k", k)
+		want, got := w.full.state(key), f.state(key)
+		switch {
+		case want == nil && got != nil, want != nil && got != nil && want.mark != got.mark:
+			w.t.Errorf("reader from %d of %d..%d: %s is %v, should be %v", f.from, w.start, f.next, key, got, want)
+		case want != nil && got == nil && must(want):
+			w.t.Errorf("reader from %d of %d..%d: %s is not known, should be %v", f.from, w.start, f.next, key, want)
+		}
+		if f.pristine(key) && want != nil {
+			w.t.Errorf("%s is pristine to one reader and %v to another", key, want)
+		}
+	}
+}
+
+// TestOneSuccessor: of all posts that name one post, one at most is in force, whatever the network did.
+func TestOneSuccessor(t *testing.T) {
+	for seed := range uint64(histories(t)) {
+		w := newWorld(t, seed)
+		for range 400 {
+			w.step(seed%2 == 0)
+		}
+		successor := map[mark]int64{}
+		for at, p := range w.log {
+			if p == nil || p.first || !w.verdict[int64(at)] {
+				continue
+			}
+			if other, twice := successor[p.prev]; twice {
+				t.Fatalf("seed %d: %d and %d both replaced %v", seed, other, at, p.prev)
+			}
+			successor[p.prev] = int64(at)
+		}
+		if w.tally.effective < 5 || w.tally.refused < 5 {
+			t.Fatalf("seed %d proves little: %+v", seed, w.tally)
+		}
+	}
+}
+
+func histories(t *testing.T) int {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
+
+// TestBlockedRivalBeforeTheBase is what random histories hardly ever find: a late first record of somebody who holds the
+// key for absent, between the record in force and what that replaced, which is void for a still later record before it. Who
+// did not read that one cannot tell.
+func TestBlockedRivalBeforeTheBase(t *testing.T) {
+	w := newWorld(t, 0)
+	w.window, w.keys = 10, 1
+	w.full = newFold(0, 0, w.window)
+	at := func(offset int64, p post) {
+		for int64(len(w.log)) < offset {
+			w.land(nil)
+		}
+		p.id = uint64(offset)
+		if p.key == "" {
+			p.key = "k0"
+		}
+		w.land(&p)
+	}
+	at(1, post{first: true})
+	at(13, post{at: 2, prev: mark{1, 1}})  // too late
+	at(22, post{at: 12, first: true})      // void for the one before
+	at(24, post{at: 20, prev: mark{1, 1}}) // in force
+	at(26, post{at: 25, base: 24, first: true, key: "another"})
+	f := w.fresh()
+	if f.from == 0 || !w.verdict[24] {
+		t.Fatalf("the history is another: from %d, %v", f.from, w.verdict)
+	}
+	w.same(f, func(*post) bool { return true })
+}
+
+// TestOffsetsMayRecur: after a truncation another record stands where one stood that somebody has seen.
+func TestOffsetsMayRecur(t *testing.T) {
+	f := newFold(0, 0, window)
+	f.apply(post{mark: mark{0, 1}, key: "k", first: true})
+	if f.apply(post{mark: mark{1, 2}, key: "k", at: 1, prev: mark{0, 9}}) {
+		t.Error("a record replaces one that is no longer there")
+	}
+	if !f.apply(post{mark: mark{2, 3}, key: "k", at: 1, prev: mark{0, 1}}) {
+		t.Error("a record does not replace the one that is there")
+	}
+}
+
+// TestBaseIsTheOldest: a post may turn out to be in force after a later one of another key did.
+func TestBaseIsTheOldest(t *testing.T) {
+	f := newFold(4, 0, window)
+	f.apply(post{mark: mark{5, 5}, key: "k", at: 2, prev: mark{1, 1}})
+	f.apply(post{mark: mark{6, 6}, key: "l", at: 5, first: true})
+	if f.apply(post{mark: mark{7, 7}, key: "k", at: 4, prev: mark{1, 1}}) || f.state("k") == nil || f.base() != 5 {
+		t.Errorf("base %d, state %v", f.base(), f.state("k"))
+	}
+}
+
+// TestForgets: keys of which nothing is in force, and records without effect, are not kept for ever.
+func TestForgets(t *testing.T) {
+	const window = 10
+	f := newFold(0, 0, window)
+	f.apply(post{mark: mark{0, 1}, key: "live", first: true})
+	for i := int64(window + 1); i < 1000; i++ { // all of them too late
+		f.apply(post{mark: mark{2 * i, 2}, key: fmt.Sprint("k", i), at: i, first: true})
+		f.apply(post{mark: mark{2*i + 1, 2}, key: "same", at: i, first: true})
+	}
+	if len(f.trails) > 4*window || len(f.stray) > 5*window {
+		t.Errorf("%d keys and %d records are remembered", len(f.trails), len(f.stray))
+	}
+	if n := len(f.trails["same"].loose); n > 3*window {
+		t.Errorf("%d records of one key are remembered", n)
+	}
+	if f.state("live") == nil {
+		t.Error("and what is in force is not")
+	}
+}
+
+// TestUnknownPastIsTakenAtItsWord, by who has read from the beginning too: otherwise readers would part after a truncation, when
+// a late record replaces one that is gone.
+func TestUnknownPastIsTakenAtItsWord(t *testing.T) {
+	for _, from := range []int64{0, 3} {
+		f := newFold(from, 0, window)
+		if !f.apply(post{mark: mark{5, 5}, key: "k", at: 4, prev: mark{2, 9}}) {
+			t.Errorf("not by a reader from %d", from)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package group
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Group is one member of a consumer group. All methods may be called concurrently.
+type Group struct {
+	cfg         Config
+	client      *kgo.Client
+	coordinator *coordinator
+	nomination  *nomination
+
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	closed sync.Once
+	gone   error // what Close returns
+
+	rejoin chan struct{} // capacity 1: the group is to be joined again
+	hurry  chan struct{} // capacity 1: see Vacant
+	met    chan struct{} // closed when the coordinator first took this process for one that may be a member
+
+	mu      sync.Mutex
+	member  identity
+	joining bool      // a join is on its way, so an old generation is no surprise
+	trouble error     // the last request's
+	vacant  time.Time // since when nobody leads; zero while somebody does
+}
+
+var _ driver.Attentive = (*Group)(nil)
+
+// identity is what the coordinator calls this member.
+type identity struct {
+	id         string
+	generation int32
+}
+
+var nobody = identity{generation: -1}
+
+func newGroup(client *kgo.Client, cfg Config) *Group {
+	g := &Group{
+		cfg:         cfg,
+		client:      client,
+		coordinator: &coordinator{client: client, group: cfg.Name, timeout: cfg.timeout()},
+		nomination:  newNomination(cfg.SessionTimeout - cfg.margin()),
+		rejoin:      make(chan struct{}, 1),
+		hurry:       make(chan struct{}, 1),
+		met:         make(chan struct{}),
+		member:      nobody,
+	}
+	g.ctx, g.stop = context.WithCancel(context.Background())
+	return g
+}
+
+// Name is the consumer group's.
+func (g *Group) Name() string { return g.cfg.Name }
+
+// Nominate calls see with whether this member is the nominee, soon and then at each change, one call at a time, until stop
+// is called. A see that blocks keeps the news from others who called Nominate, and nothing else: it holds up neither the group nor
+// the end of the nomination.
+func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomination.watch(see) }
+
+// Nominated reports whether this member is the nominee, by the clock at the time of the question.
+func (g *Group) Nominated() bool { return g.nomination.now() }
+
+// Err is what is wrong with the membership now, or nil. The member goes on trying whatever it is, unless it is a fenced
+// static member.
+func (g *Group) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.trouble
+}
+
+// Vacant implements driver.Attentive: an election whose Nominator this is calls it. While nobody leads, and for two sessions at
+// most, this member asks for news at once, after 5 ms, and then after pauses that double up to an eighth of Heartbeat. Without
+// it a member hears within a Heartbeat that another one left, and the next owner is named when all have heard.
+func (g *Group) Vacant(vacant bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.vacant = time.Time{}
+	if vacant {
+		g.vacant = time.Now()
+		raise(g.hurry)
+	}
+}
+
+// Close ends the nomination, leaves the group so that the next owner is named at once, and closes the client. It takes as
+// long as one request may take: a tenth of SessionTimeout, at most 2 s. Whoever leads by this nomination is to finish first; closing the
+// group ends no lease. A static member does not leave.
+//
+// It returns an error if the coordinator could not be told; the group then waits for the SessionTimeout. It may be called
+// more than once.
+func (g *Group) Close() error {
+	g.closed.Do(func() {
+		g.nomination.end()
+		g.stop()
+		g.work.Wait()
+		g.gone = g.leave()
+		g.client.Close()
+	})
+	return g.gone
+}
+
+func (g *Group) now() identity {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.member
+}
+
+// become sets the identity; with another one, or none, the place in the group and what it owned are lost.
+func (g *Group) become(m identity) {
+	g.mu.Lock()
+	kept := m.id == g.member.id
+	g.member = m
+	g.mu.Unlock()
+	if !kept {
+		g.nomination.lose()
+	}
+}
+
+// note keeps what went wrong, and says so once.
+func (g *Group) note(doing string, err error) {
+	if g.ctx.Err() != nil {
+		return
+	}
+	g.mu.Lock()
+	before := g.trouble
+	g.trouble = err
+	g.mu.Unlock()
+	switch {
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		g.cfg.Logger.Warn("the consumer group does not work", "doing", doing, "error", err)
+	case err == nil && before != nil:
+		g.cfg.Logger.Info("the consumer group works again")
+	}
+}
+
+// raise sets a flag that is a channel.
+func raise(flag chan struct{}) {
+	select {
+	case flag <- struct{}{}:
+	default:
+	}
+}
+
+// sleep ends early with the context.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,121 @@
+package group
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// heard is what somebody was told.
+type heard struct {
+	mu  sync.Mutex
+	all []bool
+}
+
+func (h *heard) see(yes bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, yes)
+}
+
+func (h *heard) check(t *testing.T, what string, want ...bool) {
+	t.Helper()
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Equal(h.all, want) {
+		t.Errorf("%s: told %v, not %v", what, h.all, want)
+	}
+}
+
+// TestNomination: it needs the partition and an answer whose request is not too old, and ends by itself.
+func TestNomination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNomination(10 * time.Second)
+		go n.tell()
+		defer n.end()
+		var h heard
+		defer n.watch(h.see)()
+		h.check(t, "at first", false)
+		n.answered(time.Now())
+		h.check(t, "without the partition", false)
+		began := time.Now()
+		n.assign(true, began)
+		h.check(t, "with it", false, true)
+		time.Sleep(7 * time.Second)
+		n.answered(began.Add(5 * time.Second))
+		time.Sleep(8*time.Second - time.Nanosecond)
+		h.check(t, "counted from when it was sent", false, true)
+		time.Sleep(time.Nanosecond)
+		h.check(t, "over", false, true, false)
+		n.answered(time.Now().Add(-10 * time.Second))
+		h.check(t, "by an answer that comes too late", false, true, false)
+		n.answered(time.Now())
+		h.check(t, "resumed", false, true, false, true)
+		n.lose()
+		n.answered(time.Now())
+		h.check(t, "lost", false, true, false, true, false)
+	})
+}
+
+// TestOlderAnswerTakesNothing: answers may come out of order.
+func TestOlderAnswerTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNomination(10 * time.Second)
+		n.assign(true, time.Now())
+		n.answered(time.Now().Add(-9 * time.Second))
+		time.Sleep(9 * time.Second)
+		if !n.now() {
+			t.Error("an older answer shortened the nomination")
+		}
+		n.end()
+	})
+}
+
+// TestWallClock: a machine that slept finds its nomination over, though its monotonic clock stood still.
+func TestWallClock(t *testing.T) {
+	since := time.Now()
+	slept := time.Unix(0, since.Add(-time.Hour).UnixNano())
+	if got := elapsed(slept); got < time.Hour {
+		t.Errorf("%v have passed", got)
+	}
+	if got := elapsed(time.Time{}); got < 100*365*24*time.Hour {
+		t.Errorf("never is %v ago", got)
+	}
+}
+
+// TestTelling: to each all that concerns it; who stops is not told; who blocks holds up nothing else.
+func TestTelling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNomination(time.Minute)
+		var before, late heard
+		stopBefore := n.watch(before.see)
+		go n.tell()
+		block := make(chan struct{})
+		var stop func()
+		stop = n.watch(func(yes bool) {
+			if yes {
+				stop()
+				<-block
+			}
+		})
+		n.assign(true, time.Now())
+		before.check(t, "the first", true)
+		n.lose()
+		synctest.Wait()
+		if n.now() {
+			t.Error("whoever blocks holds up the nomination")
+		}
+		close(block)
+		before.check(t, "after the block", true, false)
+		stopBefore()
+		stopBefore()
+		n.assign(true, time.Now())
+		before.check(t, "after stop", true, false)
+		n.end()
+		n.watch(late.see)()
+		late.check(t, "after the end", false)
+	})
+}

@@ -1,0 +1,86 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// UsualReplicas is how many brokers keep a topic, if there are so many.
+const UsualReplicas = 3
+
+// Topic is one that is to be created, with one partition.
+type Topic struct {
+	Name string
+	// Replicas is on how many brokers; 0 means the usual number, or all brokers where there are fewer.
+	Replicas int
+	// Settings are those of a topic with so many replicas.
+	Settings func(replicas int) map[string]string
+}
+
+// ErrMayNotCreate says that a topic is missing and that the user has no right to create it.
+var ErrMayNotCreate = errors.New("it does not exist, and the user may not create it")
+
+// Create makes the topic. That somebody else has made it meanwhile is no error. Brokers may hear of it only later.
+func (t Topic) Create(ctx context.Context, client *kgo.Client, timeout time.Duration) error {
+	if t.Replicas == 0 {
+		t.Replicas = min(UsualReplicas, len(client.DiscoveredBrokers()))
+	}
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.Name, 1, int16(t.Replicas)
+	for name, value := range t.settings(t.Replicas) {
+		c := kmsg.NewCreateTopicsRequestTopicConfig()
+		c.Name, c.Value = name, &value
+		topic.Configs = append(topic.Configs, c)
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics, req.TimeoutMillis = append(req.Topics, topic), int32(timeout.Milliseconds())
+	answer, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return fmt.Errorf("create it: %w", err)
+	}
+	if len(answer.Topics) != 1 {
+		return ErrAnswer
+	}
+	return t.judge(&answer.Topics[0])
+}
+
+func (t Topic) judge(answer *kmsg.CreateTopicsResponseTopic) error {
+	switch err := kerr.ErrorForCode(answer.ErrorCode); {
+	case err == nil, errors.Is(err, kerr.TopicAlreadyExists):
+		return nil
+	case IsRefusal(err):
+		return fmt.Errorf("%w: grant Create on it, or create it with %s: %w", ErrMayNotCreate, t.Recipe(""), err)
+	case answer.ErrorMessage != nil:
+		return fmt.Errorf("create it: %s: %w", *answer.ErrorMessage, err)
+	default:
+		return fmt.Errorf("create it: %w", err)
+	}
+}
+
+// Recipe is what an operator may type instead: the same settings. How the brokers are reached comes first, if it is given.
+func (t Topic) Recipe(at string) string {
+	if at != "" {
+		at += " "
+	}
+	line := fmt.Sprintf("kafka-topics.sh %s--create --topic %s --partitions 1 --replication-factor %d", at, t.Name, UsualReplicas)
+	set := t.settings(UsualReplicas)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		line += " --config " + name + "=" + set[name]
+	}
+	return line
+}
+
+func (t Topic) settings(replicas int) map[string]string {
+	if t.Settings == nil {
+		return nil
+	}
+	return t.Settings(replicas)
+}

@@ -1,0 +1,183 @@
+package neli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Duration returns a pointer to d, for the fields of Config.
+func Duration(d time.Duration) *time.Duration { return &d }
+
+// KafkaConfigMap holds properties of Kafka's clients by their names. Values are texts, numbers and truth values.
+type KafkaConfigMap map[string]interface{}
+
+// Config says how to take part. Each zero value is a default; SetDefaults fills them in. The fields after HeartbeatTimeout are
+// not goNELI's.
+type Config struct {
+	// KafkaConfig says how to reach the brokers, by the names of librdkafka or of the Java clients. bootstrap.servers is
+	// localhost:9092 if not given. A property that is not known, or cannot be kept, is an error; docs/neli.md lists all.
+	KafkaConfig KafkaConfigMap
+	// LeaderTopic is the topic whose partition 0 is given to one member of the group. Default: LeaderGroupID + ".neli". The
+	// leases are in LeaderTopic + ".log". Both are created if they do not exist.
+	LeaderTopic string
+	// LeaderGroupID is the consumer group of the candidates, and the name of the election. Default: the file name of
+	// the program.
+	LeaderGroupID string
+	// Scribe is told what happens. Nil: slog.Default(). FromScribe makes one of a Scribe of goNELI's.
+	Scribe *slog.Logger
+	// Name is this process's, for people; without "%". Default: host, process id and time. It is published while it leads.
+	Name string
+	// PollDuration is accepted and has no effect: Pulse does not poll.
+	PollDuration *time.Duration
+	// MinPollInterval is the interval of Deadline. Default: 100 ms. News arrive without it.
+	MinPollInterval *time.Duration
+	// HeartbeatTimeout is how long a leader stays one after it sent the last renewal that was confirmed. Default: 5 s;
+	// from 1 s to 10 min. The session of the group is three times as long.
+	HeartbeatTimeout *time.Duration
+
+	// Precedence lets candidates to whom the group has not given the partition lead as well, when for this long
+	// nobody did: so a group that is stuck does not leave everybody without a leader. Nil: the owner or nobody.
+	Precedence *time.Duration
+	// ClientOptions are more options of the clients, for what has no property: a dialer, TLS, a SASL mechanism, hooks.
+	ClientOptions []kgo.Opt
+	// Configure has the last word on the settings of the election, for what goNELI has no setting for, such as
+	// Address, Metadata, StopWithin or OnEvent.
+	Configure func(*tenure.Config)
+}
+
+// The defaults of Config.
+const (
+	DefaultPollDuration     = time.Millisecond
+	DefaultMinPollInterval  = 100 * time.Millisecond
+	DefaultHeartbeatTimeout = 5 * time.Second
+)
+
+// SetDefaults fills in what is not given.
+func (c *Config) SetDefaults() {
+	c.KafkaConfig = maps.Clone(c.KafkaConfig)
+	if c.KafkaConfig == nil {
+		c.KafkaConfig = KafkaConfigMap{}
+	}
+	_, named := c.KafkaConfig[brokers]
+	if _, aliased := c.KafkaConfig[brokersAlias]; !named && !aliased {
+		c.KafkaConfig[brokers] = "localhost:9092"
+	}
+	orText(&c.LeaderGroupID, func() string { return Sanitise(filepath.Base(os.Args[0])) })
+	orText(&c.LeaderTopic, func() string { return c.LeaderGroupID + ".neli" })
+	orText(&c.Name, defaultName)
+	if c.Scribe == nil {
+		c.Scribe = slog.Default()
+	}
+	orDuration(&c.PollDuration, DefaultPollDuration)
+	orDuration(&c.MinPollInterval, DefaultMinPollInterval)
+	orDuration(&c.HeartbeatTimeout, DefaultHeartbeatTimeout)
+}
+
+func orText(s *string, by func() string) {
+	if *s == "" {
+		*s = by()
+	}
+}
+
+func orDuration(d **time.Duration, by time.Duration) {
+	if *d == nil {
+		*d = &by
+	}
+}
+
+func defaultName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%.200s_%d_%d", Sanitise(host), os.Getpid(), time.Now().Unix())
+}
+
+var strange = regexp.MustCompile(`[^a-zA-Z0-9._-]`)
+
+// Sanitise puts "_" for each character that the names of Kafka's topics and groups cannot have.
+func Sanitise(name string) string { return strange.ReplaceAllString(name, "_") }
+
+// Validate returns an error that names everything that is wrong, or not given where there is no default any more: it is
+// for after SetDefaults.
+func (c Config) Validate() error {
+	_, err := c.check()
+	return err
+}
+
+// check reads the properties besides.
+func (c Config) check() (properties, error) {
+	props, err := sort(c.KafkaConfig)
+	err = errors.Join(err, c.checkNames(), atLeast("PollDuration", c.PollDuration, time.Millisecond),
+		atLeast("MinPollInterval", c.MinPollInterval, time.Millisecond),
+		atLeast("HeartbeatTimeout", c.HeartbeatTimeout, leastTimeout))
+	if c.HeartbeatTimeout != nil && *c.HeartbeatTimeout > mostTimeout {
+		err = errors.Join(err, fmt.Errorf("HeartbeatTimeout is %v; it must be at most %v", *c.HeartbeatTimeout, mostTimeout))
+	}
+	if c.Precedence != nil {
+		err = errors.Join(err, atLeast("Precedence", c.Precedence, time.Millisecond))
+	}
+	if err != nil {
+		return properties{}, fmt.Errorf("neli: %w", err)
+	}
+	return props, nil
+}
+
+const (
+	maxTopic = 249 // Kafka's own limit
+	maxName  = 256 // of a candidate's ID
+)
+
+func (c Config) checkNames() error {
+	var bad []error
+	for _, f := range []struct{ name, value string }{{"LeaderTopic", c.LeaderTopic}, {"LeaderGroupID", c.LeaderGroupID}} {
+		if f.value == "" || strange.MatchString(f.value) {
+			bad = append(bad, fmt.Errorf("%s is %q; it must be of letters, digits and . _ -", f.name, f.value))
+		}
+	}
+	if len(c.LeaderTopic) > maxTopic-len(logSuffix) {
+		bad = append(bad, fmt.Errorf("LeaderTopic is longer than %d characters", maxTopic-len(logSuffix)))
+	}
+	if c.Name == "" || len(c.Name) > maxName || strings.Contains(c.Name, "%") {
+		bad = append(bad, fmt.Errorf("Name is %q; it must have 1 to %d bytes and no %%", c.Name, maxName))
+	}
+	if c.Scribe == nil {
+		bad = append(bad, errors.New("Scribe is nil"))
+	}
+	return errors.Join(bad...)
+}
+
+func atLeast(field string, d *time.Duration, least time.Duration) error {
+	switch {
+	case d == nil:
+		return fmt.Errorf("%s is not given", field)
+	case *d < least:
+		return fmt.Errorf("%s is %v; it must be at least %v", field, *d, least)
+	}
+	return nil
+}
+
+// String shows the settings; of KafkaConfig only the names, since there may be a password among the values.
+func (c Config) String() string {
+	return fmt.Sprintf("Config[KafkaConfig=%v, LeaderTopic=%s, LeaderGroupID=%s, Name=%s, PollDuration=%s, MinPollInterval=%s, HeartbeatTimeout=%s]",
+		slices.Sorted(maps.Keys(c.KafkaConfig)), c.LeaderTopic, c.LeaderGroupID, c.Name,
+		show(c.PollDuration), show(c.MinPollInterval), show(c.HeartbeatTimeout))
+}
+
+func show(d *time.Duration) string {
+	if d == nil {
+		return "default"
+	}
+	return d.String()
+}

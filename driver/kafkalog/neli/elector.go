@@ -1,0 +1,139 @@
+package neli
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// elector is the instance that takes part. What it knows of terms comes from session; what it tells goes through tell.go.
+type elector struct {
+	cfg      Config
+	props    properties
+	log      *slog.Logger
+	barrier  Barrier
+	deadline *deadline
+	ground   ground
+
+	ctx    context.Context // ends when Close is called
+	stop   context.CancelFunc
+	closed chan struct{}
+
+	mu      sync.Mutex
+	state   State
+	held    *holding  // the term that was won and whose end was not told yet
+	calling bool      // the barrier is at work
+	working int       // tasks of Background that are running
+	pulsing int       // Pulses under way, but for those whose barrier is at work
+	pulsed  time.Time // when the last one ended
+	dormant bool      // nobody pulsed for long, so it does not take part
+	fatal   error
+	closing error         // what went wrong while closing
+	changed chan struct{} // closed and replaced when one of these changes
+}
+
+// stage is how far the program has been told of a term.
+type stage int
+
+const (
+	won       stage = iota // not at all
+	acquiring              // the barrier is being told LeaderAcquired
+	leading                // it was told
+	leaving                // it is being told the end
+)
+
+// holding is a term with what the program knows of it.
+type holding struct {
+	term  *tenure.Term
+	stage stage
+	over  chan struct{} // closed when the program was told the end
+}
+
+// asked reports whether the term is over, or the process was asked to leave.
+func (h *holding) asked() bool { return h.term.Soft().Err() != nil || h.term.Err() != nil }
+
+func start(cfg Config, props properties, g ground, barrier Barrier) *elector {
+	n := &elector{
+		cfg: cfg, props: props, log: cfg.Scribe.With("name", cfg.Name, "group", cfg.LeaderGroupID), barrier: barrier,
+		deadline: newDeadline(*cfg.MinPollInterval), ground: g, closed: make(chan struct{}),
+		pulsed: time.Now(), changed: make(chan struct{}),
+	}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	go n.live()
+	return n
+}
+
+// holds is the term, in one of these stages while the instance is live.
+func (n *elector) holds(stages ...stage) *tenure.Term {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range stages {
+		if n.state == Live && n.held != nil && n.held.stage == s {
+			return n.held.term
+		}
+	}
+	return nil
+}
+
+func (n *elector) IsLeader() bool {
+	t := n.holds(acquiring, leading)
+	return t != nil && t.Err() == nil
+}
+
+// ready is whether work may begin.
+func (n *elector) ready() bool {
+	t := n.holds(leading)
+	return t != nil && t.Soft().Err() == nil && t.Err() == nil
+}
+
+func (n *elector) Term() *tenure.Term {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held == nil || n.held.stage == won {
+		return nil
+	}
+	return n.held.term
+}
+
+func (n *elector) Token() uint64 {
+	if t := n.Term(); t != nil && t.Err() == nil {
+		return t.Token()
+	}
+	return 0
+}
+
+func (n *elector) State() State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state
+}
+
+func (n *elector) Deadline() Deadline { return n.deadline }
+
+func (n *elector) Await() { <-n.closed }
+
+// change does something under the lock and wakes those who wait.
+func (n *elector) change(do func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	do()
+	n.broadcast()
+}
+
+// broadcast wakes those who wait. It is called under the lock.
+func (n *elector) broadcast() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+func (n *elector) wake() { n.change(func() {}) }
+
+// news is closed at the next change.
+func (n *elector) news() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.changed
+}

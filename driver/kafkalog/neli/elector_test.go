@@ -1,0 +1,519 @@
+package neli
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+func TestLeadershipGoesRound(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		a.then(func(e Event) {
+			if !a.IsLeader() || a.Token() == 0 || a.Term() == nil {
+				t.Errorf("within %v: leader %v, token %d", e, a.IsLeader(), a.Token())
+			}
+		})
+		a.mustLead(time.Minute)
+		a.expect(LeaderAcquired{})
+		first := a.Token()
+		b := enter(t, "b", store, other)
+		b.idle(time.Minute)
+		a.then(func(e Event) {
+			if a.IsLeader() || a.Token() != first {
+				t.Errorf("within %v: leader %v, token %d", e, a.IsLeader(), a.Token())
+			}
+		})
+		a.ground.nominee.set(false)
+		b.ground.nominee.set(true)
+		if !a.IsLeader() {
+			t.Error("a was not told, holds the lease, and does not lead")
+		}
+		b.idle(3 * time.Minute)
+		if a.expect(); !a.IsLeader() {
+			t.Error("a was not told, holds the lease, and does not lead")
+		}
+		a.idle(time.Millisecond)
+		a.expect(LeaderRevoked{})
+		b.mustLead(time.Second)
+		b.expect(LeaderAcquired{})
+		if b.Token() <= first || a.Token() != 0 {
+			t.Errorf("tokens %d, then %d; a has %d", first, b.Token(), a.Token())
+		}
+		b.end()
+		b.expect(LeaderRevoked{})
+		a.idle(time.Minute)
+		a.end()
+		a.expect()
+	})
+}
+
+// TestNoWorkBeforeTheBarrierReturned from LeaderAcquired, whoever asks.
+func TestNoWorkBeforeTheBarrierReturned(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		called, prepared := make(chan struct{}), make(chan struct{})
+		a.then(func(Event) {
+			close(called)
+			<-prepared
+		})
+		first := make(chan bool)
+		go func() {
+			leads, _ := a.Pulse(time.Minute)
+			first <- leads
+		}()
+		<-called
+		a.idle(20 * time.Second)
+		if !a.IsLeader() {
+			t.Error("is no leader while it prepares")
+		}
+		a.then(nil)
+		close(prepared)
+		a.mustLead(time.Second)
+		if !<-first {
+			t.Error("who was told does not lead")
+		}
+		a.end()
+	})
+}
+
+// TestRevokedMayTakeItsTime: nobody else is elected before the barrier has returned, however long others wait.
+func TestRevokedMayTakeItsTime(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a, b := enter(t, "a", store, owner), enter(t, "b", store, other)
+		a.mustLead(time.Minute)
+		drained := make(chan struct{})
+		a.then(func(Event) { <-drained })
+		a.ground.nominee.set(false)
+		b.ground.nominee.set(true)
+		go func() { _, _ = a.Pulse(time.Second) }()
+		b.idle(4 * time.Minute)
+		if a.Token() == 0 {
+			t.Error("the lease is gone while the work drains")
+		}
+		close(drained)
+		b.mustLead(time.Second)
+		b.end()
+		a.end()
+	})
+}
+
+// TestRevokedIsBounded: a barrier that does not return within max.poll.interval.ms keeps nobody from leading.
+func TestRevokedIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a, b := enter(t, "a", store, owner), enter(t, "b", store, other)
+		a.mustLead(time.Minute)
+		stuck := make(chan struct{})
+		a.then(func(Event) { <-stuck })
+		term := a.Term()
+		a.ground.nominee.set(false)
+		b.ground.nominee.set(true)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = a.Pulse(time.Second)
+		}()
+		began := time.Now()
+		b.mustLead(6 * time.Minute)
+		if took := time.Since(began); took < 5*time.Minute || term.Err() == nil {
+			t.Errorf("b leads after %v, and a has %v", took, term.Err())
+		}
+		close(stuck)
+		<-done
+		a.expect(LeaderAcquired{}, LeaderRevoked{})
+		b.end()
+		a.end()
+	})
+}
+
+func owner(_ *Config, s *stub) { s.nominee.is = true }
+func other(_ *Config, s *stub) { s.nominee.is = false }
+
+// TestFencedByTheClock: who is cut off stops leading within HeartbeatTimeout without any Pulse, is told by the next one, and
+// leads again only by another term.
+func TestFencedByTheClock(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		a.mustLead(time.Minute)
+		first, term := a.Token(), a.Term()
+		a.line.Partition()
+		began := time.Now()
+		for a.IsLeader() {
+			if time.Since(began) > DefaultHeartbeatTimeout {
+				t.Fatal("leads after HeartbeatTimeout")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if took := time.Since(began); took < DefaultHeartbeatTimeout/2 || a.Token() != 0 || term.Context().Err() == nil {
+			t.Errorf("fenced after %v, with token %d", took, a.Token())
+		}
+		a.expect(LeaderAcquired{})
+		b := enter(t, "b", store)
+		b.mustLead(2 * DefaultHeartbeatTimeout)
+		b.ground.nominee.set(false)
+		b.idle(time.Millisecond) // and has released
+		a.line.Heal()
+		time.Sleep(time.Minute)
+		if a.IsLeader() || a.Token() != 0 || a.Term() != term {
+			t.Error("leads again before it was told that it was fenced")
+		}
+		a.mustLead(time.Minute)
+		a.expect(LeaderFenced{}, LeaderAcquired{})
+		if a.Token() <= first+1 {
+			t.Errorf("leads again with token %d after %d and b's", a.Token(), first)
+		}
+		a.end()
+		b.end()
+	})
+}
+
+// TestWhoDoesNotPulseIsReplaced: a loop that hangs loses its place after max.poll.interval.ms, without a release, and comes back.
+func TestWhoDoesNotPulseIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		short := func(c *Config, _ *stub) { c.KafkaConfig = KafkaConfigMap{"max.poll.interval.ms": 60000} }
+		a, b := enter(t, "a", store, short), enter(t, "b", store, short, other)
+		a.mustLead(time.Minute)
+		first, began := a.Token(), time.Now()
+		for !a.ground.nominee.gone() && time.Since(began) < 2*time.Minute {
+			b.idle(time.Second)
+		}
+		synctest.Wait()
+		if silent := time.Since(began); silent < time.Minute || silent > 62*time.Second || a.IsLeader() || a.Token() != 0 {
+			t.Errorf("left the group after %v; leader %v", silent, a.IsLeader())
+		}
+		b.ground.nominee.set(true)
+		if leads, _ := b.Pulse(time.Second); leads {
+			t.Error("the lease was released under work that may go on")
+		}
+		b.mustLead(6 * time.Second)
+		time.Sleep(30 * time.Second)
+		a.expect(LeaderAcquired{})
+		if a.ground.nominee.joined != 1 {
+			t.Error("joined the group again while nobody pulses")
+		}
+		a.idle(time.Second)
+		a.expect(LeaderFenced{})
+		b.end()
+		a.mustLead(10 * time.Second)
+		if a.Token() <= first+1 {
+			t.Errorf("token %d after %d", a.Token(), first)
+		}
+		a.end()
+	})
+}
+
+// TestElectedWithoutAnybodyPulsing: who does not pulse is told nothing, leads in nobody's eyes, and lets others lead in the
+// end.
+func TestElectedWithoutAnybodyPulsing(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a, b := enter(t, "a", store), enter(t, "b", store, other)
+		time.Sleep(time.Minute)
+		if a.IsLeader() || a.Token() != 0 || a.Term() != nil {
+			t.Error("leads without being told")
+		}
+		b.idle(4*time.Minute + time.Second)
+		b.ground.nominee.set(true)
+		b.mustLead(time.Second)
+		b.end()
+		a.end()
+		a.expect()
+	})
+}
+
+func TestBackground(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		if _, err := a.Background(nil); err == nil {
+			t.Error("a background without a task")
+		}
+		var runs atomic.Int64
+		var within atomic.Bool
+		p, err := a.Background(func() {
+			within.Store(true)
+			defer within.Store(false)
+			runs.Add(1)
+			time.Sleep(time.Second)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.then(func(e Event) {
+			if within.Load() {
+				t.Errorf("%v within a task", e)
+			}
+		})
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		time.AfterFunc(time.Millisecond, func() {
+			if !within.Load() || a.State() != Closing || a.IsLeader() || a.Token() == 0 {
+				t.Errorf("a task is waited for: %v; %v, leader %v, token %d", within.Load(), a.State(), a.IsLeader(), a.Token())
+			}
+		})
+		if n := runs.Load(); n < 50 || n > 61 {
+			t.Errorf("%d tasks in a minute", n)
+		}
+		a.end()
+		a.expect(LeaderAcquired{}, LeaderRevoked{})
+		if err := p.Await(); err != nil || p.Error() != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTaskThatComesTooLate: what Pulse said is old by the time that the task would begin.
+func TestTaskThatComesTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a, ran := enter(t, "a", store), false
+		task := func() { ran = true }
+		a.during(task)
+		a.mustLead(time.Minute)
+		if ran {
+			t.Error("a task runs before anybody leads")
+		}
+		if a.during(task); !ran {
+			t.Error("a task does not run")
+		}
+		ran = false
+		a.ground.nominee.set(false)
+		a.during(task)
+		a.end()
+		if a.during(task); ran {
+			t.Error("a task runs after the end was asked for")
+		}
+	})
+}
+
+// TestAnyoneMayPulse: of several who pulse one is told at a time, and a task of Background is waited for.
+func TestAnyoneMayPulse(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		var within atomic.Int64
+		task := func() {
+			within.Add(1)
+			defer within.Add(-1)
+			time.Sleep(3 * time.Second)
+		}
+		for range 3 {
+			if _, err := a.Background(task); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		var calls atomic.Int64
+		a.then(func(e Event) {
+			if within.Load() > 0 || calls.Add(1) > 1 {
+				t.Errorf("%v: %d tasks are running", e, within.Load())
+			}
+			time.Sleep(time.Second)
+			calls.Add(-1)
+		})
+		a.expect(LeaderAcquired{})
+		for range 20 {
+			a.ground.nominee.set(false)
+			a.idle(4 * time.Second)
+			a.expect(LeaderRevoked{})
+			a.ground.nominee.set(true)
+			a.mustLead(10 * time.Second)
+			a.expect(LeaderAcquired{})
+			time.Sleep(5 * time.Second)
+			if within.Load() == 0 {
+				t.Error("no task runs")
+			}
+			if a.told(); t.Failed() {
+				return
+			}
+		}
+		a.end()
+	})
+}
+
+// TestCloseOfItself: from within the barrier or a task Close does not wait for ever, and closing goes on.
+func TestCloseOfItself(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		var got error
+		p, err := a.Background(func() { got = a.Close() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Await()
+		if got == nil || p.Await() != nil {
+			t.Errorf("Close within a task: %v", got)
+		}
+		a.expect(LeaderAcquired{}, LeaderRevoked{})
+		for _, where := range []Event{LeaderAcquired{}, LeaderRevoked{}, LeaderFenced{}} {
+			b := enter(t, "b", store)
+			b.then(func(e Event) {
+				if e == where {
+					_ = b.Close()
+				}
+			})
+			b.mustEndAt(where)
+			b.Await()
+			b.told()
+		}
+	})
+}
+
+func (p *play) mustEndAt(where Event) {
+	p.t.Helper()
+	_, _ = p.Pulse(time.Minute)
+	switch where.(type) {
+	case LeaderRevoked:
+		p.ground.nominee.set(false)
+	case LeaderFenced:
+		p.line.Partition()
+		time.Sleep(10 * time.Second)
+	}
+	if leads, err := p.Pulse(time.Minute); !errors.Is(err, ErrNonLivePulse) || leads {
+		p.t.Errorf("after Close in %v: %v, %v", where, leads, err)
+	}
+}
+
+func TestFatal(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		denied := errors.New("no right")
+		a := enter(t, "a", store, func(_ *Config, s *stub) { s.opens = []error{errNetwork, errNetwork, denied} })
+		began := time.Now()
+		p, err := a.Background(func() { t.Error("leads") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Await(); !errors.Is(err, denied) || time.Since(began) < 200*time.Millisecond {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if leads, err := a.Pulse(time.Hour); leads || !errors.Is(err, denied) || a.State() != Live {
+			t.Errorf("then: %v, %v", leads, err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := a.Pulse(0); !errors.Is(err, ErrNonLivePulse) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+func TestTroubleIsNotFatal(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store, func(_ *Config, s *stub) { s.opens = []error{errNetwork, errNetwork, errNetwork} })
+		a.mustLead(time.Minute)
+		a.line.Partition()
+		a.expect(LeaderAcquired{})
+		time.Sleep(DefaultHeartbeatTimeout)
+		for range 100 {
+			if _, err := a.Pulse(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.expect(LeaderFenced{})
+		a.line.Heal()
+		a.mustLead(time.Minute)
+		a.end()
+	})
+}
+
+func TestLeaderOfAnotherGroup(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		two := errors.New("two groups")
+		a := enter(t, "a", store)
+		a.mustLead(time.Minute)
+		b := enter(t, "b", store, func(_ *Config, s *stub) { s.wrong = two })
+		if _, err := b.Pulse(time.Minute); !errors.Is(err, two) {
+			t.Errorf("beside another group: %v", err)
+		}
+		b.end()
+		a.end()
+	})
+}
+
+// TestPrecedence: with it a group without an owner has a leader all the same.
+func TestPrecedence(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		strict := enter(t, "strict", store, other)
+		strict.idle(10 * time.Minute)
+		mild := enter(t, "mild", store, other, func(c *Config, _ *stub) { c.Precedence = Duration(20 * time.Second) })
+		mild.idle(15 * time.Second)
+		mild.mustLead(time.Minute)
+		mild.end()
+		strict.end()
+	})
+}
+
+// TestClosedIsLeaderNoMore: not while closing either, though the lease is still held for the work that drains.
+func TestClosedIsLeaderNoMore(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		a.mustLead(time.Minute)
+		b := enter(t, "b", store)
+		drained := make(chan struct{})
+		a.then(func(Event) { <-drained })
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.end()
+		}()
+		synctest.Wait()
+		if a.IsLeader() || a.State() != Closing || a.Token() == 0 {
+			t.Errorf("while closing: leader %v, %v, token %d", a.IsLeader(), a.State(), a.Token())
+		}
+		b.idle(9 * time.Second)
+		close(drained)
+		<-done
+		b.mustLead(time.Second)
+		if a.IsLeader() {
+			t.Error("leads after it was closed")
+		}
+		b.end()
+	})
+}
+
+// TestBarrierThatPanics leaves an instance that can be closed.
+func TestBarrierThatPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		a := enter(t, "a", store)
+		a.then(func(Event) { panic("mine") })
+		func() {
+			defer func() {
+				if recover() != "mine" {
+					t.Error("who pulses does not hear of it")
+				}
+			}()
+			_, _ = a.Pulse(time.Minute)
+		}()
+		a.then(nil)
+		a.mustLead(time.Second)
+		a.end()
+		a.expect(LeaderAcquired{}, LeaderRevoked{})
+	})
+}
+
+func TestConfigureHasTheLastWord(t *testing.T) {
+	bubble(t, func(t *testing.T, store driver.Store) {
+		var seen tenure.Config
+		var events atomic.Int64
+		a := enter(t, "a", store, func(c *Config, _ *stub) {
+			c.Configure = func(t *tenure.Config) {
+				seen = *t
+				t.Clock, t.Address = tenure.StandardClock(), "here:1"
+				t.Metadata = map[string]string{"zone": "a"}
+				t.OnEvent = func(tenure.Event) { events.Add(1) }
+			}
+		})
+		b := enter(t, "b", store, other)
+		a.mustLead(time.Minute)
+		synctest.Wait()
+		if usable := seen.Lease - seen.Margin(); usable > DefaultHeartbeatTimeout || usable < DefaultHeartbeatTimeout-2*time.Millisecond {
+			t.Errorf("a lease of %v, of which %v are used", seen.Lease, usable)
+		}
+		if seen.FinishWithin != 5*time.Minute || !seen.NomineeOnly || seen.ID != "a" || events.Load() == 0 {
+			t.Errorf("%+v; %d events", seen, events.Load())
+		}
+		a.end()
+		b.end()
+	})
+}

@@ -1,0 +1,55 @@
+package neli
+
+import (
+	"fmt"
+	"time"
+)
+
+// MockNeli is a Neli for tests of programs: it leads when it is told to, and needs no brokers. What AcquireLeader, RevokeLeader and
+// FenceLeader ask for happens in the next Pulse, or in one that is waiting; of several in a row the last one counts.
+type MockNeli interface {
+	Neli
+	// PulseError makes one Pulse return this error.
+	PulseError(err error)
+	// AcquireLeader makes it the leader, with a higher Token than before.
+	AcquireLeader()
+	// RevokeLeader ends that by LeaderRevoked.
+	RevokeLeader()
+	// FenceLeader ends that by LeaderFenced.
+	FenceLeader()
+}
+
+// MockConfig is the Config of a mock.
+type MockConfig struct {
+	// MinPollInterval is the interval of Deadline. Default: 100 ms.
+	MinPollInterval *time.Duration
+}
+
+// SetDefaults fills in what is not given.
+func (c *MockConfig) SetDefaults() { orDuration(&c.MinPollInterval, DefaultMinPollInterval) }
+
+// Validate returns an error unless MinPollInterval is at least 1 ms.
+func (c MockConfig) Validate() error {
+	return atLeast("MinPollInterval", c.MinPollInterval, time.Millisecond)
+}
+
+// String shows the settings.
+func (c MockConfig) String() string {
+	return fmt.Sprintf("MockConfig[MinPollInterval=%s]", show(c.MinPollInterval))
+}
+
+// NewMock returns a mock. It returns an error if the config is wrong or there is more than one barrier.
+func NewMock(config MockConfig, barrier ...Barrier) (MockNeli, error) {
+	tell, err := sole(barrier)
+	if err != nil {
+		return nil, err
+	}
+	config.SetDefaults()
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("neli: %w", err)
+	}
+	return &mock{
+		barrier: tell, deadline: newDeadline(*config.MinPollInterval), closed: make(chan struct{}),
+		is: LeaderRevoked{}, wanted: LeaderRevoked{}, changed: make(chan struct{}),
+	}, nil
+}

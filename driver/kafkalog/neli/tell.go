@@ -1,0 +1,56 @@
+package neli
+
+// tell calls the barrier with all that is due. Nobody else does meanwhile, and no lock is held.
+func (n *elector) tell() {
+	for n.tellOne() {
+	}
+}
+
+func (n *elector) tellOne() bool {
+	n.mu.Lock()
+	h, e := n.held, n.due()
+	if e == nil {
+		n.mu.Unlock()
+		return false
+	}
+	n.calling = true
+	n.pulse(-1) // a program that is busy with news does not pulse
+	n.mu.Unlock()
+	defer n.change(func() { n.told(h) }) // also if the barrier panics
+	n.log.Info("neli: "+e.String(), "term", h.term.Token())
+	n.barrier(e)
+	return true
+}
+
+// due is what the program is to be told now, if anything. LeaderRevoked waits for the tasks that are running; LeaderFenced,
+// which is there to stop them, does not. A term that ends before anybody knew of it is not spoken of.
+func (n *elector) due() Event {
+	h := n.held
+	switch {
+	case h == nil || n.calling:
+	case h.stage == won:
+		if n.state == Live && !h.asked() {
+			h.stage = acquiring
+			return LeaderAcquired{}
+		}
+	case h.term.Err() != nil:
+		h.stage = leaving
+		return LeaderFenced{}
+	case n.working == 0 && (n.state != Live || h.asked()):
+		h.stage = leaving
+		return LeaderRevoked{}
+	}
+	return nil
+}
+
+// told goes on after the barrier.
+func (n *elector) told(h *holding) {
+	n.calling = false
+	n.pulse(1)
+	if h.stage == acquiring {
+		h.stage = leading
+		return
+	}
+	n.held = nil
+	close(h.over)
+}

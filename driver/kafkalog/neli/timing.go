@@ -1,0 +1,49 @@
+package neli
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+const (
+	// leastTimeout keeps the lease above the shortest that kafkalog allows, and mostTimeout the session below the longest that
+	// brokers do.
+	leastTimeout = time.Second
+	mostTimeout  = 10 * time.Minute
+	// sessions is how many heartbeat timeouts a session of the group lasts.
+	sessions = 3
+	// beats is how many heartbeats of the group a session has, unless heartbeat.interval.ms says so.
+	beats = 5
+	// leastAnswer and mostAnswer bound what a broker gets for an answer: a third of the lease.
+	leastAnswer = 200 * time.Millisecond
+	mostAnswer  = 2 * time.Second
+)
+
+// leaseFor is the lease of which a leader uses as much as the timeout, so that who is cut off stops by then, and keeps the
+// margin besides. The margin grows with the lease by far less than that, so the rounds come to an end.
+func leaseFor(timeout time.Duration) time.Duration {
+	lease := timeout.Truncate(time.Millisecond)
+	for {
+		longer := (timeout + tenure.Config{Lease: lease}.Margin()).Truncate(time.Millisecond)
+		if longer <= lease {
+			return lease
+		}
+		lease = longer
+	}
+}
+
+func answerWithin(lease time.Duration) time.Duration {
+	return min(max(lease/3, leastAnswer), mostAnswer)
+}
+
+// heartbeat is the time between two requests of a member of the group: at most a third of the session.
+func heartbeat(c Config, p properties) time.Duration {
+	if p.heartbeat == 0 {
+		return sessions * *c.HeartbeatTimeout / beats
+	}
+	return max(min(p.heartbeat, *c.HeartbeatTimeout), leastBeat)
+}
+
+// leastBeat is package group's.
+const leastBeat = 50 * time.Millisecond

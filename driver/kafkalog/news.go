@@ -1,0 +1,138 @@
+package kafkalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// watch is one caller of Watch.
+type watch struct {
+	see     func(driver.Entry)
+	stopped atomic.Bool
+}
+
+// news is what is to be told once the lock is released.
+type news struct {
+	watches []*watch
+	entry   driver.Entry
+}
+
+func tell(all []news) {
+	for _, n := range all {
+		for _, w := range n.watches {
+			if !w.stopped.Load() {
+				own := n.entry
+				own.Value = bytes.Clone(n.entry.Value)
+				w.see(own)
+			}
+		}
+	}
+}
+
+// Watch calls see for every later change of the cell, in their order, until stop is called; and for its present state
+// whenever the log had to be read anew. It costs no request and no goroutine: the store reads the log anyway.
+//
+// The context is not used: there is nothing to set up. It returns an error of CheckKey, and one after Close.
+func (s *Store) Watch(_ context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	if err := checkKey(key); err != nil {
+		return nil, fmt.Errorf("kafkalog: watch: %w", err)
+	}
+	w := &watch{see: see}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(s.trouble, errClosed) {
+		return nil, fmt.Errorf("kafkalog: watch %s in topic %s: %w", key, s.wire.topic, errClosed)
+	}
+	s.watches[key] = append(slices.Clone(s.watches[key]), w)
+	return func() { s.unwatch(key, w) }, nil
+}
+
+// unwatch replaces the slice of the key, since tell may be going over the old one.
+func (s *Store) unwatch(key string, w *watch) {
+	if w.stopped.Swap(true) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(s.watches[key]), func(other *watch) bool { return other == w })
+	if len(rest) == 0 {
+		delete(s.watches, key)
+		return
+	}
+	s.watches[key] = rest
+}
+
+// adopt makes a stretch the one that calls go by, and tells the watches what it begins with.
+func (s *Store) adopt(st *stretch) {
+	s.mu.Lock()
+	if s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.now, s.trouble, s.latest = st, nil, st.at
+	s.changing()
+	var all []news
+	for key, watches := range s.watches {
+		all = append(all, news{watches, s.entry(st, key)})
+	}
+	s.mu.Unlock()
+	tell(all)
+}
+
+// take is called with what was fetched.
+func (s *Store) take(st *stretch, h haul) {
+	s.mu.Lock()
+	var all []news
+	st.fill(h, func(p post, effective bool) {
+		st.settle(p, effective)
+		if watches := s.watches[p.key]; effective && watches != nil {
+			all = append(all, news{watches, driver.Entry{Value: p.value, Version: p.version(), Floor: s.raise(st, p.offset+1)}})
+		}
+	})
+	st.wake()
+	s.mu.Unlock()
+	tell(all)
+}
+
+// wake ends the waits for what was read now.
+func (st *stretch) wake() {
+	st.waits = slices.DeleteFunc(st.waits, func(w wait) bool {
+		if w.until > st.fold.next {
+			return false
+		}
+		close(w.done)
+		return true
+	})
+}
+
+// lose ends the present stretch, if there is one, with all who wait for it.
+func (s *Store) lose(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = why
+	if st := s.now; st != nil {
+		st.why = fmt.Errorf("the log must be read anew: %w", why)
+		s.now = nil
+		close(st.lost)
+	}
+	s.changing()
+}
+
+// note remembers what stands in the way of reading, for those who give up waiting for it.
+func (s *Store) note(trouble error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = trouble
+}
+
+// changing is called under the lock.
+func (s *Store) changing() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}

@@ -1,0 +1,116 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// What callers branch on, besides driver.ErrDenied.
+var (
+	// ErrUnsafe: the topic is there, with settings that would make two leaders, or none ever. The text has each of them with its remedy.
+	ErrUnsafe = errors.New("the topic is unsafe for elections")
+	// ErrMayNotCreate: there is no such topic, and the user may not create it.
+	ErrMayNotCreate = broker.ErrMayNotCreate
+)
+
+// Open returns the elections in a topic, over a client of its own that has the connection options given: kgo.SeedBrokers,
+// kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. What else a client does, the store sets itself or does
+// without; options of consumer groups and transactions are refused.
+//
+// A topic that does not exist is created, as the package comment says. One that does is looked at, and refused if its settings would make
+// two leaders; without the right to look at them it is taken as it is, and Inspect says which right is missing. Open
+// returns when the log was read, which takes a few requests, or the context ends.
+//
+// It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is missing, ErrMayNotCreate besides
+// if it is that one, ErrUnsafe, and any other error if no broker answers, the topic is in use for something else, or an option is
+// wrong. The caller closes the store.
+func Open(ctx context.Context, connection []kgo.Opt, topic string, opts ...Option) (*Store, error) {
+	set, err := settle(opts)
+	if err != nil {
+		return nil, fmt.Errorf("kafkalog: %w", err)
+	}
+	client, err := connect(connection, set.timeout)
+	if err != nil {
+		return nil, fmt.Errorf("kafkalog: the client's options: %w", err)
+	}
+	s := newStore(client, topic, set)
+	if err := s.open(ctx, set); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("kafkalog: open topic %s: %w", topic, broker.Denied(err))
+	}
+	return s, nil
+}
+
+func newStore(client *kgo.Client, topic string, set settings) *Store {
+	s := &Store{
+		wire:    &wire{client: client, topic: topic, timeout: set.timeout},
+		client:  client,
+		changed: make(chan struct{}),
+		watches: map[string][]*watch{},
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// connect sets what decides how long the client clings to a broker that does not answer.
+func connect(connection []kgo.Opt, timeout time.Duration) (*kgo.Client, error) {
+	held := []kgo.Opt{
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.DialTimeout(timeout / 2),
+		kgo.RequestTimeoutOverhead(timeout / 2),
+		kgo.RetryTimeout(timeout),
+		kgo.RequestRetries(2),
+		kgo.RetryBackoffFn(func(int) time.Duration { return firstPause }),
+		kgo.MetadataMinAge(firstPause),
+	}
+	return broker.Connect(connection, held...)
+}
+
+func (s *Store) open(ctx context.Context, set settings) error {
+	switch _, err := s.wire.metadata(ctx); {
+	case errors.Is(err, kerr.UnknownTopicOrPartition) && set.create:
+		if err := s.create(ctx, set.replicas); err != nil {
+			return err
+		}
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return fmt.Errorf("it does not exist; create it with %s: %w", CreateCommand(s.wire.topic, ""), err)
+	case err != nil:
+		return err
+	default:
+		if err := s.refuseUnsafe(ctx); err != nil {
+			return err
+		}
+	}
+	s.work.Go(func() { s.follow(s.ctx) })
+	if _, err := s.current(ctx); err != nil {
+		return err
+	}
+	return s.tally().refuseForeign()
+}
+
+// refuseUnsafe lets pass what it may not look at.
+func (s *Store) refuseUnsafe(ctx context.Context) error {
+	v, err := s.survey(ctx)
+	switch {
+	case errors.Is(broker.Denied(err), driver.ErrDenied):
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, f := range v.findings() {
+		if f.Severity == driver.Unsafe {
+			err = errors.Join(err, errors.New(f.String()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsafe, err)
+	}
+	return nil
+}

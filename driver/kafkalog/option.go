@@ -1,0 +1,50 @@
+package kafkalog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// defaultTimeout is what a broker gets for an answer.
+	defaultTimeout = 2 * time.Second
+	shortTimeout   = 200 * time.Millisecond
+	longTimeout    = time.Minute
+)
+
+// Option changes how Open makes a store.
+type Option func(*settings)
+
+type settings struct {
+	timeout  time.Duration
+	replicas int
+	create   bool
+}
+
+// WithTimeout sets how long a broker may take for an answer before its connection is given up: 200 ms to 1 min, 2 s if not
+// set. Half of it is for the replicas to store a write. A lease must outlast some of them; calls end with their contexts
+// in any case.
+func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
+
+// WithReplicas sets how many brokers keep a topic that Open creates. If it is not set that is three, or all where there are
+// fewer.
+func WithReplicas(n int) Option { return func(s *settings) { s.replicas = n } }
+
+// WithoutCreate makes Open fail where the topic does not exist.
+func WithoutCreate() Option { return func(s *settings) { s.create = false } }
+
+func settle(opts []Option) (settings, error) {
+	s := settings{timeout: defaultTimeout, create: true}
+	for _, o := range opts {
+		o(&s)
+	}
+	var bad []error
+	if s.timeout < shortTimeout || s.timeout > longTimeout {
+		bad = append(bad, fmt.Errorf("a timeout of %v is not between %v and %v", s.timeout, shortTimeout, longTimeout))
+	}
+	if s.replicas < 0 {
+		bad = append(bad, fmt.Errorf("%d replicas are none", s.replicas))
+	}
+	return s, errors.Join(bad...)
+}
