@@ -20,6 +20,13 @@ type bucket struct {
 	api    string // prefix of the JetStream API's subjects
 	stored string // prefix under which the stream stores the keys
 	sendTo string // prefix to which a key's value is published
+	// pristine: the caller vouches that nobody lives who knew an earlier bucket of this name.
+	pristine bool
+	ttl      ttl
+	keep     *keeper // of an own connection; nil: it is the caller's
+	met      met
+	pulses   [tasks]pulse
+	turns    chan struct{} // held by those who read
 }
 
 // newBucket says where the parts of a bucket are. In a JetStream domain all of it is behind the domain's API prefix, but
@@ -31,6 +38,7 @@ func newBucket(js jetstream.JetStream, name string) *bucket {
 		stream: "KV_" + name,
 		api:    apiPrefix(js.Options()),
 		stored: "$KV." + name + ".",
+		turns:  make(chan struct{}, readsAtOnce),
 	}
 	b.sendTo = b.stored
 	if b.api != jetstream.DefaultAPIPrefix {
@@ -51,58 +59,78 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 	return o.APIPrefix
 }
 
-// Read asks the stream's leader, which is who decides the next write.
+// notAvailable says that the cluster has no leader for what concerns it as a whole.
+const notAvailable jetstream.ErrorCode = 10008
+
+// Read asks the stream's leader, which is who decides the next write: first for the key and then for the stream, so that what
+// is vouched for is not older than what was found. Should the bucket have been made anew in between, that is higher yet.
 func (b *bucket) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := b.last(ctx, key)
-	if hasCode(err, jetstream.JSErrCodeMessageNotFound) {
-		return b.absent(ctx)
+	if err := b.queue(ctx); err != nil {
+		return driver.Entry{}, err
 	}
-	return e, err
+	defer b.leave()
+	m, err := b.last(ctx, key)
+	if err != nil {
+		return driver.Entry{}, err
+	}
+	info, err := b.info(ctx)
+	if len(m.Data) > 0 && hasCode(err, notAvailable) { // a record has a term of its own to go by, a marker has not
+		info, err = b.met.again(b.nc.Stats().Reconnects, err)
+	}
+	if err != nil {
+		return driver.Entry{}, err
+	}
+	if m.Sequence == 0 {
+		return b.absent(info), nil
+	}
+	e := info.life().entry(m.Sequence, m.Data)
+	e.Notice = removal(m.headers())
+	return e, nil
+}
+
+// message is one of a stream's. Its zero value is none.
+type message struct {
+	Sequence uint64 `json:"seq"`
+	Data     []byte `json:"data"`
+	Header   []byte `json:"hdrs"`
+}
+
+// headers of a message that a person may have written; what cannot be read tells nothing.
+func (m message) headers() nats.Header {
+	h, _ := nats.DecodeHeadersMsg(m.Header)
+	return h
 }
 
 // last returns the last message of the key.
 //
-// What its headers say does not matter. A delete marker is a message without a body, whether a client or the server wrote
+// What its headers say is for people. A delete marker is a message without a body, whether a client or the server wrote
 // it and why, and a marker with a body is a record that older programs take for a deleted key.
-//
-// The message's own sequence is floor enough. Every term was claimed at most one above a floor, so no term is higher than
-// the sequence of the message that brought it, and earlier messages of the key have lower sequences than this one. If a
-// later one exists by now, the claim fails, since it names this one as the last.
-func (b *bucket) last(ctx context.Context, key string) (driver.Entry, error) {
+func (b *bucket) last(ctx context.Context, key string) (message, error) {
 	var got struct {
 		answer
-		Message struct {
-			Sequence uint64 `json:"seq"`
-			Data     []byte `json:"data"`
-		} `json:"message"`
+		Message message `json:"message"`
 	}
 	// Neither a key nor the name of a bucket can hold what JSON would have to escape.
 	body := `{"last_by_subj":"` + b.stored + key + `"}`
-	if err := b.call(ctx, "STREAM.MSG.GET."+b.stream, []byte(body), &got); err != nil {
-		return driver.Entry{}, err
+	err := b.call(ctx, getMessage+b.stream, []byte(body), &got)
+	if hasCode(err, jetstream.JSErrCodeMessageNotFound) {
+		return message{}, nil
 	}
-	return written(got.Message.Sequence, got.Message.Data), nil
-}
-
-func written(sequence uint64, value []byte) driver.Entry {
-	return driver.Entry{Value: value, Version: versionOf(sequence), Floor: sequence}
+	return got.Message, err
 }
 
 func versionOf(sequence uint64) driver.Version {
 	return driver.Version(strconv.FormatUint(sequence, 10))
 }
 
-// absent describes a key that the stream has no message of. It is asked for after the key was found to be absent, so the
-// floor is not older than that.
-func (b *bucket) absent(ctx context.Context) (driver.Entry, error) {
-	info, err := b.info(ctx)
-	if err != nil {
-		return driver.Entry{}, err
+// absent describes a key that the stream has no message of.
+func (b *bucket) absent(info streamInfo) driver.Entry {
+	if b.pristine && b.neverWritten(info) {
+		return driver.Entry{Version: unwritten, Pristine: true, Floor: info.life().floor(0), Era: uint64(info.life())}
 	}
-	if b.neverWritten(info) {
-		return driver.Entry{Version: unwritten, Pristine: true}, nil
-	}
-	return driver.Entry{Floor: info.State.LastSeq}, nil
+	e := info.life().entry(info.State.LastSeq, nil)
+	e.Version, e.Notice = "", info.loss()
+	return e
 }
 
 // neverWritten reports whether the stream is known to be untouched. Memory may have been full until a restart a moment
@@ -118,18 +146,27 @@ func (b *bucket) info(ctx context.Context) (streamInfo, error) {
 		answer
 		streamInfo
 	}
+	over := b.nc.Stats().Reconnects
 	err := b.call(ctx, "STREAM.INFO."+b.stream, nil, &got)
+	if err == nil {
+		b.ttl.learn(got.streamInfo)
+		err = b.greet(got.streamInfo, over)
+	}
 	return got.streamInfo, err
 }
 
 func (b *bucket) survey(ctx context.Context) (survey, error) {
 	info, err := b.info(ctx)
+	if err != nil {
+		return survey{}, err
+	}
 	return survey{
 		bucket:     b.name,
 		info:       info,
 		server:     b.nc.ConnectedServerVersion(),
 		maxPayload: b.nc.MaxPayload(),
-	}, err
+		others:     b.elsewhere(ctx),
+	}, nil
 }
 
 func (b *bucket) bucket() string { return b.name }

@@ -18,21 +18,30 @@ type variant struct {
 	bucket func(*jetstream.KeyValueConfig)
 	open   func(t testing.TB, nc *nats.Conn, bucket string) driver.Store
 	denies bool // it can tell a missing right
+	rare   bool // much the same as another
 }
 
 func variants() []variant {
 	return []variant{
-		{"file", func(*jetstream.KeyValueConfig) {}, opened, true},
-		{"memory", inMemory, opened, true},
-		{"ttl", withTTL(5 * time.Minute), opened, true},
-		{"handle", func(*jetstream.KeyValueConfig) {}, handled, false},
-		{"legacy handle", func(*jetstream.KeyValueConfig) {}, handledLegacy, false},
+		{"file", func(*jetstream.KeyValueConfig) {}, opened, true, false},
+		{"memory", inMemory, opened, true, true},
+		{"ttl", withTTL(5 * time.Minute), opened, true, true},
+		{"handle", func(*jetstream.KeyValueConfig) {}, handled, false, false},
+		{"legacy handle", func(*jetstream.KeyValueConfig) {}, handledLegacy, false, true},
+	}
+}
+
+func (v variant) skip(t *testing.T) {
+	t.Helper()
+	if v.rare {
+		long(t)
 	}
 }
 
 func TestConformance(t *testing.T) {
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
+			v.skip(t)
 			s := startServer(t, withNobody)
 			drivertest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
 		})
@@ -42,6 +51,7 @@ func TestConformance(t *testing.T) {
 func TestElection(t *testing.T) {
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
+			v.skip(t)
 			t.Parallel()
 			s := startServer(t, withNobody)
 			drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })

@@ -3,6 +3,7 @@ package natskv
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,12 +18,16 @@ const (
 	heartbeat = 2 * time.Second
 	// silence is when the consumer counts as lost: two heartbeats are missing.
 	silence = 5 * time.Second
+
+	createConsumer = "CONSUMER.CREATE."
+	flowControl    = "$JS.FC."
 )
 
 // consumer receives what the server pushes from the stream. A plain subscription to the keys' subjects would not do: it
 // also hears publishes that the stream then refuses.
 type consumer struct {
 	stored  string // prefix of the keys' subjects
+	life    life   // of the stream
 	deliver func(key string, e driver.Entry)
 	count   uint64 // messages received; the server numbers them for this consumer
 	quiet   *time.Timer
@@ -34,11 +39,11 @@ type consumer struct {
 // open makes an ephemeral consumer, which the server keeps in memory and removes by itself 5 s after its subscription is
 // gone. So nothing has to be deleted, and no right to delete is needed.
 func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, driver.Entry)) (*link, error) {
-	after, err := b.resumable(ctx, after)
+	info, err := b.info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{stored: b.stored, deliver: deliver, lost: make(chan struct{})}
+	c := &consumer{stored: b.stored, life: info.life(), deliver: deliver, lost: make(chan struct{})}
 	c.quiet = time.AfterFunc(silence, c.lose)
 	inbox := b.nc.NewInbox()
 	sub, err := b.nc.Subscribe(inbox, c.receive)
@@ -50,11 +55,41 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 		_ = sub.Unsubscribe() // it fails only without a connection, and then the server has dropped it
 		c.quiet.Stop()
 	}
-	if after, err = b.addConsumer(ctx, inbox, after); err != nil {
+	l := &link{life: c.life, anew: after > 0 && info.resumable(after) == 0, lost: c.lost, stop: stop}
+	if l.after, err = b.bind(ctx, inbox, info, after); err != nil {
 		stop()
 		return nil, err
 	}
-	return &link{after: after, lost: c.lost, stop: stop}, nil
+	return l, nil
+}
+
+// bind makes the consumer and returns the floor after which it starts, 0 if the server does not say. It must be one of the
+// very stream that was described before, since what it brings is told as of that life of the bucket.
+func (b *bucket) bind(ctx context.Context, inbox string, was streamInfo, after uint64) (uint64, error) {
+	first, err := b.addConsumer(ctx, inbox, was.resumable(after))
+	if err != nil {
+		return 0, err
+	}
+	info, err := b.info(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case info.life() != was.life():
+		return 0, errors.New("the bucket was made anew while a watch was set up")
+	case first == 0:
+		return 0, nil
+	}
+	return was.life().floor(first), nil
+}
+
+// resumable returns the sequence of a floor, or 0 if it is of another life of the bucket, or the stream does not reach that far: a
+// consumer that starts beyond its end would hear nothing until it has grown as long as it once was.
+func (i streamInfo) resumable(after uint64) uint64 {
+	l := i.life()
+	if after < l.floor(1) || after > l.floor(i.State.LastSeq) {
+		return 0
+	}
+	return after - uint64(l)
 }
 
 // reconnects matters because the server forgets a consumer whose subscription is gone, and a restarted one knows none.
@@ -63,20 +98,9 @@ func (b *bucket) reconnects() (again <-chan nats.Status, stop func()) {
 	return statuses, func() { b.nc.RemoveStatusListener(statuses) }
 }
 
-// resumable returns after, or 0 if the stream does not reach that far: it was made anew, and a consumer that starts beyond
-// its end would hear nothing until it has grown as long as the old one.
-func (b *bucket) resumable(ctx context.Context, after uint64) (uint64, error) {
-	if after == 0 {
-		return 0, nil
-	}
-	info, err := b.info(ctx)
-	if err != nil || info.State.LastSeq < after {
-		return 0, err
-	}
-	return after, nil
-}
-
-// addConsumer returns the sequence after which the consumer starts, 0 if the server does not say.
+// addConsumer returns the sequence after which the consumer starts, 0 if the server does not say. First it tries whether flow
+// control may be answered: without that right everything works, until one day there is so much news that the server waits for
+// the answer.
 func (b *bucket) addConsumer(ctx context.Context, inbox string, after uint64) (uint64, error) {
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:] // as unique as the inbox
 	request := map[string]any{
@@ -94,7 +118,11 @@ func (b *bucket) addConsumer(ctx context.Context, inbox string, after uint64) (u
 			Stream uint64 `json:"stream_seq"`
 		} `json:"delivered"`
 	}
-	err = b.call(ctx, "CONSUMER.CREATE."+b.stream+"."+name+"."+b.stored+">", body, &got)
+	flow := flowControl + b.stream + "." + name + ".try"
+	if err := b.nc.Publish(flow, nil); err != nil {
+		return 0, err
+	}
+	err = b.call(ctx, createConsumer+b.stream+"."+name+"."+b.stored+">", body, &got, flow)
 	return got.Delivered.Stream, err
 }
 
@@ -146,7 +174,7 @@ func (c *consumer) message(m *nats.Msg) {
 	if meta.Sequence.Consumer != c.count {
 		c.lose()
 	}
-	c.deliver(strings.TrimPrefix(m.Subject, c.stored), written(meta.Sequence.Stream, m.Data))
+	c.deliver(strings.TrimPrefix(m.Subject, c.stored), c.life.entry(meta.Sequence.Stream, m.Data))
 }
 
 // control answers flow control and looks in heartbeats whether the last messages were missed. An answer that gets lost is

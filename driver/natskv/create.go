@@ -44,8 +44,9 @@ func MaxBytes(n int64) CreateOption {
 // create makes the bucket. Several candidates may try at once: one of them succeeds, for the others it exists.
 func (b *bucket) create(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) error {
 	c.Bucket = b.name
-	ctx, stop := lookOut(ctx, b.nc, true, b.api+"INFO", b.api+"STREAM.CREATE."+b.stream)
-	defer stop()
+	l := b.lookOut(ctx, true, b.api+"INFO", b.api+"STREAM.CREATE."+b.stream)
+	defer l.stop()
+	ctx = l.ctx
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
 		return reason(ctx, err)

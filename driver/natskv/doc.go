@@ -32,17 +32,24 @@
 //	_INBOX.>                                     or the prefix given by nats.CustomInboxPrefix
 //
 // An observer needs the same without the first line. [Create] also needs to publish to $JS.API.INFO and to
-// $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, read $JS.D.API for $JS.API, and $JS.D.API.$KV.B.> for $KV.B.>.
+// $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, servers outside of it want $JS.D.API for $JS.API, and
+// $JS.D.API.$KV.B.> for $KV.B.>; those in the domain want the rights as they stand here. docs/nats.md has all this as the
+// configuration of a server.
 //
 // A server does not answer a request that it refuses for want of rights. It tells the connection, and the client library
 // keeps that as the connection's last error. While a request waits, the store looks there, so that a missing right comes
 // back as driver.ErrDenied after a few milliseconds, with the subject in its text. The connection's handlers are not
 // touched. When many requests are refused within the same milliseconds, only the last refusal can be seen; the others
-// end with their contexts and are found when they are tried again.
+// end without a reason and are found when they are tried again. Over a connection of the store's own, see [OwnConnection],
+// each is seen.
 //
 // # Calls
 //
-// A call is one attempt: a publish, or one or two requests. Nothing is sent while the connection is down, and a call whose
-// connection is lost ends with an error at once, though its write may have been applied. Every call ends with its context,
-// even while the client library holds its lock to wait for a frozen server.
+// A call is one attempt: a publish, or one or two requests, and one more before the first write after a reconnect. Nothing
+// is sent while the connection is down, and a call whose connection is lost ends with an error at once, though its write
+// may have been applied. Every call ends with its context, even while the client library holds its lock to wait for a
+// frozen server, and each read or write when none like it was answered for 2 s (over an own connection 1 s, or four times
+// what the server takes for a sign of life).
+//
+// A store that is brought to another bucket of the same name by a reconnect does nothing there: see [ErrTwoClusters].
 package natskv

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
 )
 
 const (
@@ -19,8 +20,8 @@ const (
 
 // source is where the news of a whole bucket come from.
 type source interface {
-	// open begins to call deliver for the messages of all keys, in their order: those after the sequence given as far
-	// as they still exist, or, after 0, those that are written from now on.
+	// open begins to call deliver for the messages of all keys, in their order: those after the floor given as far as
+	// they still exist, or, after 0 or where the bucket was made anew, those that are written from now on.
 	open(ctx context.Context, after uint64, deliver func(key string, e driver.Entry)) (*link, error)
 	// reconnects tells when the connection was made anew, which loses a link silently. The channel may be nil.
 	reconnects() (again <-chan nats.Status, stop func())
@@ -28,7 +29,9 @@ type source interface {
 
 // link is one stretch of news. When it is lost nothing more comes, or something was missed.
 type link struct {
-	after uint64          // the sequence after which it begins; 0 if not known
+	after uint64          // the floor after which it begins; 0 if not known
+	life  life            // the life of the bucket that it tells of; 0 if not known
+	anew  bool            // it does not go on from where it should: the bucket was made anew, or put back
 	lost  <-chan struct{} // closed when the link is lost
 	stop  func()          // ends the link and waits for nothing; to be called once, lost or not
 }
@@ -38,15 +41,16 @@ func (l *link) end() { l.stop() }
 // feed keeps the news coming: it replaces each link that is lost by one that resumes after it. It is one goroutine.
 type feed struct {
 	from    source
-	calls   *calls
+	calls   *aside.Calls
 	deliver func(key string, e driver.Entry)
 	link    *link
-	last    atomic.Uint64 // the sequence of the last message delivered or known to be older; 0 if there is none
+	anew    func(life)    // told when the past of the bucket is not what it was
+	last    atomic.Uint64 // the floor of the last message delivered or known to be older; 0 if there is none
 }
 
 // openFeed sets up the first link within the context, so that its errors are the caller's.
-func openFeed(ctx context.Context, from source, under *calls, deliver func(string, driver.Entry)) (*feed, error) {
-	f := &feed{from: from, calls: under, deliver: deliver}
+func openFeed(ctx context.Context, h *hub) (*feed, error) {
+	f := &feed{from: h.from, calls: h.calls, deliver: h.deliver, anew: h.anew}
 	if err := f.open(ctx); err != nil {
 		return nil, err
 	}
@@ -55,7 +59,7 @@ func openFeed(ctx context.Context, from source, under *calls, deliver func(strin
 
 func (f *feed) open(ctx context.Context) error {
 	before := f.last.Load()
-	l, err := run(ctx, f.calls, func() (*link, error) { return f.from.open(ctx, before, f.pass) }, (*link).end)
+	l, err := aside.Run(ctx, f.calls, func() (*link, error) { return f.from.open(ctx, before, f.pass) }, (*link).end)
 	if err != nil {
 		return err
 	}
@@ -63,10 +67,13 @@ func (f *feed) open(ctx context.Context) error {
 	if l.after > 0 {
 		f.last.CompareAndSwap(before, l.after) // unless a message has come already
 	}
+	if l.anew {
+		f.anew(l.life)
+	}
 	return nil
 }
 
-// pass does not keep the highest sequence but the last one: the sequences of a stream that was made anew begin again.
+// pass does not keep the highest floor but the last one: a stream that was put back to an older state begins again from there.
 func (f *feed) pass(key string, e driver.Entry) {
 	f.last.Store(e.Floor)
 	f.deliver(key, e)

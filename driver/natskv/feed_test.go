@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
 )
 
 // fakeSource is a source whose links the test breaks.
@@ -53,7 +54,7 @@ func (s *fakeSource) push(key string, sequence uint64) {
 	s.mu.Lock()
 	news := s.news
 	s.mu.Unlock()
-	news(key, written(sequence, fmt.Append(nil, sequence)))
+	news(key, life(0).entry(sequence, fmt.Append(nil, sequence)))
 }
 
 func (s *fakeSource) failNext(n int) {
@@ -71,7 +72,7 @@ func (s *fakeSource) state() (asked []uint64, links int) {
 // startHub returns a hub with one watch of key "a" and what it saw.
 func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
 	t.Helper()
-	h := newHub(s, &calls{})
+	h := newHub(s, &aside.Calls{})
 	var mu sync.Mutex
 	var seen []uint64
 	_, err := h.watch(t.Context(), "a", func(e driver.Entry) {
@@ -178,7 +179,7 @@ func TestFeedReconnect(t *testing.T) {
 // TestHubSetUp: whoever comes first sets the feed up and hears of it when that fails; the next one tries again.
 func TestHubSetUp(t *testing.T) {
 	s := &fakeSource{fail: 1}
-	h := newHub(s, &calls{})
+	h := newHub(s, &aside.Calls{})
 	if _, err := h.watch(t.Context(), "a", func(driver.Entry) {}); !errors.Is(err, errFake) {
 		t.Errorf("the first watch: %v; want the source's error", err)
 	}
@@ -199,7 +200,7 @@ func TestHubSetUp(t *testing.T) {
 func TestHubEndsWithLastWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
-		h := newHub(s, &calls{})
+		h := newHub(s, &aside.Calls{})
 		for range 3 {
 			stop, err := h.watch(t.Context(), "a", func(driver.Entry) {})
 			if err != nil {
@@ -227,7 +228,7 @@ func TestHubEndsWithLastWatch(t *testing.T) {
 // TestHubWaitsForItsTurn: a set-up that hangs holds up another no longer than its context.
 func TestHubWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(&fakeSource{}, &calls{})
+		h := newHub(&fakeSource{}, &aside.Calls{})
 		h.turn <- struct{}{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -243,7 +244,7 @@ func TestHubWaitsForItsTurn(t *testing.T) {
 // TestHubFanOut delivers in order to the watches of the key alone, each with a value of its own, and not after stop.
 func TestHubFanOut(t *testing.T) {
 	s := &fakeSource{}
-	h := newHub(s, &calls{})
+	h := newHub(s, &aside.Calls{})
 	add := func(see func(driver.Entry)) (stop func()) {
 		stop, err := h.watch(t.Context(), "a", see)
 		if err != nil {

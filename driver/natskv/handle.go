@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,8 +15,9 @@ import (
 // choice. Over a handle:
 //
 //   - reads may be Direct Gets, answered by any replica: a stale one costs a refused write and another read, never safety;
-//   - reading a deleted key takes a watch, and reading an absent one a watch and one more request, as a handle does not
-//     show delete markers otherwise;
+//   - reading takes one more request, and of a deleted or absent key a watch besides, as a handle does not show delete
+//     markers otherwise;
+//   - that a bucket was made anew is seen when it is read;
 //   - an empty bucket is not recognized, so that the first election ever waits out one lease;
 //   - a write for which nobody answers is sent up to twice more, 250 ms apart: the client library cannot be told not to;
 //   - a missing right cannot be told from silence: errors never wrap driver.ErrDenied, and calls end with their context;
@@ -24,12 +26,18 @@ import (
 //
 // A handle that was not made by the client library but wraps one may lack the stream's description. Then Inspect returns
 // an error, and entries of absent keys have no floor.
-func FromKeyValue(kv jetstream.KeyValue) *Store { return newStore(&handle{kv: modern{kv}}) }
+//
+// Of the options Migrating alone has a meaning here.
+func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
+	return newStore(settle(opts).overHandle(&handle{kv: modern{kv}}))
+}
 
 // FromLegacyKeyValue is FromKeyValue for a handle of the older JetStream API. Its calls take no context, so a call that the
 // store gives up with its context goes on in the background, for at most the JetStream context's MaxWait, 5 s unless set
 // otherwise, and two pauses of 250 ms.
-func FromLegacyKeyValue(kv nats.KeyValue) *Store { return newStore(&handle{kv: legacy{kv}}) }
+func FromLegacyKeyValue(kv nats.KeyValue, opts ...Option) *Store {
+	return newStore(settle(opts).overHandle(&handle{kv: legacy{kv}}))
+}
 
 // keyValue is what both client APIs offer, made alike.
 type keyValue interface {
@@ -51,9 +59,10 @@ type revision struct {
 	key      string
 	value    []byte
 	sequence uint64
+	notice   error // why it is a marker; nil if it is none
 }
 
-func (r revision) entry() driver.Entry { return written(r.sequence, r.value) }
+func (r revision) entry(l life) driver.Entry { return l.entry(r.sequence, r.value) }
 
 var (
 	errNoValue = errors.New("the key has no value")
@@ -61,32 +70,49 @@ var (
 )
 
 // handle reaches a bucket over the interface that a client API has for it.
-type handle struct{ kv keyValue }
+type handle struct {
+	kv keyValue
+	// known is the life of the bucket that was seen last: what is pushed does not say of which it is.
+	known atomic.Uint64
+	ttl   ttl
+}
 
 func (h *handle) bucket() string { return h.kv.bucket() }
 
 func (h *handle) Read(ctx context.Context, key string) (driver.Entry, error) {
 	r, err := h.kv.get(ctx, key)
+	found := &r
 	if errors.Is(err, errNoValue) {
-		return h.withoutValue(ctx, key)
+		found, err = h.present(ctx, key)
 	}
-	return r.entry(), err
-}
-
-// withoutValue looks for a delete marker, and asks for the floor after it found none.
-func (h *handle) withoutValue(ctx context.Context, key string) (driver.Entry, error) {
-	marker, err := h.present(ctx, key)
 	if err != nil {
 		return driver.Entry{}, err
 	}
-	if marker != nil {
-		return marker.entry(), nil
+	info, err := h.look(ctx)
+	switch {
+	case err != nil:
+		return driver.Entry{}, err
+	case found == nil:
+		e := info.life().entry(info.State.LastSeq, nil)
+		e.Version, e.Notice = "", info.loss()
+		return e, nil
 	}
+	e := found.entry(info.life())
+	e.Notice = found.notice
+	return e, nil
+}
+
+// look describes the stream. Where the handle does not, nothing is vouched for.
+func (h *handle) look(ctx context.Context) (streamInfo, error) {
 	info, err := h.kv.info(ctx)
 	if errors.Is(err, errNoInfo) {
-		err = nil // the floor stays 0: nothing is vouched for
+		return streamInfo{}, nil
 	}
-	return driver.Entry{Floor: info.State.LastSeq}, err
+	if err == nil {
+		h.known.Store(uint64(info.life()))
+		h.ttl.learn(info)
+	}
+	return info, err
 }
 
 // present returns the last revision of the key, nil if there is none. A watch is the one call that shows markers.
@@ -129,16 +155,24 @@ func (h *handle) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 
 func (h *handle) survey(ctx context.Context) (survey, error) {
 	info, err := h.kv.info(ctx)
+	if err == nil {
+		h.ttl.learn(info)
+	}
 	return survey{bucket: h.kv.bucket(), info: info}, err
 }
 
 // open follows all keys from now on. The library replaces its consumer by itself; the link is lost if it gives up.
 func (h *handle) open(ctx context.Context, _ uint64, deliver func(string, driver.Entry)) (*link, error) {
+	if _, err := h.look(ctx); err != nil {
+		return nil, err
+	}
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, cancel)
 	over, err := h.kv.follow(following, ">", false, func(r *revision) {
 		if r != nil && following.Err() == nil {
-			deliver(r.key, r.entry())
+			e := r.entry(life(h.known.Load()))
+			e.Era = 0 // which may have been another
+			deliver(r.key, e)
 		}
 	})
 	if !detach() && err == nil {

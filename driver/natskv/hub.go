@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
 )
 
 var errClosed = errors.New("the store is closed")
@@ -16,59 +18,86 @@ var errClosed = errors.New("the store is closed")
 // hub hands what one feed brings to the watches of each key.
 type hub struct {
 	from  source
-	calls *calls
+	calls *aside.Calls
 	turn  chan struct{} // held by whoever starts the feed; a channel, so that waiting for it heeds the context
 
 	mu      sync.Mutex
 	closed  bool
 	halt    context.CancelFunc // ends the feed that is running; nil: none is
-	watches map[string][]*watch
-	feeds   sync.WaitGroup // all that were ever started
+	watches map[string]*watch  // the first of each key
+	feeds   sync.WaitGroup     // all that were ever started
 }
 
+// watch is one of a key's. There may be ten thousand, of as many keys.
 type watch struct {
+	hub     *hub
+	key     string
 	see     func(driver.Entry)
+	next    *watch // of the same key; under the lock
 	stopped atomic.Bool
 }
 
-func newHub(from source, under *calls) *hub {
-	return &hub{from: from, calls: under, turn: make(chan struct{}, 1), watches: map[string][]*watch{}}
+func newHub(from source, under *aside.Calls) *hub {
+	return &hub{from: from, calls: under, turn: make(chan struct{}, 1), watches: map[string]*watch{}}
 }
 
 func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	w := &watch{see: see}
-	stop = func() { h.remove(key, w) }
-	h.add(key, w)
+	w := &watch{hub: h, key: key, see: see}
+	h.add(w)
 	if err := h.start(ctx); err != nil {
-		stop()
+		w.stop()
 		return nil, err
 	}
-	return stop, nil
+	return w.stop, nil
 }
 
-// add replaces the slice of the key, since deliver may be going over the old one.
-func (h *hub) add(key string, w *watch) {
+func (h *hub) add(w *watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watches[key] = append(slices.Clone(h.watches[key]), w)
+	first := h.watches[w.key]
+	at := &first
+	for *at != nil {
+		at = &(*at).next
+	}
+	*at = w
+	h.watches[w.key] = first
+}
+
+func (w *watch) stop() {
+	if !w.stopped.Swap(true) {
+		w.hub.remove(w)
+	}
 }
 
 // remove stops the feed with the last watch.
-func (h *hub) remove(key string, w *watch) {
-	if w.stopped.Swap(true) {
-		return
-	}
+func (h *hub) remove(w *watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(h.watches[key]), func(other *watch) bool { return other == w })
-	if len(rest) > 0 {
-		h.watches[key] = rest
+	first := h.watches[w.key]
+	at := &first
+	for *at != nil && *at != w {
+		at = &(*at).next
+	}
+	*at = w.next
+	if first != nil {
+		h.watches[w.key] = first
 		return
 	}
-	delete(h.watches, key)
+	delete(h.watches, w.key)
 	if len(h.watches) == 0 {
 		h.stop()
 	}
+}
+
+// of returns the watches of a key.
+func (h *hub) of(key string) []*watch {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*watch
+	for w := h.watches[key]; w != nil; w = w.next {
+		all = append(all, w)
+	}
+	return all
 }
 
 // stop is called under the lock.
@@ -90,7 +119,7 @@ func (h *hub) start(ctx context.Context) error {
 	if running, err := h.running(); running || err != nil {
 		return err
 	}
-	f, err := openFeed(ctx, h.from, h.calls, h.deliver)
+	f, err := openFeed(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -122,10 +151,7 @@ func (h *hub) adopt(f *feed) error {
 
 // deliver calls the watches without the lock, so that they may use the store, and gives each a value of its own.
 func (h *hub) deliver(key string, e driver.Entry) {
-	h.mu.Lock()
-	watches := h.watches[key]
-	h.mu.Unlock()
-	for _, w := range watches {
+	for _, w := range h.of(key) {
 		if !w.stopped.Load() {
 			own := e
 			own.Value = bytes.Clone(e.Value)
@@ -134,11 +160,21 @@ func (h *hub) deliver(key string, e driver.Entry) {
 	}
 }
 
+// anew tells all watches that the bucket was made anew or put back: what they know may be void, and no message may ever say so.
+func (h *hub) anew(l life) {
+	h.mu.Lock()
+	keys := slices.Collect(maps.Keys(h.watches))
+	h.mu.Unlock()
+	for _, key := range keys {
+		h.deliver(key, driver.Entry{Era: uint64(l), Floor: uint64(l)})
+	}
+}
+
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
-	for _, watches := range h.watches {
-		for _, w := range watches {
+	for _, w := range h.watches {
+		for ; w != nil; w = w.next {
 			w.stopped.Store(true)
 		}
 	}

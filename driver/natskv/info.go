@@ -10,7 +10,12 @@ type streamInfo struct {
 	Config  streamConfig `json:"config"`
 	State   streamState  `json:"state"`
 	Cluster streamGroup  `json:"cluster"`
+	Created time.Time    `json:"created"`
+	Now     time.Time    `json:"ts"`
 }
+
+// life is 0 where the description does not say.
+func (i streamInfo) life() life { return life(max(0, i.Created.UnixMicro())) }
 
 // streamGroup has no name on a server that is in no cluster.
 type streamGroup struct {
@@ -18,7 +23,9 @@ type streamGroup struct {
 }
 
 type streamState struct {
-	LastSeq uint64 `json:"last_seq"`
+	Messages uint64    `json:"messages"`
+	LastSeq  uint64    `json:"last_seq"`
+	LastTime time.Time `json:"last_ts"`
 }
 
 // streamConfig has the server's names for its settings.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
 )
 
 // roomForHeaders is what a limit on messages must leave beside the value: the server counts our headers too.
@@ -20,13 +21,17 @@ type survey struct {
 	info       streamInfo
 	server     string // its release; "" if not known
 	maxPayload int64  // the longest message in bytes that the server takes; 0 if not known
+	others     []sight
+	migrating  bool // old candidates take part
+	mute       bool // and they cannot be told of a release
 }
 
 // Inspect looks at the bucket's settings and the release of the connected server, for elections with leases up to the one
-// given. It takes one request and changes nothing. Settings that a server does not show, such as sync_interval, are not
-// looked at. Errors are as for Read; a store made by FromKeyValue cannot tell the server's release.
+// given, and whether all URLs that the connection was given lead to this very bucket. It takes one request, another one over
+// a connection of its own for each further URL, for 2 s at most, and changes nothing. Settings that a server does not show,
+// such as sync_interval, are not looked at. Errors are as for Read; a store made by FromKeyValue cannot tell the server's release.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	seen, err := run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, forget)
+	seen, err := aside.Run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, aside.Forget)
 	if err != nil {
 		return nil, fmt.Errorf("natskv: inspect bucket %s: %w", s.cells.bucket(), err)
 	}
@@ -36,7 +41,7 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 func inspect(s survey, lease time.Duration) []driver.Finding {
 	var all []driver.Finding
 	for _, look := range []func(survey, time.Duration) []driver.Finding{
-		atReplicas, atStorage, atTTL, atMarkers, atSizes, atLimits, atOrigin, atWritability, atHistory, atRelease,
+		atServers, atReplicas, atStorage, atTTL, atMarkers, atSizes, atLimits, atOrigin, atWritability, atHistory, atRelease,
 	} {
 		all = append(all, look(s, lease)...)
 	}
@@ -101,6 +106,8 @@ func atStorage(s survey, _ time.Duration) []driver.Finding {
 func atTTL(s survey, lease time.Duration) []driver.Finding {
 	ttl := s.info.Config.MaxAge
 	switch {
+	case s.migrating:
+		return atMigration(s, lease)
 	case ttl == 0:
 		return none
 	case ttl < lease:
@@ -118,7 +125,7 @@ func atTTL(s survey, lease time.Duration) []driver.Finding {
 func short(d time.Duration) string { return fmt.Sprintf("%ds", (d+time.Second-1)/time.Second) }
 
 func atMarkers(s survey, _ time.Duration) []driver.Finding {
-	if s.info.Config.MaxAge == 0 || s.info.Config.MarkerTTL > 0 {
+	if s.info.Config.MaxAge == 0 || s.info.Config.MarkerTTL > 0 || s.migrating {
 		return none
 	}
 	return one(driver.Advice, "limit_marker_ttl", "nobody is told when a record expires; candidates find out by polling",

@@ -71,7 +71,7 @@ func (l legacy) revision(e nats.KeyValueEntry) *revision {
 	if e == nil {
 		return nil
 	}
-	return &revision{key: e.Key(), value: e.Value(), sequence: e.Revision()}
+	return &revision{key: e.Key(), value: e.Value(), sequence: e.Revision(), notice: removed(e.Operation() == nats.KeyValueDelete, e.Operation() == nats.KeyValuePurge)}
 }
 
 func (l legacy) info(ctx context.Context) (streamInfo, error) {

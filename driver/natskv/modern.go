@@ -45,7 +45,7 @@ func (m modern) revision(e jetstream.KeyValueEntry) *revision {
 	if e == nil {
 		return nil
 	}
-	return &revision{key: e.Key(), value: e.Value(), sequence: e.Revision()}
+	return &revision{key: e.Key(), value: e.Value(), sequence: e.Revision(), notice: removed(e.Operation() == jetstream.KeyValueDelete, e.Operation() == jetstream.KeyValuePurge)}
 }
 
 func (m modern) info(ctx context.Context) (streamInfo, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
 )
 
 // openTimeout bounds Open when its context has no deadline: without a server it would wait forever.
@@ -19,16 +20,20 @@ const openTimeout = 5 * time.Second
 type Option func(*opening)
 
 type opening struct {
-	create *jetstream.KeyValueConfig // nil: the bucket must exist
+	create     *jetstream.KeyValueConfig // nil: the bucket must exist
+	pristine   bool
+	migrating  bool          // candidates of nats-kv-leader-elect take part
+	own        bool          // a connection of the store's own
+	connection []nats.Option // what is changed about that
 }
 
 // Open returns the elections in a bucket. The connection stays the caller's: its handlers are not touched, and closing the
-// Store does not close it. Without a deadline in the context it gives up after 5 s.
+// Store does not close it; see OwnConnection for another one. Without a deadline in the context it gives up after 5 s.
 //
 // The error tells apart, for errors.Is, what a person has to do: jetstream.ErrInvalidBucketName, jetstream.ErrBucketNotFound
 // (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream of that name is no bucket that can be written to),
 // jetstream.ErrJetStreamNotEnabled and jetstream.ErrJetStreamNotEnabledForAccount, driver.ErrDenied for a missing right, and
-// any other error for a server that cannot be reached or does not answer.
+// ErrUnshareable if Migrating was asked for in vain, and any other error for a server that cannot be reached or does not answer.
 func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Option) (*Store, error) {
 	if !validName(name) {
 		return nil, fmt.Errorf("natskv: bucket %q: %w: only letters, digits, - and _ may be in it",
@@ -39,11 +44,25 @@ func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Opti
 		ctx, cancel = context.WithTimeout(ctx, openTimeout)
 		defer cancel()
 	}
-	b := newBucket(js, name)
-	s := newStore(b)
-	_, err := run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, js, settle(opts)) }, forget)
+	s, err := openBucket(ctx, js, name, settle(opts))
 	if err != nil {
 		return nil, fmt.Errorf("natskv: open bucket %s: %w", name, remedy(err, name))
+	}
+	return s, nil
+}
+
+func openBucket(ctx context.Context, js jetstream.JetStream, name string, o opening) (*Store, error) {
+	d, err := o.reach(ctx, js)
+	if err != nil {
+		return nil, err
+	}
+	b := newBucket(d.js, name)
+	b.pristine, b.keep = o.pristine, d.keep
+	s := newStore(o.over(b))
+	s.own = d.keep
+	if _, err := aside.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, d.js, o) }, aside.Forget); err != nil {
+		_ = s.Close() // it returns nil
+		return nil, err
 	}
 	return s, nil
 }
@@ -68,6 +87,9 @@ func validName(name string) bool {
 // prepare checks that the bucket is there and can hold an election, after it has made it if it may.
 func (b *bucket) prepare(ctx context.Context, js jetstream.JetStream, o opening) error {
 	info, err := b.info(ctx)
+	for errors.Is(err, errUnanswered) && ctx.Err() == nil {
+		info, err = b.info(ctx)
+	}
 	if hasCode(err, jetstream.JSErrCodeStreamNotFound) && o.create != nil {
 		if err := b.create(ctx, js, *o.create); err != nil {
 			return err
@@ -77,7 +99,10 @@ func (b *bucket) prepare(ctx context.Context, js jetstream.JetStream, o opening)
 	if err != nil {
 		return err
 	}
-	return b.usable(info.Config)
+	if err := b.usable(info.Config); err != nil {
+		return err
+	}
+	return o.suits(b)
 }
 
 // usable refuses what no election could ever be held in. What is merely unwise is for Inspect.
@@ -97,7 +122,9 @@ func (b *bucket) usable(c streamConfig) error {
 func remedy(err error, name string) error {
 	switch {
 	case errors.Is(err, driver.ErrDenied):
-		return err // says which right is missing
+		return err // says what is missing
+	case isLogin(err):
+		return unwelcome(err)
 	case hasCode(err, jetstream.JSErrCodeStreamNotFound):
 		return fmt.Errorf("%w: make it with \"nats kv add %s --history 1 --storage file\", or pass natskv.Create to Open",
 			jetstream.ErrBucketNotFound, name)
@@ -107,7 +134,7 @@ func remedy(err error, name string) error {
 	case hasCode(err, jetstream.JSErrCodeJetStreamNotEnabledForAccount):
 		return fmt.Errorf("%w: put \"jetstream: enabled\" into the account's configuration",
 			jetstream.ErrJetStreamNotEnabledForAccount)
-	case errors.Is(err, errOffline), errors.Is(err, nats.ErrConnectionClosed):
+	case errors.Is(err, errOffline), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoServers):
 		return fmt.Errorf("%w: check the URL and that the server runs", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the server does not answer: %w: check that the cluster has a leader", err)

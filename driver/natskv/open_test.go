@@ -21,7 +21,7 @@ func named(name string) func(*jetstream.KeyValueConfig) {
 }
 
 // configured runs a server from a configuration file.
-func configured(t *testing.T, text string) *server.Server {
+func configured(t testing.TB, text string, change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -36,6 +36,9 @@ func configured(t *testing.T, text string) *server.Server {
 		*into = *o
 		into.Host, into.Port, into.StoreDir = plain.Host, plain.Port, plain.StoreDir
 		into.NoLog, into.NoSigs = true, true
+		for _, c := range change {
+			c(into)
+		}
 	})
 }
 
@@ -220,7 +223,7 @@ func TestDomain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := openStore(t, js, "ELECTIONS", Create())
+	store := openStore(t, js, "ELECTIONS", Create(), Pristine())
 	h := watchAll(t, store, testKey)
 	e, err := store.Read(testContext(t), testKey)
 	if err != nil || !e.Pristine {

@@ -3,6 +3,7 @@ package natskv
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ func (f *fixture) must(err error) {
 
 // TestReadStates puts a key into a state with the standard client and reads it in all ways.
 func TestReadStates(t *testing.T) {
+	t.Parallel()
 	limitMarkers := func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute }
 	plain := func(*jetstream.KeyValueConfig) {}
 	for _, c := range []struct {
@@ -48,9 +50,9 @@ func TestReadStates(t *testing.T) {
 		why    string
 		config func(*jetstream.KeyValueConfig)
 		make   func(f *fixture)
-		want   driver.Entry
+		want   driver.Entry // its floor counts from the beginning of the bucket
 	}{
-		{"never written", "the first leader of a bucket need not wait", plain,
+		{"never written", "the first leader of a bucket need not wait, if somebody vouches for it", plain,
 			func(*fixture) {},
 			driver.Entry{Version: unwritten, Pristine: true}},
 		{"never written in memory", "a restart empties memory, and an old leader may still lead", inMemory,
@@ -58,48 +60,65 @@ func TestReadStates(t *testing.T) {
 			driver.Entry{}},
 		{"another key written", "the stream no longer vouches for this key's past", plain,
 			func(f *fixture) { f.put("other", "x") },
-			driver.Entry{Floor: 1}},
+			driver.Entry{Floor: 1, Notice: ErrPurged}}, // if there ever was one
 		{"written", "the version is what a swap expects", plain,
 			func(f *fixture) { f.put("other", "x"); f.put(testKey, "v") },
 			driver.Entry{Value: []byte("v"), Version: "2", Floor: 2}},
 		{"deleted", "nats kv del forces a new leader; the marker has a version of its own", plain,
 			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Delete(testContext(f), testKey)) },
-			driver.Entry{Version: "2", Floor: 2}},
+			driver.Entry{Version: "2", Floor: 2, Notice: ErrDeleted}},
 		{"purged", "nats kv purge leaves a marker too", plain,
 			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Purge(testContext(f), testKey)) },
-			driver.Entry{Version: "2", Floor: 2}},
+			driver.Entry{Version: "2", Floor: 2, Notice: ErrPurged}},
 		{"marker with a body", "a released record that older programs take for a deleted key is a record", plain,
 			func(f *fixture) { f.put(testKey, "v"); f.publishMarker("released") },
-			driver.Entry{Value: []byte("released"), Version: "2", Floor: 2}},
+			driver.Entry{Value: []byte("released"), Version: "2", Floor: 2, Notice: ErrDeleted}},
 		{"marker removed", "nothing is left but the sequence, which must still be above all terms", plain,
 			func(f *fixture) { f.put(testKey, "v"); f.put("other", "x"); f.purgeStream() },
-			driver.Entry{Floor: 2}},
+			driver.Entry{Floor: 2, Notice: ErrPurged}},
 		{"expired", "buckets made with --ttl lose a record without a trace", withTTL(300 * time.Millisecond),
 			func(f *fixture) { f.put("other", "x"); f.put(testKey, "v"); f.awaitAbsence() },
-			driver.Entry{Floor: 2}},
+			driver.Entry{Floor: 2, Notice: ErrExpired}},
 		{"expired with a marker", "the server's own marker is written over like any other", limitMarkers,
 			func(f *fixture) { f.put(testKey, "v"); f.awaitAbsence() },
-			driver.Entry{Version: "2", Floor: 2}},
+			driver.Entry{Version: "2", Floor: 2, Notice: ErrExpired}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t, c.config)
 			c.make(f)
-			f.same("read", f.read(f.store, testKey), c.want, c.why)
+			f.same("read", f.read(openStore(t, f.js, f.kv.Bucket(), Pristine()), testKey), c.want, c.why)
 			if c.want.Pristine {
 				c.want = driver.Entry{} // a handle cannot tell
 			}
-			f.same("read by handle", f.read(handled(t, f.nc, f.kv.Bucket()), testKey), c.want, c.why)
-			f.same("read by legacy handle", f.read(handledLegacy(t, f.nc, f.kv.Bucket()), testKey), c.want, c.why)
+			for what, s := range map[string]driver.Store{"handle": handled(t, f.nc, f.kv.Bucket()), "legacy handle": handledLegacy(t, f.nc, f.kv.Bucket())} {
+				got := f.read(s, testKey)
+				c.want.Notice = got.Notice // it sees neither the server's markers for what they are nor, the older one, the time
+				f.same("read by "+what, got, c.want, c.why)
+			}
 		})
 	}
 }
 
 func (f *fixture) same(what string, got, want driver.Entry, why string) {
 	f.Helper()
+	got.Floor = f.counted(got.Floor)
 	if string(got.Value) != string(want.Value) || got.Version != want.Version || got.Floor != want.Floor ||
-		got.Pristine != want.Pristine {
+		got.Pristine != want.Pristine || !errors.Is(got.Notice, want.Notice) {
 		f.Errorf("%s: %+v; want %+v: %s", what, got, want, why)
 	}
+}
+
+// counted is the sequence of a floor.
+func (f *fixture) counted(floor uint64) uint64 {
+	f.Helper()
+	status, err := f.kv.Status(testContext(f))
+	f.must(err)
+	described, err := convert(status.(*jetstream.KeyValueBucketStatus).StreamInfo())
+	f.must(err)
+	if from := uint64(described.life()); floor >= from && from > 0 {
+		return floor - from
+	}
+	return floor
 }
 
 // publishMarker writes a delete marker that carries a value.
@@ -135,17 +154,21 @@ func TestFloorSurvivesRestart(t *testing.T) {
 	restart(t, f.server, nil)
 	eventually(t, "the server is back", func() bool { return readable(f.store) })
 	e := f.read(f.store, testKey)
-	if e.Floor < 20 || e.Pristine {
-		t.Errorf("after a restart the absent key reads %+v; want a floor of 20", e)
+	if f.counted(e.Floor) < 20 || e.Pristine {
+		t.Errorf("after a restart the absent key reads %+v; want a floor of 20 from the beginning", e)
 	}
 }
 
 // TestPristineIsOfTheStream: the condition is that nothing at all was written, so another election ends it.
 func TestPristineIsOfTheStream(t *testing.T) {
 	f := newFixture(t)
-	a, b := f.read(f.store, "a"), f.read(f.store, "b")
+	vouched := openStore(t, f.js, f.kv.Bucket(), Pristine())
+	a, b := f.read(vouched, "a"), f.read(vouched, "b")
 	if !a.Pristine || !b.Pristine {
 		t.Fatalf("fresh keys read %+v and %+v", a, b)
+	}
+	if e := f.read(f.store, "a"); e.Pristine || e.Version != "" {
+		t.Fatalf("for whom nobody vouches a fresh key reads %+v", e)
 	}
 	_, err := f.store.CompareAndSwap(testContext(t), "a", a.Version, []byte("x"))
 	f.must(err)
@@ -161,19 +184,21 @@ func TestPristineIsOfTheStream(t *testing.T) {
 func TestReadIsOfTheLeader(t *testing.T) {
 	f := newFixture(t)
 	f.put(testKey, "v")
-	asked := make(chan string, 100)
-	sub, err := f.nc.Subscribe("$JS.API.>", func(m *nats.Msg) { asked <- m.Subject })
+	sub, err := f.nc.SubscribeSync("$JS.API.>")
 	f.must(err)
 	f.must(f.nc.Flush())
 	f.read(f.store, testKey)
 	f.must(f.nc.Flush())
-	f.must(sub.Unsubscribe())
+	pending, _, err := sub.Pending()
+	f.must(err)
 	got := []string{}
-	for len(asked) > 0 {
-		got = append(got, <-asked)
+	for range pending {
+		m, err := sub.NextMsgWithContext(testContext(t))
+		f.must(err)
+		got = append(got, m.Subject)
 	}
-	want := "$JS.API.STREAM.MSG.GET.KV_" + f.kv.Bucket()
-	if len(got) != 1 || got[0] != want {
+	bucket := "KV_" + f.kv.Bucket()
+	if want := []string{"$JS.API.STREAM.MSG.GET." + bucket, "$JS.API.STREAM.INFO." + bucket}; !slices.Equal(got, want) {
 		t.Errorf("a read asked %q; want %q alone", got, want)
 	}
 }

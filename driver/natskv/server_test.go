@@ -3,6 +3,7 @@ package natskv
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -25,9 +26,13 @@ const (
 	serverPort = "NATSKV_TEST_SERVER_PORT"
 )
 
+// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
 		serveUntilKilled(dir, os.Getenv(serverPort))
+	}
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -52,6 +57,14 @@ func serverOptions(dir string) *server.Options {
 		StoreDir:  dir,
 		NoLog:     true,
 		NoSigs:    true,
+	}
+}
+
+// long skips a test unless the variable is set with which the project's checks ask for all there is.
+func long(t testing.TB) {
+	t.Helper()
+	if testing.Short() || os.Getenv("TENURE_NATS") == "" {
+		t.Skip("it takes long: TENURE_NATS=all go test -count=1 ./driver/natskv")
 	}
 }
 
@@ -80,7 +93,7 @@ func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 func withoutJetStream(o *server.Options) { o.JetStream = false }
 
 // restart stops a server and runs another one on its directory and port.
-func restart(t testing.TB, s *server.Server, between func()) *server.Server {
+func restart(t testing.TB, s *server.Server, between func(), change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	address, err := url.Parse(s.ClientURL())
 	if err != nil {
@@ -93,7 +106,7 @@ func restart(t testing.TB, s *server.Server, between func()) *server.Server {
 	if between != nil {
 		between()
 	}
-	return startServer(t, func(o *server.Options) { o.StoreDir, o.Port = dir, port })
+	return startServer(t, append(change, func(o *server.Options) { o.StoreDir, o.Port = dir, port })...)
 }
 
 // process is a server of its own that can be killed.
@@ -202,6 +215,8 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 }
 
 func inMemory(c *jetstream.KeyValueConfig) { c.Storage = jetstream.MemoryStorage }
+
+func inThree(c *jetstream.KeyValueConfig) { c.Replicas = 3 }
 
 func withTTL(ttl time.Duration) func(*jetstream.KeyValueConfig) {
 	return func(c *jetstream.KeyValueConfig) { c.TTL = ttl }

@@ -6,21 +6,24 @@ import (
 	"fmt"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
 )
 
 var (
 	_ driver.Store     = (*Store)(nil)
 	_ driver.Watcher   = (*Store)(nil)
 	_ driver.Bounded   = (*Store)(nil)
+	_ driver.Capped    = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
 )
 
 // Store is a bucket of elections. It must be made by Open, FromKeyValue or FromLegacyKeyValue. Its methods may be called
-// from many goroutines. It holds nothing that needs Close but its watches.
+// from many goroutines. It holds nothing that needs Close but its watches, and its connection if that is its own.
 type Store struct {
 	cells cells
-	calls *calls
+	calls *aside.Calls
 	hub   *hub
+	own   *keeper // nil: the connection is the caller's
 }
 
 // cells is one way of reaching a bucket: over the connection, or over a handle that hides it. Its methods may take longer
@@ -33,7 +36,7 @@ type cells interface {
 }
 
 func newStore(c cells) *Store {
-	under := &calls{}
+	under := &aside.Calls{}
 	return &Store{cells: c, calls: under, hub: newHub(c, under)}
 }
 
@@ -45,7 +48,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	if err := checkKey(key); err != nil {
 		return driver.Entry{}, err
 	}
-	e, err := run(ctx, s.calls, func() (driver.Entry, error) { return s.cells.Read(ctx, key) }, forget)
+	e, err := aside.Run(ctx, s.calls, func() (driver.Entry, error) { return s.cells.Read(ctx, key) }, aside.Forget)
 	if err != nil {
 		return driver.Entry{}, fmt.Errorf("natskv: read %s in bucket %s: %w", key, s.cells.bucket(), err)
 	}
@@ -63,9 +66,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 		return "", err
 	}
 	own := bytes.Clone(value) // the call may go on after its context, when the caller uses the value for something else
-	version, err := run(ctx, s.calls, func() (driver.Version, error) {
+	version, err := aside.Run(ctx, s.calls, func() (driver.Version, error) {
 		return s.cells.CompareAndSwap(ctx, key, prev, own)
-	}, forget)
+	}, aside.Forget)
 	if err != nil {
 		return "", fmt.Errorf("natskv: compare and swap %s in bucket %s: %w", key, s.cells.bucket(), err)
 	}
@@ -89,9 +92,11 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	return stop, nil
 }
 
-// Close ends all watches and waits for the goroutine behind them. It leaves the connection alone, and reading and writing
-// still work. It may be called more than once, but not from a function that was given to Watch. It returns nil.
+// Close ends all watches and waits for the goroutine behind them. A connection made by OwnConnection is closed, which may take
+// as long as connecting while the library tries that. Any other is left alone, and reading and writing still work. Close may be
+// called more than once, but not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
 	s.hub.close()
+	s.own.close()
 	return nil
 }

@@ -17,7 +17,21 @@ func (b *bucket) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 	if err != nil {
 		return "", err
 	}
-	m, err := b.request(ctx, &nats.Msg{Subject: b.sendTo + key, Header: header, Data: value}, false)
+	return b.publish(ctx, key, header, value)
+}
+
+// markDeleted is CompareAndSwap for a value that clients of a key-value bucket are to take for a deleted key.
+func (b *bucket) markDeleted(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	header, err := b.conditions(prev)
+	if err != nil {
+		return "", err
+	}
+	header["KV-Operation"] = []string{"DEL"}
+	return b.publish(ctx, key, header, value)
+}
+
+func (b *bucket) publish(ctx context.Context, key string, header nats.Header, value []byte) (driver.Version, error) {
+	m, err := b.request(ctx, &nats.Msg{Subject: b.sendTo + key, Header: header, Data: value}, writing)
 	if err != nil {
 		return "", err
 	}

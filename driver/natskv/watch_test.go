@@ -61,6 +61,7 @@ func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
 
 // TestWatchSeesOperators: an operator's deletion must reach the leader before it renews.
 func TestWatchSeesOperators(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute })
 	for name, s := range map[string]*Store{
 		"store":         f.store,

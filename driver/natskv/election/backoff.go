@@ -1,0 +1,23 @@
+package election
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// UpTo is a back-off whose waits grow by half a second each, from half a second to the given one. Each is drawn anew from
+// 75 to 125 % of that, so that candidates do not keep step.
+func UpTo(longest time.Duration) Backoff { return upTo(longest) }
+
+const step = 500 * time.Millisecond
+
+type upTo time.Duration
+
+// Duration returns the n-th wait, n from 0.
+func (u upTo) Duration(n int) time.Duration {
+	d := time.Duration(u)
+	if n < int(d/step) {
+		d = time.Duration(n+1) * step
+	}
+	return time.Duration((0.75 + 0.5*rand.Float64()) * float64(d)) //nolint:gosec // no secret
+}

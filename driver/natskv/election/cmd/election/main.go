@@ -1,0 +1,26 @@
+// Command election is nats-kv-leader-elect's demonstration: it starts some workers that elect a leader among them and among those of
+// every other process that runs it, over the bucket DEMO_ELECTION. SIGINT and SIGTERM end it.
+//
+//	nats kv add --ttl 31s DEMO_ELECTION
+//	CONTEXT=local election
+//	nats kv del DEMO_ELECTION demo        forces a fail-over
+//
+// Its settings are environment variables:
+//
+//	NOSPLAY     1: no random wait, of up to 5 s, before the first campaign
+//	KEY         the key to campaign for (demo)
+//	CONTEXT     the context of the nats command to connect with (the selected one)
+//	WORKERS     how many workers to start (10)
+//	MIGRATING   1: workers of nats-kv-leader-elect's own demonstration take part
+package main
+
+import (
+	"log"
+	"os"
+)
+
+func main() {
+	if err := run(os.Getenv); err != nil {
+		log.Fatal(err)
+	}
+}

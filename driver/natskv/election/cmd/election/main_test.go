@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// beTheCommand has the test binary be the command.
+	beTheCommand = "ELECTION_TEST_BE_THE_COMMAND"
+	patience     = 30 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beTheCommand) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// site is a server, and a home directory in which the nats command knows it as the contexts local, which is selected, and away.
+type site struct {
+	*testing.T
+	home string
+	js   nats.JetStreamContext
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+		Username: "user", Password: "s3cret",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	nc, err := nats.Connect(s.ClientURL(), nats.UserInfo("user", "s3cret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	x := &site{T: t, home: t.TempDir()}
+	x.js, err = nc.JetStream()
+	x.must(err)
+	x.context("local", s.ClientURL())
+	x.context("away", "nats://127.0.0.1:1")
+	x.must(os.WriteFile(filepath.Join(x.home, "nats", "context.txt"), []byte("local"), 0o600))
+	return x
+}
+
+func (x *site) must(err error) {
+	x.Helper()
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+func (x *site) context(name, url string) {
+	x.Helper()
+	dir := filepath.Join(x.home, "nats", "context")
+	x.must(os.MkdirAll(dir, 0o700))
+	text := fmt.Sprintf(`{"url": %q, "user": "user", "password": "s3cret"}`, url)
+	x.must(os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600))
+}
+
+// bucket has a lease of a second.
+func (x *site) bucket() nats.KeyValue {
+	x.Helper()
+	kv, err := x.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucketName, TTL: 3 * time.Second})
+	x.must(err)
+	return kv
+}
+
+// command is a process of its own.
+type command struct {
+	x   *site
+	cmd *exec.Cmd
+
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (x *site) start(env ...string) *command {
+	x.Helper()
+	c := &command{x: x, cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), append(env, beTheCommand+"=1", "XDG_CONFIG_HOME="+x.home)...)
+	c.cmd.Stdout, c.cmd.Stderr = c, c
+	x.must(c.cmd.Start())
+	x.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
+	return c
+}
+
+func (c *command) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lines.Write(p)
+}
+
+func (c *command) said() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lines.String()
+}
+
+// says waits until it has printed what matches.
+func (c *command) says(pattern string) []string {
+	c.x.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(c.said()); m != nil {
+			return m
+		}
+	}
+	c.x.Fatalf("has not said %q within %v: %s", pattern, patience, c.said())
+	return nil
+}
+
+// ends waits for its end.
+func (c *command) ends() error {
+	c.x.Helper()
+	done := make(chan error, 1)
+	go func() { done <- c.cmd.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		c.x.Fatalf("goes on: %s", c.said())
+		return nil
+	}
+}
+
+// TestCommand: a leader, a fail-over that is forced as the documentation says, and an orderly end.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	x := newSite(t)
+	kv := x.bucket()
+	c := x.start("CONTEXT=local", "NOSPLAY=1", "KEY=other", "WORKERS=3")
+	first := c.says(`(worker \d): became leader, with token (\d+)`)
+	c.says(first[1] + `: campaigning while in state leader`)
+	c.says(`campaigning while in state candidate`)
+	c.says(first[1] + `: doing work`)
+
+	x.must(kv.Delete("other"))
+	c.says(first[1] + `: lost leadership(?s:.*): became leader, with token`)
+
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals")
+	}
+	x.must(c.cmd.Process.Signal(syscall.SIGTERM))
+	if err := c.ends(); err != nil {
+		t.Errorf("ends with %v: %s", err, c.said())
+	}
+	c.says(`: lost leadership(?s:.*): lost leadership`)
+	record, err := kv.Get("other")
+	x.must(err)
+	if !strings.Contains(string(record.Value()), `"released":true`) {
+		t.Errorf("leaves behind %s", record.Value())
+	}
+	if strings.Contains(c.said(), "worker 4") {
+		t.Error("there are more workers than WORKERS")
+	}
+}
+
+// TestCommandByItself: what is there without any setting.
+func TestCommandByItself(t *testing.T) {
+	t.Parallel()
+	x := newSite(t)
+	kv := x.bucket()
+	c := x.start()
+	c.says(`worker 10: starting election`)
+	c.says(`became leader`)
+	if strings.Contains(c.said(), "worker 11") {
+		t.Error("there are more than ten workers")
+	}
+	_, err := kv.Get("demo")
+	x.must(err)
+}
+
+func TestCommandSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	x := newSite(t)
+	for _, c := range []struct {
+		why  string
+		env  []string
+		want string
+	}{
+		{"no bucket", nil, "make it with: nats kv add --ttl 31s DEMO_ELECTION"},
+		{"an unknown context", []string{"CONTEXT=elsewhere"}, `unknown context "elsewhere"`},
+		{"no server", []string{"CONTEXT=away"}, "no servers available"},
+		{"no workers", []string{"WORKERS=0"}, `WORKERS is "0"`},
+		{"not a number of workers", []string{"WORKERS=many"}, `WORKERS is "many"`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			cmd := x.start(c.env...)
+			if err := cmd.ends(); err == nil || !strings.Contains(cmd.said(), c.want) || strings.Contains(cmd.said(), "s3cret") {
+				t.Errorf("ends with %v: %s", err, cmd.said())
+			}
+		})
+	}
+	x.bucket()
+	cmd := x.start("KEY=no key")
+	if err := cmd.ends(); err == nil || !strings.Contains(cmd.said(), `key "no key"`) {
+		t.Errorf("a key that cannot be: ends with %v: %s", err, cmd.said())
+	}
+}
+
+// TestCommandAmongOldOnes: a leader of nats-kv-leader-elect's that has crashed.
+func TestCommandAmongOldOnes(t *testing.T) {
+	t.Parallel()
+	x := newSite(t)
+	_, err := x.bucket().Create("demo", []byte("worker 1"))
+	x.must(err)
+	c := x.start("MIGRATING=1", "NOSPLAY=1", "WORKERS=2")
+	c.says(`became leader`)
+}

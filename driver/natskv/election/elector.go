@@ -1,0 +1,187 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
+)
+
+var (
+	errStarted = errors.New("election: already running")
+	errNothing = errors.New("neither a bucket nor WithStore")
+	errTwice   = errors.New("Migrating is for the handle; with WithStore pass natskv.Migrating to natskv.Open")
+)
+
+// Elector is a candidate. It must be made by New or NewElection. Its methods may be called from many goroutines, and from
+// within callbacks.
+type Elector struct {
+	options
+	name     string
+	lease    time.Duration
+	store    driver.Store
+	election *tenure.Election
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // nil while Start does not run
+	term   *tenure.Term       // from before OnWon is called until OnLost has returned
+}
+
+var _ Election = (*Elector)(nil)
+
+func newElector(name, key string, o options) (*Elector, error) {
+	e := &Elector{options: o, name: name}
+	if err := e.build(key); err != nil {
+		return nil, fmt.Errorf("election: bucket %s: %w", o.bucket, err)
+	}
+	e.debugf("the lease is %v", e.lease)
+	return e, nil
+}
+
+func (e *Elector) build(key string) (err error) {
+	if e.store, err = e.options.over(); err != nil {
+		return err
+	}
+	if e.lease, err = e.leaseFor(e.store); err != nil {
+		return err
+	}
+	e.election, err = tenure.New(e.store, key, e.settings())
+	return err
+}
+
+// over is where the election is held.
+func (o *options) over() (driver.Store, error) {
+	switch {
+	case o.store != nil && o.migrating:
+		return nil, errTwice
+	case o.store != nil:
+		return o.store, nil
+	case o.open == nil:
+		return nil, errNothing
+	case o.migrating:
+		return o.open(natskv.Migrating()), nil
+	}
+	return o.open(), nil
+}
+
+// settings is what the election is given.
+func (e *Elector) settings() tenure.Config {
+	c := tenure.Config{ID: e.name, Lease: e.lease, StopWithin: e.lease / reserves, Splay: splay, Logger: e.logger}
+	if e.noSplay {
+		c.Splay = 0
+	}
+	if e.configure != nil {
+		e.configure(&c)
+	}
+	if c.Lease != 0 {
+		e.lease = c.Lease
+	}
+	c.Lease = e.lease
+	also := c.OnEvent
+	c.OnEvent = func(event tenure.Event) {
+		e.hear(event)
+		if also != nil {
+			also(event)
+		}
+	}
+	return c
+}
+
+// Start takes part until ctx ends or Stop is called, and returns when OnLost has, if this candidate led, and the lease was
+// released. It may be called again then.
+//
+// It returns nil at the end; an error if this candidate takes part already; one that wraps tenure.ErrTermOpen if a callback of an
+// earlier Start panicked; or, over WithStore, one that wraps driver.ErrDenied if reading was denied before it was ever allowed.
+func (e *Elector) Start(ctx context.Context) error {
+	ctx, err := e.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.end()
+	a := &attendance{Elector: e, ctx: ctx, won: make(chan *holding)}
+	done, err := e.election.Start(ctx, a.lead)
+	if err != nil {
+		return fmt.Errorf("election: %w", err)
+	}
+	if err := a.attend(done); err != nil {
+		return fmt.Errorf("election: %w", err)
+	}
+	return nil
+}
+
+func (e *Elector) begin(ctx context.Context) (context.Context, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel != nil {
+		return nil, errStarted
+	}
+	ctx, e.cancel = context.WithCancel(ctx)
+	return ctx, nil
+}
+
+func (e *Elector) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cancel()
+	e.cancel, e.term = nil, nil
+}
+
+// Stop has Start end: OnLost is called, if this candidate leads, the lease is released, and Start returns. It does not wait
+// for that, so that it can be called from anywhere. It has no effect on a candidate that does not take part.
+func (e *Elector) Stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel != nil {
+		e.cancel()
+	}
+}
+
+// IsLeader reports whether this candidate leads: OnWon was or is being called, OnLost was not, and the lease is valid at this
+// moment by its own clock.
+func (e *Elector) IsLeader() bool { return leads(e.Term()) }
+
+func leads(t *tenure.Term) bool {
+	return t != nil && t.Soft().Err() == nil && t.Err() == nil
+}
+
+// State is LeaderState exactly if IsLeader is true.
+func (e *Elector) State() State {
+	e.mu.Lock()
+	t, running := e.term, e.cancel != nil
+	e.mu.Unlock()
+	switch {
+	case !running:
+		return UnknownState
+	case leads(t):
+		return LeaderState
+	}
+	return CandidateState
+}
+
+// Token is the fencing token of the term that this candidate holds at this moment, 0 if it holds none. Each OnWon comes with
+// a higher one than any leader ever had before. Hand it to the resource along with each write.
+func (e *Elector) Token() uint64 {
+	if t := e.Term(); t != nil && t.Err() == nil {
+		return t.Token()
+	}
+	return 0
+}
+
+// Term is that term, over or not, from the call of OnWon until OnLost has returned; nil otherwise. Its Context ends with the
+// lease, also while the process is busy elsewhere.
+func (e *Elector) Term() *tenure.Term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.term
+}
+
+func (e *Elector) hold(t *tenure.Term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.term = t
+}

@@ -1,0 +1,299 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// Each test of this file shows that a fault of nats-kv-leader-elect is not there.
+
+// TestUpdateThatHangsEndsLeadership: there a leader whose Update got no answer led on beside the next one.
+func TestUpdateThatHangsEndsLeadership(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		a := join(t, "a", store)
+		a.mustLead(soon)
+		b := join(t, "b", store)
+		watchOver(t, a, b)
+		a.told()
+		a.line.Partition()
+		cut := time.Now()
+		for a.IsLeader() {
+			time.Sleep(time.Millisecond)
+		}
+		led := time.Since(cut)
+		synctest.Wait()
+		if a.State() != CandidateState || a.Token() != 0 {
+			t.Errorf("after %v: state %v, token %d", led, a.State(), a.Token())
+		}
+		a.expect("lost", "candidate")
+		took := b.mustLead(lease)
+		t.Log("led on for", led, "and the next one began", took, "later")
+		if led > lease-lease/reserves || took < lease/reserves {
+			t.Errorf("led on for %v, and the next one began only %v later", led, took)
+		}
+	})
+}
+
+// TestStopWorks: there it never returned.
+func TestStopWorks(t *testing.T) {
+	for _, from := range []string{"outside", "candidate", "won", "leader", "lost"} {
+		t.Run("from "+from, func(t *testing.T) {
+			bubble(t, func(t *testing.T, store *memory.Store) {
+				a := joinAnd(t, "a", store, func(p *play, what string) {
+					if what == from {
+						p.Stop()
+						p.Stop()
+					}
+				})
+				time.Sleep(lease)
+				switch from {
+				case "outside":
+					a.Stop()
+				case "lost":
+					a.stop()
+				}
+				a.ended()
+				if told := a.told(); slices.Contains(told, "won") && told[len(told)-1] != "lost" {
+					t.Errorf("told %v", told)
+				}
+			})
+		})
+	}
+}
+
+// TestMethodsWorkWithinCallbacks: there each of them waited for a lock for ever.
+func TestMethodsWorkWithinCallbacks(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		seen := make(map[string]string)
+		a := joinAnd(t, "a", store, func(p *play, what string) {
+			seen[what] = fmt.Sprint(p.IsLeader(), p.State(), p.Token() != 0, p.Term() != nil)
+		})
+		time.Sleep(lease)
+		a.Stop()
+		a.ended()
+		for what, want := range map[string]string{
+			"candidate": "false candidate false false", "won": "true leader true true", "leader": "true leader true true",
+			"lost": "false candidate true true", // it may still put things in order: the lease is kept until it returns
+		} {
+			if seen[what] != want {
+				t.Errorf("%s: %q, not %q", what, seen[what], want)
+			}
+		}
+	})
+}
+
+// TestShutdownTellsAndReleases: there OnLost was not called, and the key kept the others waiting.
+func TestShutdownTellsAndReleases(t *testing.T) {
+	for name, end := range map[string]func(*play){
+		"Stop": func(p *play) { p.Stop() }, "the context": func(p *play) { p.stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, store *memory.Store) {
+				a := join(t, "a", store)
+				a.mustLead(soon)
+				b := join(t, "b", store)
+				watchOver(t, a, b)
+				a.told()
+				begin := time.Now()
+				a.then(func(what string) {
+					if what == "lost" {
+						time.Sleep(3 * time.Second) // work that ends
+						if b.IsLeader() {
+							t.Error("another leads before OnLost has returned")
+						}
+					}
+				})
+				end(a)
+				a.ended()
+				a.expect("lost")
+				b.mustLead(100 * time.Millisecond)
+				if took := time.Since(begin); took > 3*time.Second+100*time.Millisecond {
+					t.Errorf("the next one leads %v later", took)
+				}
+			})
+		})
+	}
+}
+
+// TestLostAnswers: there whoever did not hear that its write was applied took its own key for another's.
+func TestLostAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		p := draft(t)
+		p.line = faults.New(store, 1, faults.Plan{})
+		p.line.Next(faults.Write, faults.LoseAnswer, faults.None, faults.LoseAnswer, faults.None, faults.None, faults.LoseAnswer)
+		e, err := NewElection("a", "billing", nil, p.options(WithStore(p.line), WithLease(lease))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := p.begin(e)
+		a.mustLead(lease / 2)
+		token := a.Token()
+		time.Sleep(10 * lease)
+		if a.Token() != token {
+			t.Errorf("token %d, then %d", token, a.Token())
+		}
+		a.expect("candidate", "won", "leader")
+		if struck := len(p.line.Log()); struck < 3 {
+			t.Errorf("only %d answers were lost", struck)
+		}
+	})
+}
+
+// TestErrorsAreTold: there all of them were swallowed.
+func TestErrorsAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		var lines atomic.Int64
+		a := join(t, "a", store, WithDebug(func(string, ...any) { lines.Add(1) }))
+		a.mustLead(soon)
+		before := lines.Load()
+		a.line.Partition()
+		time.Sleep(2 * lease)
+		all := errors.Join(a.errors()...)
+		if !errors.Is(all, tenure.ErrExpired) || lines.Load() == before {
+			t.Errorf("told %v, and %d lines", all, lines.Load()-before)
+		}
+		a.line.Heal()
+		a.mustLead(2 * lease)
+		store.Put("billing", []byte("something else"))
+		time.Sleep(lease)
+		if all := errors.Join(a.errors()...); !errors.Is(all, tenure.ErrForeign) {
+			t.Errorf("of a value that is no record: %v", all)
+		}
+	})
+}
+
+// TestChangesAreSeenAtOnce: there nobody watched, so that a candidate found out at its next campaign.
+func TestChangesAreSeenAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		a := join(t, "a", store)
+		a.mustLead(soon)
+		b := join(t, "b", store)
+		time.Sleep(lease + lease/7)
+		a.Stop()
+		if took := b.mustLead(soon); took > 20*time.Millisecond {
+			t.Errorf("the next one leads %v after the last has stopped", took)
+		}
+	})
+}
+
+// TestTokensGrow: there was none.
+func TestTokensGrow(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		a := join(t, "a", store)
+		last := uint64(0)
+		for range 3 {
+			a.mustLead(2 * lease)
+			if token := a.Token(); token <= last || a.Term().Token() != token {
+				t.Fatalf("token %d after %d", token, last)
+			}
+			last = a.Token()
+			store.Delete("billing")
+			time.Sleep(lease / 2)
+		}
+	})
+}
+
+// TestBackoffKeepsTheGrace: there a back-off below 75 % of the TTL took the promised grace away, so that the next leader was told
+// before the last one had noticed.
+func TestBackoffKeepsTheGrace(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		often := WithBackoff(every(20 * time.Millisecond))
+		a := join(t, "a", store, often)
+		a.mustLead(soon)
+		b, c := join(t, "b", store, often), join(t, "c", store, often)
+		watchOver(t, a, b, c)
+		for range 3 {
+			leader, _ := leadsWithin(t, 3*lease, a, b, c)
+			leader.line.Partition()
+			time.Sleep(3 * lease)
+			leader.line.Heal()
+			store.Delete("billing")
+		}
+	})
+}
+
+// every is a back-off.
+type every time.Duration
+
+func (e every) Duration(int) time.Duration { return time.Duration(e) }
+
+// TestSlowCallbackCostsNothing: there it kept the key from being updated.
+func TestSlowCallbackCostsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		a := joinAnd(t, "a", store, func(_ *play, what string) {
+			if what == "won" {
+				time.Sleep(10 * lease)
+			}
+		})
+		b := join(t, "b", store)
+		time.Sleep(9 * lease)
+		if !a.IsLeader() || b.IsLeader() {
+			t.Error("the callback has cost the lease")
+		}
+		a.Stop()
+		a.ended()
+		b.mustLead(lease)
+	})
+}
+
+// TestFrozenProcess: there IsLeader was right as soon as the next Update had failed; who was stopped for long said that it leads.
+func TestFrozenProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		frozen := &stopped{Clock: tenure.StandardClock()}
+		a := join(t, "a", store, Configure(func(c *tenure.Config) { c.Clock = frozen }))
+		a.mustLead(soon)
+		frozen.jump(lease)
+		if a.IsLeader() || a.State() == LeaderState || a.Token() != 0 {
+			t.Error("leads when it has just woken up after the lease")
+		}
+	})
+}
+
+// stopped is the clock of a process that was not running for a while.
+type stopped struct {
+	tenure.Clock
+	missed atomic.Int64
+}
+
+func (s *stopped) jump(d time.Duration) { s.missed.Add(int64(d)) }
+
+func (s *stopped) Now() tenure.Reading {
+	r, d := s.Clock.Now(), time.Duration(s.missed.Load())
+	r.Mono, r.Raw, r.Boot = r.Mono+d, r.Raw+d, r.Boot+d
+	return r
+}
+
+// TestBackoffOfNothing: there a wait of 0 ended the process.
+func TestBackoffOfNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		a := join(t, "a", store)
+		a.mustLead(soon)
+		b := join(t, "b", store, WithBackoff(every(0)))
+		time.Sleep(lease)
+		a.line.Partition()
+		b.mustLead(2 * lease)
+	})
+}
+
+// TestDebugLines: there the name was a part of the format.
+func TestDebugLines(t *testing.T) {
+	bubble(t, func(t *testing.T, store *memory.Store) {
+		var lines []string
+		e, err := New("100 %s", "billing", nil, WithStore(store), WithLease(lease), WithDebug(func(format string, a ...any) {
+			lines = append(lines, fmt.Sprintf(format, a...))
+		}))
+		if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "100 %s @ .billing: ") {
+			t.Errorf("%v, %q, %v", e, lines, err)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package election
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/natskv"
+)
+
+// TestFootprint: what a candidate that waits takes up in this process, over the handle or over a store that many share, server
+// included where it is asked for more.
+func TestFootprint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short, and perhaps under the race detector, which takes memory of its own")
+	}
+	for _, c := range []struct {
+		over       string
+		bytes      int
+		goroutines float64
+	}{{"a shared store", 40_000, 2}, {"the handle", 400_000, 10}} {
+		t.Run(c.over, func(t *testing.T) {
+			onServer(t, func(w *world) {
+				kv := w.bucket(ttl)
+				js, err := jetstream.New(w.nc)
+				w.must(err)
+				store, err := natskv.Open(w.Context(), js, kv.Bucket())
+				w.must(err)
+				defer store.Close()
+				fill := func(name string, n int, opts ...Option) {
+					for i := range n {
+						e, err := NewElection(name, fmt.Sprint("e", i), kv, append([]Option{WithoutSplay(), Configure(inVirtualTime)}, opts...)...)
+						w.must(err)
+						draft(w.T).begin(e)
+					}
+					time.Sleep(3 * lease)
+				}
+				const many = 60
+				fill("leader", many, WithStore(store))
+				var opts []Option
+				if c.over == "a shared store" {
+					opts = append(opts, WithStore(store))
+				}
+				goroutines, bytes := runtime.NumGoroutine(), heap()
+				fill("waiting", many, opts...)
+				bytes, goroutines = (heap()-bytes)/many, runtime.NumGoroutine()-goroutines
+				w.Logf("%d bytes and %.2f goroutines each", bytes, float64(goroutines)/many)
+				if bytes > c.bytes || float64(goroutines)/many > c.goroutines {
+					w.Error("takes up more than it did")
+				}
+			})
+		})
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from the limit
+}

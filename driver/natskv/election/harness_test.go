@@ -1,0 +1,309 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// TestMain starts what all servers of a process share, a clock, outside of the bubbles in which they come and go.
+func TestMain(m *testing.M) {
+	ats.Register()
+	os.Exit(m.Run())
+}
+
+// lease is that of a bucket with the shortest TTL that nats-kv-leader-elect takes.
+const (
+	ttl   = 30 * time.Second
+	lease = 10 * time.Second
+	soon  = time.Second
+)
+
+// bubble runs a test in virtual time, over a store in memory.
+func bubble(t *testing.T, test func(t *testing.T, store *memory.Store)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, memory.New()) })
+}
+
+// world is a server, without a network, and a connection to it.
+type world struct {
+	*testing.T
+	server *server.Server
+	nc     *nats.Conn
+	js     nats.JetStreamContext
+}
+
+// onServer runs a test in virtual time with a server inside.
+func onServer(t *testing.T, test func(w *world)) {
+	t.Helper()
+	onServerOf(t, &server.Options{}, test)
+}
+
+// onServerOf sets options of the server.
+func onServerOf(t *testing.T, o *server.Options, test func(w *world)) {
+	t.Helper()
+	o.DontListen, o.JetStream, o.NoLog, o.NoSigs, o.StoreDir = true, true, true, true, t.TempDir()
+	dropPools()
+	defer dropPools()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := server.NewServer(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		if !s.ReadyForConnections(time.Minute) {
+			t.Fatal("the server does not start")
+		}
+		t.Cleanup(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+		w := &world{T: t, server: s}
+		w.nc, w.js = w.connect()
+		test(w)
+	})
+}
+
+// connect makes one more connection.
+func (w *world) connect(opts ...nats.Option) (*nats.Conn, nats.JetStreamContext) {
+	w.Helper()
+	nc, err := nats.Connect("", append(opts, nats.InProcessServer(w.server))...)
+	w.must(err)
+	w.Cleanup(nc.Close)
+	js, err := nc.JetStream()
+	w.must(err)
+	return nc, js
+}
+
+// dropPools takes away the timers that the client library keeps for later: those of one bubble are of no use in another. What
+// is in a sync.Pool survives one collection and not two.
+func dropPools() {
+	runtime.GC()
+	runtime.GC()
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// bucket makes one, in memory since files take real time.
+func (w *world) bucket(ttl time.Duration) nats.KeyValue {
+	w.Helper()
+	kv, err := w.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: "ELECTIONS", TTL: ttl, Storage: nats.MemoryStorage})
+	w.must(err)
+	return kv
+}
+
+func (w *world) modern(bucket string) jetstream.KeyValue {
+	w.Helper()
+	js, err := jetstream.New(w.nc)
+	w.must(err)
+	kv, err := js.KeyValue(w.Context(), bucket)
+	w.must(err)
+	return kv
+}
+
+// play is one process of a test.
+type play struct {
+	*Elector
+	t    *testing.T
+	line faults.Store // nil over a handle
+	stop context.CancelFunc
+	done chan error
+
+	mu     sync.Mutex
+	diary  []string
+	wrongs []error
+	on     func(what string) // what else callbacks do
+}
+
+// draft is a play without its elector.
+func draft(t *testing.T) *play { return &play{t: t, done: make(chan error, 1)} }
+
+// options of all plays: what the diary needs, and virtual time.
+func (p *play) options(opts ...Option) []Option {
+	return append([]Option{
+		WithoutSplay(), Configure(inVirtualTime), OnWon(func() { p.note("won") }), OnLost(func() { p.note("lost") }),
+		OnCampaign(func(s State) { p.note(s.String()) }), OnError(p.hear),
+	}, opts...)
+}
+
+func inVirtualTime(c *tenure.Config) { c.Clock = tenure.StandardClock() }
+
+func (p *play) hear(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrongs = append(p.wrongs, err)
+}
+
+// note writes into the diary, unless the same is the last word there.
+func (p *play) note(what string) {
+	p.mu.Lock()
+	if n := len(p.diary); n == 0 || p.diary[n-1] != what {
+		p.diary = append(p.diary, what)
+	}
+	on := p.on
+	p.mu.Unlock()
+	if on != nil {
+		on(what)
+	}
+}
+
+// then sets what else callbacks do from now on.
+func (p *play) then(on func(what string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.on = on
+}
+
+// told is what callbacks were called since the last question; repetitions once.
+func (p *play) told() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	diary := p.diary
+	p.diary = nil
+	return diary
+}
+
+func (p *play) expect(want ...string) {
+	p.t.Helper()
+	if got := p.told(); !slices.Equal(got, want) {
+		p.t.Errorf("%s was told %v, not %v", p.name, got, want)
+	}
+}
+
+// errors is what OnError was told.
+func (p *play) errors() []error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.wrongs)
+}
+
+// begin has it take part.
+func (p *play) begin(e Election) *play {
+	p.Elector = e.(*Elector)
+	var ctx context.Context
+	ctx, p.stop = context.WithCancel(p.t.Context())
+	go func() { p.done <- p.Start(ctx) }()
+	p.t.Cleanup(func() { // nothing may be left in the bubble
+		if p.line != nil {
+			p.line.Heal()
+		}
+		p.stop()
+		synctest.Wait()
+	})
+	synctest.Wait()
+	return p
+}
+
+// join has one take part over a line of its own to the store.
+func join(t *testing.T, name string, store driver.Store, opts ...Option) *play {
+	t.Helper()
+	return joinAnd(t, name, store, nil, opts...)
+}
+
+// joinAnd sets what else callbacks do before the first of them.
+func joinAnd(t *testing.T, name string, store driver.Store, on func(p *play, what string), opts ...Option) *play {
+	t.Helper()
+	p := draft(t)
+	if on != nil {
+		p.then(func(what string) { on(p, what) })
+	}
+	p.line = faults.New(store, 1, faults.Plan{})
+	e, err := New(name, "billing", nil, p.options(append([]Option{WithStore(p.line), WithLease(lease)}, opts...)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.begin(e)
+}
+
+// ended waits for the end of Start.
+func (p *play) ended() {
+	p.t.Helper()
+	select {
+	case err := <-p.done:
+		if err != nil {
+			p.t.Errorf("%s: Start returned %v", p.name, err)
+		}
+	case <-time.After(time.Minute):
+		p.t.Fatalf("%s: Start has not returned", p.name)
+	}
+	if p.State() != UnknownState || p.IsLeader() || p.Token() != 0 || p.Term() != nil {
+		p.t.Errorf("%s has ended: state %v, leader %v, token %d", p.name, p.State(), p.IsLeader(), p.Token())
+	}
+}
+
+// leadsWithin waits for one of the plays to be leader, and returns how long that took.
+func leadsWithin(t *testing.T, limit time.Duration, plays ...*play) (*play, time.Duration) {
+	t.Helper()
+	begin := time.Now()
+	for ; time.Since(begin) <= limit; time.Sleep(time.Millisecond) {
+		for _, p := range plays {
+			if p.IsLeader() {
+				return p, time.Since(begin)
+			}
+		}
+	}
+	t.Fatalf("nobody leads within %v", limit)
+	return nil, 0
+}
+
+func (p *play) mustLead(within time.Duration) time.Duration {
+	p.t.Helper()
+	_, took := leadsWithin(p.t, within, p)
+	synctest.Wait()
+	if p.State() != LeaderState || p.Token() == 0 {
+		p.t.Errorf("%s leads: state %v, token %d", p.name, p.State(), p.Token())
+	}
+	return took
+}
+
+// watchOver fails the test if two of them lead at once, or one is told so before the one before was told the end.
+func watchOver(t *testing.T, plays ...*play) {
+	var mu sync.Mutex
+	leader := ""
+	for _, p := range plays {
+		also := p.on
+		p.then(func(what string) {
+			if also != nil {
+				also(what)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case what == "won" && leader != "":
+				t.Errorf("%s was told that it won while %s leads", p.name, leader)
+			case what == "won":
+				leader = p.name
+			case what == "lost" && leader == p.name:
+				leader = ""
+			}
+		})
+	}
+}
+
+func names(n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("member %d", i+1))
+	}
+	return all
+}

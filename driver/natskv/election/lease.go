@@ -1,0 +1,70 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const (
+	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's clock, by which records
+	// expire, is set.
+	leasesInTTL = 3
+	// withoutTTL is the lease where there is no TTL to tell it.
+	withoutTTL = 15 * time.Second
+	// reserves is the part of a lease that the work of a leader has to stop in.
+	reserves = 10
+	// splay is nats-kv-leader-elect's.
+	splay = 5 * time.Second
+)
+
+// interval is what a candidate of nats-kv-leader-elect let pass between two campaigns: 75 % of the TTL.
+func interval(lease time.Duration) time.Duration { return leasesInTTL * lease * 3 / 4 }
+
+// leaseFor is the lease for a bucket, or why there is none.
+func (o *options) leaseFor(store driver.Store) (time.Duration, error) {
+	third := (o.ttl / leasesInTTL).Truncate(time.Millisecond)
+	switch {
+	case o.ttl == 0 && o.migrating:
+		return 0, errors.New("Migrating: the bucket has no TTL, without which no candidate of nats-kv-leader-elect works: leave " +
+			"out Migrating, or look whether this is their bucket")
+	case o.ttl > tenure.MaxLease && o.migrating:
+		return 0, fmt.Errorf("Migrating: the bucket's TTL is %v, with which no candidate of nats-kv-leader-elect works: it must be "+
+			"at most %v", o.ttl, tenure.MaxLease)
+	case o.ttl != 0 && o.lease > third:
+		return 0, fmt.Errorf("a lease of %v is longer than a third of the bucket's TTL of %v, so that the record could expire under "+
+			"its leader: %s", o.lease, o.ttl, o.remedy(leasesInTTL*o.lease))
+	case o.lease != 0:
+		return o.lease, nil
+	case o.ttl == 0:
+		return withoutTTL, nil
+	}
+	return third, o.checkTTL(leastOf(store))
+}
+
+// checkTTL refuses a TTL of which no lease can be made.
+func (o *options) checkTTL(least time.Duration) error {
+	switch {
+	case o.ttl < leasesInTTL*least:
+		return fmt.Errorf("the bucket's TTL is %v; it must be at least %v, since a record has to outlive its lease, of at least %v, "+
+			"three times over: %s", o.ttl, leasesInTTL*least, least, o.remedy(30*time.Second))
+	case o.ttl > leasesInTTL*tenure.MaxLease:
+		return fmt.Errorf("the bucket's TTL is %v, which would make a lease of more than %v: %s, or set a lease by WithLease",
+			o.ttl, tenure.MaxLease, o.remedy(time.Minute))
+	}
+	return nil
+}
+
+func (o *options) remedy(ttl time.Duration) string {
+	return fmt.Sprintf("nats kv edit %s --ttl %ds", o.bucket, (ttl+time.Second-1)/time.Second)
+}
+
+func leastOf(store driver.Store) time.Duration {
+	if b, ok := store.(driver.Bounded); ok {
+		return b.MinLease()
+	}
+	return time.Millisecond
+}

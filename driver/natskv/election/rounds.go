@@ -1,0 +1,88 @@
+package election
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// Backoff says how long a candidate that does not lead waits between two campaigns.
+type Backoff interface {
+	// Duration returns the n-th wait, n from 0.
+	Duration(n int) time.Duration
+}
+
+// leastWait keeps a back-off that says 0 from going round for ever.
+const leastWait = 10 * time.Millisecond
+
+// rounds are the campaigns of a candidate while it does not lead.
+//
+// A candidate with a back-off is eligible from a campaign that finds that the last leader's lease is over, in a store that has answered for
+// the time of a lease, until somebody leads again. So it is without a campaign when there is no such lease, since it was released or the record is gone, and
+// while it has seen no other leader since it started or led last.
+type rounds struct {
+	*attendance
+	timer   *time.Timer
+	n       int
+	eager   bool            // nobody else has led since this candidate started, or led
+	trying  bool            // it may be elected
+	failed  time.Time       // when the store was last known not to answer
+	changed <-chan struct{} // closed at the next change of the election's status; nil without a back-off
+}
+
+func (a *attendance) rounds() *rounds {
+	r := &rounds{attendance: a, timer: time.NewTimer(0)}
+	r.begin()
+	return r
+}
+
+func (r *rounds) stop() { r.timer.Stop() }
+
+func (r *rounds) due() <-chan time.Time { return r.timer.C }
+
+// begin starts anew, with a campaign at once.
+func (r *rounds) begin() {
+	r.n, r.eager, r.trying = 0, true, true
+	r.timer.Reset(0)
+	r.look(false)
+}
+
+// campaign is one round.
+func (r *rounds) campaign() {
+	if r.ctx.Err() != nil {
+		return
+	}
+	r.onCampaign(CandidateState)
+	r.timer.Reset(r.wait())
+	r.n++
+	r.look(true)
+}
+
+func (r *rounds) wait() time.Duration {
+	if r.backoff == nil {
+		return interval(r.lease)
+	}
+	return max(r.backoff.Duration(r.n), leastWait)
+}
+
+// look decides whether this candidate tries for leadership at present. One that was elected stays eligible.
+func (r *rounds) look(due bool) {
+	if r.backoff == nil {
+		return
+	}
+	s, changed := r.election.Status()
+	r.changed = changed
+	if s.State != tenure.StateCandidate {
+		return
+	}
+	if s.Failures > 0 {
+		r.failed = time.Now()
+	}
+	switch {
+	case s.Leader.Exists():
+		r.eager, r.trying = false, false
+	case r.eager, s.Known && s.Record.Kind != tenure.RecordHeld, due && time.Since(r.failed) >= r.lease:
+		r.trying = true // after an outage the last leader has a lease to come back in
+	}
+	r.election.SetEligible(r.trying)
+}

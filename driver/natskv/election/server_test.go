@@ -1,0 +1,239 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/natskv"
+)
+
+// over has one take part over a handle, as programs do that come from nats-kv-leader-elect.
+func over(t *testing.T, name string, kv nats.KeyValue, opts ...Option) *play {
+	t.Helper()
+	p := draft(t)
+	e, err := NewElection(name, "billing", kv, p.options(opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.begin(e)
+}
+
+// TestOverAHandle: a fresh election, a crash, an orderly end and a deleted key, with ten candidates on one server.
+func TestOverAHandle(t *testing.T) {
+	onServer(t, func(w *world) {
+		kv := w.bucket(ttl)
+		var all []*play
+		for _, name := range names(10) {
+			all = append(all, over(w.T, name, kv))
+		}
+		watchOver(w.T, all...)
+		first, took := leadsWithin(w.T, 2*lease, all...)
+		w.Log("the first leads after", took)
+		if took > lease+soon {
+			w.Errorf("the first leads only after %v", took)
+		}
+		time.Sleep(5 * time.Minute)
+		if !first.IsLeader() || first.State() != LeaderState {
+			w.Error("does not keep leading")
+		}
+		token := first.Token()
+
+		first.Stop()
+		first.ended()
+		second, took := leadsWithin(w.T, soon, all...)
+		w.Log("the next one leads", took, "after an orderly end")
+		if second.Token() <= token {
+			w.Errorf("tokens %d, then %d", token, second.Token())
+		}
+
+		token = second.Token()
+		w.must(kv.Delete("billing")) // as the nats command does
+		time.Sleep(time.Millisecond)
+		third, took := leadsWithin(w.T, lease, all...)
+		w.Log("the next one leads", took+time.Millisecond, "after the key was deleted")
+		if third == second || third.Token() <= token {
+			w.Errorf("%s with token %d, then %s with %d", second.name, token, third.name, third.Token())
+		}
+	})
+}
+
+// TestOverAModernHandle has elections of both kinds of handle compete.
+func TestOverAModernHandle(t *testing.T) {
+	onServer(t, func(w *world) {
+		a := over(w.T, "a", w.bucket(ttl))
+		a.mustLead(2 * lease)
+		b := draft(w.T)
+		e, err := New("b", "billing", w.modern("ELECTIONS"), b.options()...)
+		w.must(err)
+		b.begin(e)
+		watchOver(w.T, a, b)
+		if e.lease != lease {
+			w.Errorf("the lease is %v", e.lease)
+		}
+		a.Stop()
+		b.mustLead(soon)
+	})
+}
+
+// TestOverAStore: the program goes on to use natskv.Open.
+func TestOverAStore(t *testing.T) {
+	onServer(t, func(w *world) {
+		kv := w.bucket(ttl)
+		js, err := jetstream.New(w.nc)
+		w.must(err)
+		store, err := natskv.Open(w.Context(), js, kv.Bucket())
+		w.must(err)
+		defer store.Close()
+		a, b := over(w.T, "a", kv, WithStore(store)), over(w.T, "b", kv)
+		watchOver(w.T, a, b)
+		leader, _ := leadsWithin(w.T, 2*lease, a, b)
+		leader.Stop()
+		leadsWithin(w.T, soon, a, b)
+		for _, p := range []*play{a, b} {
+			p.Stop()
+		}
+		synctest.Wait()
+	})
+}
+
+// crowd is ten candidates with a connection each.
+type crowd struct {
+	w     *world
+	plays []*play
+	lines map[*play]*nats.Conn
+}
+
+func newCrowd(w *world) *crowd {
+	w.bucket(ttl)
+	c := &crowd{w: w, lines: map[*play]*nats.Conn{}}
+	for _, name := range names(10) {
+		c.join(name)
+	}
+	return c
+}
+
+func (c *crowd) join(name string) {
+	nc, js := c.w.connect()
+	kv, err := js.KeyValue("ELECTIONS")
+	c.w.must(err)
+	p := over(c.w.T, name, kv)
+	c.plays, c.lines[p] = append(c.plays, p), nc
+}
+
+// TestCrashes: a leader whose connection ends is followed when its lease is over, at the latest.
+func TestCrashes(t *testing.T) {
+	onServer(t, func(w *world) {
+		c := newCrowd(w)
+		var took []time.Duration
+		crashes := 20
+		if testing.Short() {
+			crashes = 4
+		}
+		for i := range crashes {
+			leader, _ := leadsWithin(w.T, 2*lease, c.plays...)
+			time.Sleep(time.Minute + time.Duration(i)*170*time.Millisecond) // all over the time from one renewal to the next
+			c.lines[leader].Close()
+			c.plays = slices.DeleteFunc(c.plays, func(p *play) bool { return p == leader })
+			_, d := leadsWithin(w.T, 2*lease, c.plays...)
+			took = append(took, d)
+			leader.Stop()
+			c.join(fmt.Sprintf("member %d", i+11))
+		}
+		slices.Sort(took)
+		w.Logf("the next one leads after %v at least, %v in the median, %v at most", took[0], took[crashes/2], took[crashes-1])
+		if took[0] < lease*6/10 || took[crashes-1] > lease+soon {
+			w.Errorf("after %v", took)
+		}
+	})
+}
+
+// TestMessagesPerMinute counts all that ten candidates send to the server.
+func TestMessagesPerMinute(t *testing.T) {
+	onServer(t, func(w *world) {
+		c := newCrowd(w)
+		leader, _ := leadsWithin(w.T, 2*lease, c.plays...)
+		time.Sleep(time.Minute)
+		sum := func() (leading, waiting uint64) {
+			for p, nc := range c.lines {
+				if p == leader {
+					leading = nc.Stats().OutMsgs
+				} else {
+					waiting += nc.Stats().OutMsgs
+				}
+			}
+			return leading, waiting
+		}
+		l, f := sum()
+		time.Sleep(10 * time.Minute)
+		l2, f2 := sum()
+		w.Logf("in ten minutes the leader sent %d messages, the nine others %d", l2-l, f2-f)
+		if l2-l > 190 || f2-f > 190 {
+			w.Errorf("in ten minutes the leader sent %d messages, the nine others %d", l2-l, f2-f)
+		}
+	})
+}
+
+// TestUnsafeBucketIsTold: what nats-kv-leader-elect's users ask about, a bucket that forgets.
+func TestUnsafeBucketIsTold(t *testing.T) {
+	onServer(t, func(w *world) {
+		a := over(w.T, "a", w.bucket(ttl))
+		time.Sleep(soon)
+		if all := fmt.Sprint(errors.Join(a.errors()...)); !strings.Contains(all, "storage") {
+			w.Errorf("told %v", all)
+		}
+	})
+}
+
+// TestOldValue: without Migrating the value of an old candidate is somebody else's, until it expires.
+func TestOldValue(t *testing.T) {
+	onServer(t, func(w *world) {
+		kv := w.bucket(ttl)
+		_, err := kv.Create("billing", []byte("member 0"))
+		w.must(err)
+		a := over(w.T, "a", kv)
+		time.Sleep(ttl - soon)
+		if all := errors.Join(a.errors()...); a.IsLeader() || !errors.Is(all, tenure.ErrForeign) {
+			w.Errorf("leader %v, told %v", a.IsLeader(), all)
+		}
+		a.mustLead(2 * lease)
+	})
+}
+
+// TestMigrating: an old candidate leads, and the new one follows it; then the other way round.
+func TestMigrating(t *testing.T) {
+	onServer(t, func(w *world) {
+		kv := w.bucket(ttl)
+		last, err := kv.Create("billing", []byte("member 0"))
+		w.must(err)
+		a := over(w.T, "a", kv, Migrating())
+		for range 5 {
+			time.Sleep(ttl * 3 / 4)
+			if last, err = kv.Update("billing", []byte("member 0"), last); err != nil || a.IsLeader() {
+				w.Fatalf("the old leader is not left alone: %v, %v", err, a.IsLeader())
+			}
+			if s, _ := a.election.Status(); s.Leader.ID != "member 0" {
+				w.Errorf("takes %q for the leader", s.Leader.ID)
+			}
+		}
+		a.mustLead(2 * ttl) // it has crashed
+		for range 5 {
+			time.Sleep(ttl * 3 / 4)
+			if _, err := kv.Create("billing", []byte("member 0")); err == nil || !a.IsLeader() {
+				w.Fatalf("the new leader is not left alone: %v, %v", err, a.IsLeader())
+			}
+		}
+		a.Stop()
+		a.ended()
+		time.Sleep(ttl + soon)
+		_, err = kv.Create("billing", []byte("member 0"))
+		w.must(err)
+	})
+}

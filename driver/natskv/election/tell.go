@@ -1,0 +1,73 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+func (e *Elector) debugf(format string, a ...any) {
+	e.debug("%s @ %s.%s: %s", e.name, e.bucket, e.election.Name(), fmt.Sprintf(format, a...))
+}
+
+// hear tells of one event of the election.
+func (e *Elector) hear(event tenure.Event) {
+	switch {
+	case event.Kind == tenure.EventLeader && event.Leader.Exists():
+		e.debugf("%s leads, with token %d", event.Leader.ID, event.Term)
+	case event.Kind == tenure.EventLeader:
+		e.debugf("nobody leads")
+	case event.Cause != nil:
+		e.debugf("%s: %v", event.Kind, event.Cause)
+	default:
+		e.debugf("%s", event.Kind)
+	}
+	if wrong(event) {
+		e.onError(fmt.Errorf("election: %s: %w", event.Kind, event.Cause))
+	}
+}
+
+// wrong reports whether an event is one that OnError is told of.
+func wrong(event tenure.Event) bool {
+	return event.Cause != nil && event.Kind != tenure.EventLeaving
+}
+
+const inspectWithin = 5 * time.Second
+
+// inspect looks at the bucket's settings on the side, and tells what is unsafe or unwise. The function that it returns ends that.
+func (a *attendance) inspect() (stop func()) {
+	i, ok := a.store.(driver.Inspector)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, inspectWithin)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		found, err := i.Inspect(ctx, a.lease)
+		if err != nil && ctx.Err() == nil {
+			a.debugf("the bucket cannot be inspected: %v", err)
+		}
+		for _, f := range found {
+			a.tell(f)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (a *attendance) tell(f driver.Finding) {
+	if f.Severity == driver.Advice {
+		return
+	}
+	a.debugf("%s", f)
+	if f.Severity == driver.Unsafe {
+		a.onError(errors.New("election: " + f.String()))
+	}
+}

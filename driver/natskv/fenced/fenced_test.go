@@ -1,0 +1,333 @@
+package fenced_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/natskv/fenced"
+)
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leader := s.elect("a")
+	p := leader.open()
+	m := message("one")
+	m.Header = nats.Header{"X": {"y"}, fenced.Header: {"7"}}
+	ack, err := p.Publish(within(t), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ack.Stream != "PAYMENTS" || ack.Sequence <= p.Begin() {
+		t.Errorf("acknowledged %+v, and the term begins at %d", ack, p.Begin())
+	}
+	if len(m.Header) != 2 || m.Header.Get(fenced.Header) != "7" {
+		t.Errorf("the caller's message has changed: %v", m.Header)
+	}
+	s.publish(p, "two", "three")
+	s.expect(leader.wrote("one"), leader.wrote("two"), leader.wrote("three"))
+	if stored, err := s.stream().GetMsg(within(t), ack.Sequence); err != nil || stored.Header.Get("X") != "y" {
+		t.Errorf("stored is %v, %v", stored, err)
+	}
+}
+
+// TestDeposed: nothing but the server can tell a leader whose clocks stood still.
+func TestDeposed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	old := s.elect("old")
+	late := old.open()
+	s.publish(late, "early")
+	next := old.supplant("next")
+	s.publish(late, "not yet fenced")
+	p := next.open()
+	for range 20 { // each lane
+		_, err := late.Publish(within(t), message("late"))
+		s.deposed(err)
+	}
+	s.publish(p, "mine")
+	_, err := late.Publish(within(t), message("later"))
+	s.deposed(err)
+	s.expect(old.wrote("early"), old.wrote("not yet fenced"), next.wrote("mine"))
+}
+
+// TestLateOpen: a deposed leader that opens after its successor takes nothing from it.
+func TestLateOpen(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	old := s.elect("old")
+	next := old.supplant("next")
+	p := next.open()
+	_, err := fenced.Open(within(t), old.term, s.js, "PAYMENTS", fence)
+	s.deposed(err)
+	s.publish(p, "mine")
+	s.expect(next.wrote("mine"))
+	if m, err := s.stream().GetMsg(within(t), p.Begin()); err != nil || !fenced.IsFence(m.Header) {
+		t.Errorf("the term begins with %v, %v", m, err)
+	}
+}
+
+// TestOver: who knows that its term is over asks nobody.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leader := s.elect("a")
+	p := leader.open()
+	if err := leader.term.Resign(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	_, openErr := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
+	_, err := p.Publish(within(t), message("late"))
+	for _, err := range []error{err, openErr} {
+		if !errors.Is(err, tenure.ErrLost) || errors.Is(err, fenced.ErrFenced) || errors.Is(err, fenced.ErrUnknown) {
+			t.Errorf("after the term: %v", err)
+		}
+	}
+	s.expect()
+}
+
+func TestTooLate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leader := s.elect("a")
+	if _, err := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence, fenced.WithNeed(time.Hour)); !errors.Is(err, tenure.ErrTooLate) {
+		t.Errorf("with an hour to go: %v", err)
+	}
+}
+
+// TestGone: whatever becomes of the fence, the leader goes on, and what was published under a fence that is gone is refused.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*jetstream.StreamConfig)
+		lose   func(*scene, *fenced.Publisher)
+	}{
+		"purged": {nil, func(s *scene, _ *fenced.Publisher) {
+			if err := s.stream().Purge(within(s), jetstream.WithPurgeSubject(fence+".>")); err != nil {
+				s.Fatal(err)
+			}
+		}},
+		"all purged": {nil, func(s *scene, _ *fenced.Publisher) {
+			if err := s.stream().Purge(within(s)); err != nil {
+				s.Fatal(err)
+			}
+		}},
+		"rolled up by a message": {func(c *jetstream.StreamConfig) { c.AllowRollup = true }, func(s *scene, p *fenced.Publisher) {
+			m := message("sum")
+			m.Header = nats.Header{"Nats-Rollup": {"all"}}
+			if _, err := p.Publish(within(s), m); err != nil {
+				s.Fatal(err)
+			}
+		}},
+		"deleted": {nil, func(s *scene, p *fenced.Publisher) {
+			for at := range p.Begin() {
+				_ = s.stream().DeleteMsg(within(s), at+1)
+			}
+		}},
+		"crowded out": {func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }, func(s *scene, p *fenced.Publisher) {
+			for i := range 15 {
+				s.publish(p, strconv.Itoa(i))
+			}
+		}},
+		"expired": {func(c *jetstream.StreamConfig) { c.MaxAge = time.Second }, func(s *scene, _ *fenced.Publisher) {
+			s.eventually("it expires", func() bool { return s.stream().CachedInfo().State.Msgs == 0 })
+		}},
+		"overwritten": {nil, func(s *scene, p *fenced.Publisher) {
+			for subject := range s.subjects(fence + ".>") {
+				if _, err := s.js.Publish(within(s), subject, []byte("whatever")); err != nil {
+					s.Fatal(err)
+				}
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.change == nil {
+				c.change = func(*jetstream.StreamConfig) {}
+			}
+			s := newScene(t, c.change)
+			leader := s.elect("a")
+			p := leader.open()
+			replayed := s.sent(p)
+			c.lose(s, p)
+			if _, err := s.js.PublishMsg(within(t), replayed); err == nil {
+				t.Error("a message of before is accepted without the fence")
+			}
+			for i := range 20 {
+				s.publish(p, "after"+strconv.Itoa(i))
+			}
+			next := leader.supplant("next")
+			n := next.open()
+			_, err := p.Publish(within(t), message("late"))
+			s.deposed(err)
+			s.publish(n, "mine")
+		})
+	}
+}
+
+// sent publishes a message and returns it as it was sent, with its condition.
+func (s *scene) sent(p *fenced.Publisher) *nats.Msg {
+	s.Helper()
+	ack, err := p.Publish(within(s), message("first"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	m, err := s.stream().GetMsg(within(s), ack.Sequence)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}
+}
+
+func (s *scene) subjects(filter string) map[string]uint64 {
+	s.Helper()
+	info, err := s.stream().Info(within(s), jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return info.State.Subjects
+}
+
+func (s *scene) eventually(what string, ok func() bool) {
+	s.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// TestMadeAnew: in a stream that was deleted and made again sequences begin anew, so that the new leader's fence has the
+// sequences that the old one's had.
+func TestMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	old := s.elect("old")
+	late := old.open()
+	replayed := s.sent(late)
+	if err := s.js.DeleteStream(within(t), "PAYMENTS"); err != nil {
+		t.Fatal(err)
+	}
+	s.create()
+	next := old.supplant("next")
+	p := next.open()
+	if p.Begin() != late.Begin() {
+		t.Errorf("the new leader begins at %d, the old one did at %d: this test proves nothing", p.Begin(), late.Begin())
+	}
+	if _, err := s.js.PublishMsg(within(t), replayed); err == nil {
+		t.Error("a message of the old leader's is accepted")
+	}
+	for range 20 {
+		if _, err := late.Publish(within(t), message("late")); !errors.Is(err, fenced.ErrUnfit) {
+			t.Errorf("publishing to another stream of that name: %v", err)
+		}
+	}
+	s.publish(p, "mine")
+	s.expect(next.wrote("mine"))
+}
+
+// TestTwice: a second Publisher of a term takes nothing from the first, as after an Open that failed half-way.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leader := s.elect("a")
+	p, q := leader.open(), leader.open()
+	s.publish(p, "one")
+	s.publish(q, "two")
+	s.publish(p, "three")
+	s.expect(leader.wrote("one"), leader.wrote("two"), leader.wrote("three"))
+	if p.Begin() != q.Begin() {
+		t.Errorf("one begins at %d, the other at %d", p.Begin(), q.Begin())
+	}
+}
+
+// TestStrangers: what is no newer term of this election does not depose, and is not overwritten.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(nats.Header){
+		"another election": func(h nats.Header) { h.Set(fenced.FenceHeader, "shipping") },
+		"the same token":   func(h nats.Header) { h.Set("Tenure-Holder", "another process") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			leader := s.elect("a")
+			p := leader.open()
+			for subject := range s.subjects(fence + ".>") {
+				last, err := s.stream().GetLastMsgForSubject(within(t), subject)
+				if err != nil {
+					t.Fatal(err)
+				}
+				change(last.Header)
+				last.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last.Sequence, 10))
+				if _, err := s.js.PublishMsg(within(t), &nats.Msg{Subject: subject, Header: last.Header}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := p.Publish(within(t), message("x"))
+			_, openErr := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
+			for _, err := range []error{err, openErr} {
+				if !errors.Is(err, fenced.ErrFenced) || errors.Is(err, tenure.ErrLost) {
+					t.Errorf("told %v", err)
+				}
+			}
+			s.expect()
+		})
+	}
+}
+
+// TestOwnConditions: what the caller asks of the server is asked as well, and a refusal for it is not the fence's.
+func TestOwnConditions(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	p := s.elect("a").open()
+	m := message("x")
+	m.Header = nats.Header{jetstream.ExpectedLastSeqHeader: {"1"}}
+	_, err := p.Publish(within(t), m)
+	var api *jetstream.APIError
+	if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence ||
+		errors.Is(err, fenced.ErrFenced) || errors.Is(err, fenced.ErrUnknown) {
+		t.Errorf("a condition of the caller's: %v", err)
+	}
+	m.Header = nats.Header{jetstream.MsgIDHeader: {"once"}}
+	for i := range 2 {
+		ack, err := p.Publish(within(t), m)
+		if err != nil || ack.Duplicate != (i > 0) {
+			t.Errorf("sent %d times before: %+v, %v", i, ack, err)
+		}
+	}
+	for _, name := range []string{
+		jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ScheduleHeader, "Nats-Batch-Id", "nats-batch-id",
+	} {
+		m.Header = nats.Header{name: {"1"}}
+		if _, err := p.Publish(within(t), m); !errors.Is(err, fenced.ErrHeader) {
+			t.Errorf("with %s: %v", name, err)
+		}
+	}
+}
+
+func TestMany(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leader := s.elect("a")
+	p := leader.open()
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			if _, err := p.Publish(within(t), message(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := len(s.stored()); n != 100 {
+		t.Errorf("%d of 100 are stored", n)
+	}
+}

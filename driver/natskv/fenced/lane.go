@@ -1,0 +1,106 @@
+package fenced
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+)
+
+// width is how many subjects a fence has, and so how many messages can be on their way at a time: a replicated stream lets
+// one pass on each condition, and refuses others until it is stored. All terms must have the same ones, hence no option.
+const width = 8
+
+// lane is a subject of the fence, with the sequence of this term's message there, or 0 if that is not known. Whoever has
+// taken it out of the Publisher's lanes uses it.
+type lane struct {
+	subject  string
+	sequence uint64
+}
+
+// expect has the server refuse a message unless the last one on the subject has this sequence.
+func expect(h nats.Header, subject string, last uint64) {
+	h.Set(jetstream.ExpectedLastSubjSeqSubjHeader, subject)
+	h.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
+}
+
+// take makes a subject of the fence this term's, unless a newer term has it, and returns the sequence of this term's message
+// there. The caller looks at the lease before and after.
+func (p *Publisher) take(ctx context.Context, subject string) (sequence uint64, err error) {
+	err = insist(ctx, func() error {
+		sequence, err = p.try(ctx, subject)
+		return err
+	})
+	return sequence, err
+}
+
+// try reads the last message and claims the subject from there. A claim whose outcome is not known is found by the next try.
+func (p *Publisher) try(ctx context.Context, subject string) (uint64, error) {
+	found, err := p.wire.last(ctx, p.stream, subject)
+	if err != nil {
+		return 0, err
+	}
+	own, err := p.judge(found, subject)
+	if err != nil {
+		return 0, &takenError{at: found.Sequence, why: err}
+	}
+	if own {
+		return found.Sequence, nil
+	}
+	return p.claim(ctx, subject, found.Sequence)
+}
+
+// takenError: a message of the fence forbids this term to take the lane.
+type takenError struct {
+	at  uint64 // its sequence
+	why error
+}
+
+func (e *takenError) Error() string { return e.why.Error() }
+func (e *takenError) Unwrap() error { return e.why }
+
+// judge says whether a message of the fence is this term's, and returns an error if it forbids a claim. Nothing, what is
+// older and what cannot be read do not: the caller's lease is valid, so nobody newer has been there.
+func (p *Publisher) judge(found post, subject string) (own bool, err error) {
+	h := found.headers()
+	token, ok := Token(h)
+	switch by := h.Get(FenceHeader); {
+	case !ok || by == "":
+		return false, nil
+	case by != p.term.Election():
+		return false, fmt.Errorf("%w: %s belongs to the election %s: give each a fence of its own", ErrFenced, subject, by)
+	case token > p.term.Token():
+		return false, fmt.Errorf("%w: term %d has taken it from term %d (%w: %w)",
+			ErrFenced, token, p.term.Token(), tenure.ErrLost, tenure.ErrDeposed)
+	case token < p.term.Token():
+		return false, nil
+	case h.Get(holderHeader) != holder:
+		return false, fmt.Errorf("%w: another process has term %d too: was the election's store set back?", ErrFenced, token)
+	}
+	return true, nil
+}
+
+// claim is a compare-and-swap: one that comes late finds another last message and is refused.
+func (p *Publisher) claim(ctx context.Context, subject string, last uint64) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	m := stamped(&nats.Msg{Subject: subject}, p.term.Token())
+	m.Header.Set(FenceHeader, p.term.Election())
+	m.Header.Set(holderHeader, holder)
+	m.Header.Set(jetstream.ExpectedStreamHeader, p.stream)
+	expect(m.Header, subject, last)
+	if p.rolls {
+		m.Header.Set(rollupHeader, "sub")
+	}
+	if p.ttls {
+		m.Header.Set(jetstream.MsgTTLHeader, "never")
+	}
+	ack, err := acknowledged(p.wire.request(ctx, m))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}

@@ -1,0 +1,179 @@
+package fenced
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+)
+
+// rollupHeader has a message replace those before it on its subject.
+const rollupHeader = "Nats-Rollup"
+
+// Publisher publishes to one stream for one term of an election. Its methods may be called concurrently. It holds nothing
+// that would have to be closed.
+type Publisher struct {
+	term   *tenure.Term
+	wire   wire
+	stream string
+	fence  string
+	set    settings
+	born   time.Time
+	rolls  bool // a message of the fence may replace the one before
+	ttls   bool // and may say that it does not expire
+	// replicated: for a moment two servers may take themselves for the stream's leader, and both get a message.
+	replicated bool
+
+	lanes     [width]*lane
+	free      chan *lane
+	beginning uint64
+}
+
+// Begin is a sequence of the stream: all that earlier terms have published stands before it, and all that this Publisher
+// does, after. A new leader that reads the stream up to it knows what the earlier ones did, all of it.
+func (p *Publisher) Begin() uint64 { return p.beginning }
+
+// Publish sends one message and waits for the stream's acknowledgement. It sends a copy, which carries the token in a
+// header; what the message says of a reply is not used. Up to 8 calls go on at the same time, more wait for their turn.
+// Without a deadline in the context it gives up after 5 s.
+//
+// Nil means that the message is stored. If the acknowledgement says Duplicate, a message of the same Nats-Msg-Id was stored before,
+// perhaps by another term. Otherwise the message is not stored and never will be, but where the error wraps ErrUnknown. Errors
+// wrap tenure.ErrLost if the term is over; tenure.ErrTooLate if too little is left of the lease; ErrFenced; ErrUnknown;
+// ErrHeader; driver.ErrDenied and the subject; jetstream.APIError for what the server refuses for another reason;
+// nats.ErrNoResponders if the stream has no leader now or does not listen on the subject; or ctx's cause.
+func (p *Publisher) Publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
+	if err := usable(m); err != nil {
+		return nil, err
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var ack *jetstream.PubAck
+	err := p.term.Do(ctx, p.set.need, func(ctx context.Context) (err error) {
+		select {
+		case l := <-p.free:
+			defer func() { p.free <- l }()
+			ack, err = p.pass(ctx, l, p.copied(m))
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	if err != nil {
+		return nil, explain(p.term, fmt.Errorf("fenced: %s: %w", m.Subject, err))
+	}
+	if m.Header.Get(jetstream.MsgIDHeader) == "" {
+		ack.Duplicate = false
+	}
+	return ack, nil
+}
+
+// copied is what is sent. With an id it can be sent to a replicated stream again.
+func (p *Publisher) copied(m *nats.Msg) *nats.Msg {
+	c := stamped(m, p.term.Token())
+	c.Header.Set(jetstream.ExpectedStreamHeader, p.stream)
+	if p.replicated && c.Header.Get(jetstream.MsgIDHeader) == "" {
+		c.Header.Set(jetstream.MsgIDHeader, rand.Text())
+	}
+	return c
+}
+
+// foreign are headers that take the fence's place, or have the server publish at another time, when it looks at no fence.
+var foreign = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ScheduleHeader, "Nats-Batch-Id"}
+
+func usable(m *nats.Msg) error {
+	for name := range m.Header {
+		for _, f := range foreign {
+			if strings.EqualFold(name, f) {
+				return fmt.Errorf("%w: %s", ErrHeader, name)
+			}
+		}
+	}
+	return nil
+}
+
+// may is nil if enough of the lease is left.
+func (p *Publisher) may() error {
+	return p.term.Do(context.Background(), p.set.need, func(context.Context) error { return nil })
+}
+
+// pass sends a message through a lane until there is an answer that says more than that another message is on its way, or
+// that the lane's last message is not the one that was thought. The latter is the end of a deposed leader. But the
+// message may have expired or been purged, and a leader whose lease is valid puts another one there.
+func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.PubAck, error) {
+	if l.sequence == 0 { // as a condition it would come true where there is no fence
+		if err := p.retake(ctx, l, 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.may(); err != nil {
+		return nil, err
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		expect(m.Header, l.subject, l.sequence)
+		ack, err := acknowledged(p.wire.request(ctx, m))
+		var moved *movedError
+		switch {
+		case errors.As(err, &moved):
+			if final := p.refused(ctx, l, m, moved); final != nil {
+				return nil, final
+			}
+		case !errors.Is(err, errBusy):
+			return ack, err
+		}
+		if !sleep(ctx, pause) {
+			return nil, p.doubt(gaveUp(ctx, err))
+		}
+		if err := p.may(); err != nil {
+			return nil, p.doubt(err)
+		}
+	}
+}
+
+// refused finds out why a message was refused, and takes the lane again if it may. It returns nil if the message is to be
+// sent again: also where the answer came from a server that does not know of the newer term's fence yet. Only one that does
+// can say that the message is not stored, since it has all that stands before the fence, and would know the message's id.
+func (p *Publisher) refused(ctx context.Context, l *lane, m *nats.Msg, moved *movedError) error {
+	before := l.sequence
+	err := p.retake(ctx, l, before)
+	var taken *takenError
+	switch {
+	case errors.As(err, &taken):
+		if l.sequence = before; moved.last < taken.at {
+			return nil
+		}
+		return err
+	case err != nil:
+		return p.doubt(err)
+	case l.sequence == before && m.Header.Get(jetstream.ExpectedLastSeqHeader) != "":
+		return fmt.Errorf("the server refused, and not for the fence: %w", moved.why)
+	}
+	return nil
+}
+
+// retake takes the lane again, whose sequence is not known until that has succeeded.
+func (p *Publisher) retake(ctx context.Context, l *lane, before uint64) error {
+	l.sequence = 0
+	now, err := p.take(ctx, l.subject)
+	if err == nil && now != before {
+		err = p.same(ctx)
+	}
+	if err == nil {
+		l.sequence = now
+	}
+	return err
+}
+
+// doubt adds that a message may be stored that one server has not accepted, if there are others.
+func (p *Publisher) doubt(err error) error {
+	if !p.replicated {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", ErrUnknown, err)
+}

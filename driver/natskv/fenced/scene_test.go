@@ -1,0 +1,245 @@
+package fenced_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver/natskv/fenced"
+)
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+// shortLease is waited out by the next leader. It is the same for all of an election.
+const shortLease = time.Second
+
+// fence is below the subjects of every stream here.
+const fence = "payments.fence"
+
+// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
+	t.Helper()
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true}
+	for _, c := range change {
+		c(o)
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+func connect(t testing.TB, s *server.Server, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	opts = append(opts, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	nc, err := nats.Connect(s.ClientURL(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// scene is a server with a stream, and an election that somebody else keeps.
+type scene struct {
+	testing.TB
+	js    jetstream.JetStream
+	store *memory.Store
+	name  string
+	made  jetstream.StreamConfig
+}
+
+func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
+	t.Helper()
+	c := jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}
+	for _, ch := range change {
+		ch(&c)
+	}
+	s := &scene{t, connect(t, startServer(t)), memory.New(), "billing" + rand.Text()[:8], c}
+	s.create()
+	return s
+}
+
+func (s *scene) create() jetstream.Stream {
+	s.Helper()
+	var stream jetstream.Stream
+	s.eventually("the stream is made", func() (ok bool) { // a server may not have cleared away yet what was deleted just now
+		var err error
+		stream, err = s.js.CreateStream(within(s), s.made)
+		return err == nil
+	})
+	return stream
+}
+
+func (s *scene) stream() jetstream.Stream {
+	s.Helper()
+	stream, err := s.js.Stream(within(s), s.made.Name)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return stream
+}
+
+// candidacy is a leader with its own way to the election's store, and a clock that can stand still.
+type candidacy struct {
+	*scene
+	store faults.Store
+	clock *standing
+	term  *tenure.Term
+}
+
+// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader does not notice.
+type standing struct {
+	tenure.Clock
+	at atomic.Pointer[tenure.Reading]
+}
+
+func (c *standing) Now() tenure.Reading {
+	if at := c.at.Load(); at != nil {
+		return *at
+	}
+	return c.Clock.Now()
+}
+
+func (c *standing) freeze() {
+	now := c.Clock.Now()
+	c.at.Store(&now)
+}
+
+// elect returns once the candidate leads, which a leader before it must have ceased to.
+func (s *scene) elect(id string) *candidacy {
+	s.Helper()
+	n := &candidacy{scene: s, store: faults.New(s.store, 0, faults.Plan{}), clock: &standing{Clock: tenure.SystemClock()}}
+	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: shortLease, Clock: n.clock})
+	if err != nil {
+		s.Fatal(err)
+	}
+	n.term, err = e.Campaign(within(s))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		n.clock.at.Store(nil)
+		_ = n.term.Resign(within(s))
+	})
+	return n
+}
+
+// supplant freezes the leader's clocks and returns when another one leads: both think that they do.
+func (n *candidacy) supplant(id string) *candidacy {
+	n.Helper()
+	n.clock.freeze()
+	n.store.Partition()
+	next := n.elect(id)
+	if err := errors.Join(n.term.Err(), next.term.Err()); err != nil {
+		n.Fatalf("one of them knows: %v", err)
+	}
+	if next.term.Token() <= n.term.Token() {
+		n.Fatalf("token %d follows %d", next.term.Token(), n.term.Token())
+	}
+	return next
+}
+
+func (n *candidacy) open(opts ...fenced.Option) *fenced.Publisher {
+	n.Helper()
+	p, err := fenced.Open(within(n), n.term, n.js, n.made.Name, fence, opts...)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return p
+}
+
+func message(value string) *nats.Msg {
+	return &nats.Msg{Subject: "payments.debit", Data: []byte(value)}
+}
+
+func (s *scene) publish(p *fenced.Publisher, values ...string) {
+	s.Helper()
+	for _, v := range values {
+		if _, err := p.Publish(within(s), message(v)); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// wrote is a message of this leader's, as consumers see it.
+func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
+
+// stored is what a consumer sees, as "token:value".
+func (s *scene) stored() (seen []string) {
+	s.Helper()
+	stream := s.stream()
+	for at := uint64(1); at <= stream.CachedInfo().State.LastSeq; at++ {
+		m, err := stream.GetMsg(within(s), at)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+		if fenced.IsFence(m.Header) {
+			continue
+		}
+		token, ok := fenced.Token(m.Header)
+		if !ok {
+			s.Errorf("%s carries no token", m.Data)
+		}
+		seen = append(seen, fmt.Sprintf("%d:%s", token, m.Data))
+	}
+	return seen
+}
+
+func (s *scene) expect(want ...string) {
+	s.Helper()
+	if got := s.stored(); !slices.Equal(got, want) {
+		s.Errorf("the stream holds %q, not %q", got, want)
+	}
+}
+
+// deposed checks the error of a leader that the server has refused for a newer term.
+func (s *scene) deposed(err error) {
+	s.Helper()
+	if !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) || !errors.Is(err, tenure.ErrDeposed) || errors.Is(err, fenced.ErrUnknown) {
+		s.Errorf("a deposed leader is told %v", err)
+	}
+}

@@ -1,0 +1,146 @@
+package fenced_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver/natskv/fenced"
+)
+
+// TestUnfit: a stream that cannot keep a fence is refused, with what to do.
+func TestUnfit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*jetstream.StreamConfig)
+		says   string // empty: it is fit
+	}{
+		"elsewhere":       {func(c *jetstream.StreamConfig) { c.Subjects = []string{"payments.debit", "payments.fence"} }, "payments.fence.>"},
+		"its own subject": {func(c *jetstream.StreamConfig) { c.Subjects = []string{"payments.debit", "payments.fence.>"} }, ""},
+		"stars":           {func(c *jetstream.StreamConfig) { c.Subjects = []string{"payments.debit", "payments.fence.*.*"} }, ""},
+		"too few stars":   {func(c *jetstream.StreamConfig) { c.Subjects = []string{"payments.*", "payments.fence.*"} }, "payments.fence.>"},
+		"interest":        {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, "interest"},
+		"work queue":      {func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, "--allow-rollup"},
+		"rolling queue":   {func(c *jetstream.StreamConfig) { c.Retention, c.AllowRollup = jetstream.WorkQueuePolicy, true }, ""},
+		"queue with one":  {func(c *jetstream.StreamConfig) { c.Retention, c.MaxMsgsPerSubject = jetstream.WorkQueuePolicy, 1 }, ""},
+		"no answers":      {func(c *jetstream.StreamConfig) { c.NoAck = true }, "no_ack"},
+		"transformed": {func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "payments.>", Destination: "paid.>"}
+		}, "transforms"},
+		"memory":           {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, ""},
+		"direct, and TTLs": {func(c *jetstream.StreamConfig) { c.AllowDirect, c.AllowMsgTTL, c.MaxAge = true, true, time.Second }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, c.change)
+			leader := s.elect("a")
+			p, err := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
+			switch {
+			case c.says == "" && err == nil:
+				s.publish(p, "one")
+				s.expect(leader.wrote("one"))
+			case c.says == "":
+				t.Error(err)
+			case !errors.Is(err, fenced.ErrUnfit) || !strings.Contains(err.Error(), c.says):
+				t.Errorf("%v, which does not say %q", err, c.says)
+			}
+		})
+	}
+}
+
+// TestNames: what is no name is refused without a question.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leader := s.elect("a")
+	for _, names := range [][2]string{{"", fence}, {"A.B", fence}, {"PAYMENTS", ""}, {"PAYMENTS", "payments.>"}, {"PAYMENTS", "a..b"}, {"PAYMENTS", `a"b`}} {
+		if _, err := fenced.Open(within(t), leader.term, s.js, names[0], names[1]); err == nil {
+			t.Errorf("%q are taken for names", names)
+		}
+	}
+	if _, err := fenced.Open(within(t), leader.term, s.js, "OTHER", fence); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("a stream that is not there: %v", err)
+	}
+}
+
+// TestSurvivesMaxAge: where messages may have their own age, the fence has none.
+func TestSurvivesMaxAge(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, func(c *jetstream.StreamConfig) { c.MaxAge, c.AllowMsgTTL = time.Second, true })
+	p := s.elect("a").open()
+	s.publish(p, "x")
+	s.eventually("only the fence is left", func() bool { return s.stream().CachedInfo().State.Msgs == 8 })
+	s.publish(p, "y")
+	if n := s.stream().CachedInfo().State.LastSeq; n != 10 {
+		t.Errorf("the last sequence is %d: the fence was taken again", n)
+	}
+}
+
+// TestRollUp: where messages may be rolled up, one term's fence replaces the other's.
+func TestRollUp(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, func(c *jetstream.StreamConfig) { c.AllowRollup = true })
+	old := s.elect("old")
+	old.open()
+	old.supplant("next").open()
+	if n := s.stream().CachedInfo().State.Msgs; n != 8 {
+		t.Errorf("%d messages are in the stream", n)
+	}
+}
+
+// TestDenied: a right that is missing is named at once.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	rights := []string{"$JS.API.STREAM.INFO.PAYMENTS", "$JS.API.STREAM.MSG.GET.PAYMENTS", "payments.fence.>", "payments.debit"}
+	user := func(name string, allowed ...string) *server.User {
+		return &server.User{Username: name, Password: name, Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: allowed},
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		}}
+	}
+	srv := startServer(t, func(o *server.Options) {
+		o.NoAuthUser = "all"
+		o.Users = []*server.User{{Username: "all", Password: "all"}, user("leader", rights...)}
+		for i := range rights {
+			o.Users = append(o.Users, user(rights[i], append(append([]string{}, rights[:i]...), rights[i+1:]...)...))
+		}
+	})
+	s := &scene{t, connect(t, srv), memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}}
+	s.create()
+	leader := s.elect("a")
+	publishAs := func(name string) error {
+		p, err := fenced.Open(within(t), leader.term, connect(t, srv, nats.UserInfo(name, name)), "PAYMENTS", fence)
+		if err != nil {
+			return err
+		}
+		_, err = p.Publish(within(t), message("x"))
+		return err
+	}
+	for i, right := range rights {
+		if i == 2 {
+			must(t, s.stream().Purge(within(t))) // or the fence would be found as it must be
+		}
+		began := time.Now()
+		err := publishAs(right)
+		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), strings.TrimSuffix(right, ">")) || errors.Is(err, fenced.ErrUnknown) {
+			t.Errorf("without %s: %v", right, err)
+		}
+		if took := time.Since(began); took > patience/4 {
+			t.Errorf("without %s: after %v", right, took)
+		}
+	}
+	must(t, publishAs("leader"))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

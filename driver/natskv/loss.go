@@ -1,0 +1,63 @@
+package natskv
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// How a record was lost. They come as the Notice of an entry, and with the event that tells of it, for errors.Is.
+var (
+	// ErrDeleted: somebody deleted the key, as "nats kv del" does.
+	ErrDeleted = errors.New("the key was deleted, as by \"nats kv del\"")
+	// ErrPurged: somebody purged the key or the stream.
+	ErrPurged = errors.New("the key or the stream was purged, as by \"nats kv purge\" or \"nats stream purge\"")
+	// ErrExpired: the server removed the record when it was older than the bucket's TTL.
+	ErrExpired = errors.New("the record expired by the bucket's TTL, which should be longer than any lease")
+)
+
+// removal says why a message is a marker; nil if it is none. Clients and servers mark in different ways.
+func removal(h nats.Header) error {
+	switch h.Get("KV-Operation") {
+	case "DEL":
+		return ErrDeleted
+	case "PURGE":
+		return ErrPurged
+	}
+	switch reason := h.Get("Nats-Marker-Reason"); reason {
+	case "":
+		return nil
+	case "MaxAge":
+		return ErrExpired
+	case "Purge":
+		return ErrPurged
+	case "Remove":
+		return ErrDeleted
+	default:
+		return fmt.Errorf("the server removed the record: %s", reason)
+	}
+}
+
+// loss says why a key has no message, not even a marker, though others were written: if it ever had one. A stream that is
+// empty sooner than its messages can have expired was purged.
+func (i streamInfo) loss() error {
+	switch age := i.Config.MaxAge; {
+	case i.State.LastSeq == 0:
+		return nil
+	case age == 0, i.State.Messages == 0 && !i.Now.IsZero() && i.Now.Sub(i.State.LastTime) < age:
+		return ErrPurged
+	}
+	return fmt.Errorf("%w, or was purged", ErrExpired)
+}
+
+// removed is removal for what client libraries make of the headers.
+func removed(deleted, purged bool) error {
+	switch {
+	case deleted:
+		return ErrDeleted
+	case purged:
+		return ErrPurged
+	}
+	return nil
+}

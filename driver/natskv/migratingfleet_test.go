@@ -1,0 +1,389 @@
+package natskv
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+)
+
+// participant is a process of either kind.
+type participant interface {
+	name() string
+	leads() bool
+	end(crash bool)
+}
+
+// conditions are what a migration is carried out under.
+type conditions struct {
+	lease time.Duration
+	// spoil takes back a part of the translation.
+	spoil func(*Store) driver.Store
+	// handles have candidates of ours reach the bucket over a handle.
+	handles bool
+	// calm: nothing is slow or lost.
+	calm bool
+}
+
+const (
+	// fleetTTL is the shortest that nats-kv-leader-elect takes.
+	fleetTTL   = 30 * time.Second
+	fleetLease = 10 * time.Second
+	look       = 200 * time.Millisecond
+)
+
+// fleet is a bucket, up to three processes of each kind, and a referee.
+type fleet struct {
+	*testing.T
+	rng  *rand.Rand
+	cond conditions
+	ttl  time.Duration
+	dial func() jetstream.JetStream // a connection for one process
+	js   jetstream.JetStream        // the operator's
+	stop chan struct{}
+	over sync.Once
+	done chan struct{}
+
+	mu     sync.Mutex
+	places [6]participant // old ones, then new ones
+	report report
+	last   participant
+	gap    time.Duration
+	// deleted is when a record was deleted under a leader of ours, and victim its term: it may not know it yet.
+	deleted time.Time
+	victim  uint64
+}
+
+// report is what the referee saw.
+type report struct {
+	faults                []string
+	steps                 int
+	all, led, longest     time.Duration // longest: without a leader
+	oldToNew, newToOld    int
+	window                time.Duration // the longest for which an old one led beside a leader whose record was deleted
+	token, tokensNotAbove uint64
+}
+
+// shared is the clock of all servers of a process: the first of them starts it, which must not be within a bubble.
+var shared = sync.OnceFunc(ats.Register)
+
+// emptyPools throws away the timers that the client library keeps for later: none may pass from one bubble to another.
+func emptyPools() {
+	runtime.GC()
+	runtime.GC()
+}
+
+// inFleet runs a story in virtual time.
+func inFleet(t *testing.T, seed uint64, cond conditions, story func(*fleet)) (r report) {
+	t.Helper()
+	shared()
+	emptyPools()
+	defer emptyPools()
+	dir := t.TempDir()
+	if cond.lease == 0 {
+		cond.lease = fleetLease
+	}
+	synctest.Test(t, func(t *testing.T) {
+		js := serveWithin(t, dir)
+		// In memory, because a file's messages expire by a clock that is not in the bubble.
+		f := newFleet(t, seed, cond, fleetTTL, jetstream.MemoryStorage, func() jetstream.JetStream { return js })
+		story(f)
+		r = f.close()
+	})
+	return r
+}
+
+// serveWithin runs a server without a network.
+func serveWithin(t *testing.T, dir string) jetstream.JetStream {
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return newJetStream(t, nc)
+}
+
+func newFleet(t *testing.T, seed uint64, cond conditions, ttl time.Duration, storage jetstream.StorageType, dial func() jetstream.JetStream) *fleet {
+	f := &fleet{
+		T: t, rng: rand.New(rand.NewPCG(seed, 1)), cond: cond, ttl: ttl, dial: dial, js: dial(), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	_, err := f.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "B", TTL: ttl, Storage: storage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(f.done)
+		for {
+			select {
+			case <-f.stop:
+				return
+			case <-time.After(look):
+				f.look(look)
+			}
+		}
+	}()
+	return f
+}
+
+// close ends all that is there. It may be called twice.
+func (f *fleet) close() report {
+	for i := range f.places {
+		f.end(i, false)
+	}
+	f.over.Do(func() { close(f.stop) })
+	<-f.done
+	return f.report
+}
+
+// bucket is a handle over this connection.
+func (f *fleet) bucket(js jetstream.JetStream) jetstream.KeyValue {
+	f.Helper()
+	kv, err := js.KeyValue(context.Background(), "B")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return kv
+}
+
+func (f *fleet) between(least, most time.Duration) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return least + time.Duration(f.rng.Int64N(int64(most-least)+1))
+}
+
+func (f *fleet) put(i int, p participant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places[i] = p
+}
+
+func (f *fleet) at(i int) participant {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.places[i]
+}
+
+// lag is that of one message of an old one.
+func (f *fleet) lag() time.Duration {
+	if f.cond.calm {
+		return time.Millisecond
+	}
+	return f.between(0, 300*time.Millisecond)
+}
+
+// startOld starts an old one that campaigns as often as given while it does not lead.
+func (f *fleet) startOld(i int, every time.Duration) *oldOne {
+	o := &oldOne{id: fmt.Sprintf("server-%d", i), kv: f.bucket(f.dial()), renew: f.ttl / 4 * 3, every: every, lag: f.lag, won: f.begin}
+	f.put(i, o)
+	o.start(f.lag())
+	return o
+}
+
+// startNew starts a candidate of Tenure's, of the same name.
+func (f *fleet) startNew(i int) *newOne {
+	f.Helper()
+	js := f.dial()
+	if f.cond.handles {
+		return f.startOn(i, FromKeyValue(f.bucket(js), Migrating()))
+	}
+	return f.startOn(i, f.open(js, Migrating()))
+}
+
+func (f *fleet) open(js jetstream.JetStream, opts ...Option) *Store {
+	f.Helper()
+	store, err := Open(context.Background(), js, "B", opts...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return store
+}
+
+func (f *fleet) startOn(i int, store *Store) *newOne {
+	f.Helper()
+	var plan faults.Plan
+	if !f.cond.calm {
+		plan = faults.Plan{MaxDelay: 300 * time.Millisecond, Chances: faults.Chances{
+			faults.DelayBefore: 0.2, faults.DelayAfter: 0.2, faults.LoseAnswer: 0.03, faults.LoseRequest: 0.03,
+			faults.Drop: 0.02, faults.Delay: 0.05,
+		}}
+	}
+	var seen driver.Store = store
+	if f.cond.spoil != nil {
+		seen = f.cond.spoil(store)
+	}
+	n := &newOne{id: fmt.Sprintf("server-%d", i), store: store, line: faults.New(seen, uint64(f.between(0, time.Hour)), plan), won: f.begin}
+	f.put(3+i, n)
+	if err := n.start(f.cond.lease); err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
+func (f *fleet) end(i int, crash bool) {
+	p := f.at(i)
+	if p == nil {
+		return
+	}
+	p.end(crash)
+	f.put(i, nil)
+}
+
+// leader is one that leads, and its place; nil if there is none.
+func (f *fleet) leader() (int, participant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, p := range f.places {
+		if p != nil && p.leads() {
+			return i, p
+		}
+	}
+	return 0, nil
+}
+
+// begin is called when somebody begins to lead: if another leads at that moment, there are two.
+func (f *fleet) begin() { f.look(0) }
+
+func (f *fleet) look(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var leading []participant
+	for _, p := range f.places {
+		if p != nil && p.leads() {
+			leading = append(leading, p)
+		}
+	}
+	f.report.all += d
+	if len(leading) > 0 {
+		f.report.led += d
+		f.gap = 0
+	}
+	f.gap += d
+	f.report.longest = max(f.report.longest, f.gap)
+	for i, p := range leading {
+		for _, q := range leading[:i] {
+			f.judge(q, p)
+		}
+	}
+	if len(leading) == 1 && leading[0] != f.last {
+		f.turn(leading[0])
+	}
+}
+
+// judge: old, an old one if there is one, and another lead. Two old ones are none of our business.
+func (f *fleet) judge(old, other participant) {
+	n, ok := other.(*newOne)
+	if !ok {
+		return
+	}
+	if _, ok := old.(*oldOne); ok && n.token() == f.victim && time.Since(f.deleted) <= f.cond.lease {
+		f.report.window = max(f.report.window, time.Since(f.deleted))
+		return
+	}
+	f.fault("%s leads (term %d), and so does %s", n.name(), n.token(), old.name())
+}
+
+// fault is called under the lock.
+func (f *fleet) fault(format string, args ...any) {
+	if len(f.report.faults) < 5 {
+		f.report.faults = append(f.report.faults, fmt.Sprintf("%v: ", f.report.all)+fmt.Sprintf(format, args...))
+	}
+}
+
+// check notes a fault unless it is so.
+func (f *fleet) check(ok bool, format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !ok {
+		f.fault(format, args...)
+	}
+}
+
+// turn notes who leads after whom.
+func (f *fleet) turn(p participant) {
+	if f.last != nil {
+		_, wasOld := f.last.(*oldOne)
+		_, isOld := p.(*oldOne)
+		switch {
+		case wasOld && !isOld:
+			f.report.oldToNew++
+		case isOld && !wasOld:
+			f.report.newToOld++
+		}
+	}
+	f.last = p
+	if n, ok := p.(*newOne); ok {
+		if n.token() <= f.report.token {
+			f.report.tokensNotAbove++
+		}
+		f.report.token = n.token()
+	}
+}
+
+// await waits until it is so, and notes a fault if that is not within the limit.
+func (f *fleet) await(what string, limit time.Duration, ok func() bool) {
+	for begun := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > limit {
+			f.check(false, "not within %v: %s", limit, what)
+			return
+		}
+	}
+}
+
+// remove deletes the record as operators do: with a marker, or without a trace. It is noted if a leader of ours loses it.
+func (f *fleet) remove(trace bool) {
+	f.mu.Lock()
+	for _, p := range f.places {
+		if n, ok := p.(*newOne); ok && n.leads() {
+			f.deleted, f.victim = time.Now(), n.token()
+		}
+	}
+	f.mu.Unlock()
+	var err error
+	if trace {
+		err = f.bucket(f.js).Delete(context.Background(), "billing")
+	} else {
+		err = purge(f.js, "B")(context.Background(), "billing")
+	}
+	if err != nil {
+		f.Error(err)
+	}
+}
+
+// setClock is what becomes of a record when the server's clock is set forward: it expires that much sooner.
+func (f *fleet) setClock(by time.Duration) {
+	s, err := f.js.Stream(context.Background(), "KV_B")
+	if err != nil {
+		f.Error(err)
+		return
+	}
+	m, err := s.GetLastMsgForSubject(context.Background(), "$KV.B.billing")
+	if err != nil || time.Since(m.Time) <= f.ttl-by {
+		return
+	}
+	if err := s.Purge(context.Background(), jetstream.WithPurgeSubject(m.Subject), jetstream.WithPurgeSequence(m.Sequence+1)); err != nil {
+		f.Error(err)
+	}
+}

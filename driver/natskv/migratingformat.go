@@ -1,0 +1,154 @@
+package natskv
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+const (
+	// predecessor begins the incarnation that an old leader is read with.
+	predecessor = "nats-kv:"
+	// longestName is the limit of a record for an id, in bytes.
+	longestName = 256
+)
+
+// errPredecessor comes from the attempt to change an old leader's value and leave it the leader.
+var errPredecessor = errors.New("the leader is a candidate of nats-kv-leader-elect, which cannot be asked for anything")
+
+// format translates between what the two kinds of candidate write, in a bucket with this TTL.
+type format struct{ ttl time.Duration }
+
+// wait is for how long an old leader's value is waited out: as long as it lasts. It renews after three quarters of that,
+// and what its Update takes, up to the client library's 5 s, must be in the rest.
+func (f format) wait() time.Duration { return f.ttl }
+
+// vacancy is for how long a vacant record is waited out. An old leader whose record is gone finds out when it renews, so
+// three quarters are not enough; and the vacant record itself is gone after the whole.
+func (f format) vacancy() time.Duration { return f.ttl - f.ttl/8 }
+
+func (f format) maxLease() time.Duration { return (f.ttl / leasesInTTL).Truncate(time.Millisecond) }
+
+// fields are those of a record that matter here.
+type fields struct {
+	LeaderID    string `json:"leaderID"`
+	Term        uint64 `json:"term"`
+	LeaseMillis int64  `json:"leaseMillis"`
+	Incarnation string `json:"incarnation"`
+	Seq         uint64 `json:"seq"`
+	Nonce       string `json:"nonce"`
+	Released    bool   `json:"released,omitempty"`
+}
+
+// parse returns false unless this is a record of Tenure's. A broken one is left alone, here as everywhere.
+func parse(value []byte) (fields, bool) {
+	var r fields
+	if json.Unmarshal(value, &r) != nil {
+		return fields{}, false
+	}
+	return r, r.Nonce != "" && r.LeaseMillis > 0 && r.LeaseMillis <= longestTTL.Milliseconds()
+}
+
+func (r fields) vacant() bool { return r.LeaderID == "" && !r.Released }
+
+func (r fields) lease() time.Duration { return time.Duration(r.LeaseMillis) * time.Millisecond }
+
+// encode cannot fail: there are only text and numbers.
+func (r fields) encode() []byte {
+	b, _ := json.Marshal(r)
+	return b
+}
+
+// show is for reading.
+func (f format) show(e driver.Entry) driver.Entry {
+	if e.Absent() {
+		e.Version = mark(e.Version)
+		return e
+	}
+	if r, ok := parse(e.Value); ok {
+		e.Value = f.prolong(e.Value, r)
+		return e
+	}
+	if name, ok := nameIn(e.Value); ok {
+		e.Value = f.adopt(name, e.Version)
+	}
+	return e
+}
+
+// prolong makes of a vacant record one that is waited out for the sake of old leaders too, and before it expires. That is done
+// when it is read, since others write them as well, and when it is written: an election puts there the longest lease that it has
+// seen, which is an old leader's, and one without this translation would wait for ever. One for a lease beyond the TTL, which
+// nobody has here, stays as it is.
+func (f format) prolong(value []byte, r fields) []byte {
+	if !r.vacant() || r.lease() > f.ttl {
+		return value
+	}
+	r.LeaseMillis = millis(f.vacancy())
+	return r.encode()
+}
+
+// adopt makes a record out of an old leader's name. The version makes each of its writes a new state, since it changes
+// nothing else when it renews.
+func (f format) adopt(name string, v driver.Version) []byte {
+	sum := sha256.Sum256([]byte(name))
+	return fields{
+		LeaderID: clip(name), LeaseMillis: millis(f.wait()), Incarnation: predecessor + hex.EncodeToString(sum[:16]), Nonce: string(v),
+	}.encode()
+}
+
+// write is for writing. It says whether the record is a release that old candidates are to see.
+//
+// What a leader puts over an absence is no release, though it saw its own record vanish while its lease was valid: an old
+// candidate may have led in between, have lost its own record in the same way, and not know it yet. So it is a vacant one.
+func (f format) write(value []byte, overAbsence bool) (_ []byte, released bool, err error) {
+	r, ok := parse(value)
+	switch {
+	case !ok:
+		return value, false, nil
+	case strings.HasPrefix(r.Incarnation, predecessor):
+		return nil, false, errPredecessor
+	case r.Released && overAbsence:
+		r = fields{Term: r.Term, LeaseMillis: r.LeaseMillis, Seq: r.Seq, Nonce: r.Nonce}
+		return f.prolong(r.encode(), r), false, nil
+	case r.Released:
+		return value, true, nil
+	case r.LeaderID != "" && r.lease() > f.maxLease():
+		return nil, false, fmt.Errorf("Migrating: the lease of %v is longer than a third of the bucket's TTL of %v: set Lease to "+
+			"%v or less; only without candidates of nats-kv-leader-elect, and without Migrating, may it be longer", r.lease(), f.ttl, f.maxLease())
+	}
+	return f.prolong(value, r), false, nil
+}
+
+// nameIn returns the name if that is what a value is: text that is no JSON. A number is a name, such as a process id. What begins
+// like a JSON object is somebody's document, damaged or not.
+func nameIn(value []byte) (string, bool) {
+	if len(value) > driver.MaxValue || !utf8.Valid(value) || bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) {
+		return "", false
+	}
+	var v any
+	if json.Unmarshal(value, &v) == nil {
+		if _, number := v.(float64); !number {
+			return "", false
+		}
+	}
+	return string(value), true
+}
+
+// clip shortens a name to what a record may hold.
+func clip(name string) string {
+	if len(name) <= longestName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longestName], "")
+}
+
+// millis rounds up.
+func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

@@ -1,0 +1,144 @@
+package natskv
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+var testFormat = format{ttl: time.Minute}
+
+func TestWhatIsAnOldLeader(t *testing.T) {
+	for _, c := range []struct {
+		why, value string
+		old        bool
+	}{
+		{"a name", "server-1", true},
+		{"a name with spaces", "member 1 of 3", true},
+		{"a name in another script", "knoten-ä", true},
+		{"a number, such as a process id", "4711", true},
+		{"an address", "[::1]:4222", true},
+		{"a JSON object", `{"leader":"x"}`, false},
+		{"a damaged JSON object", ` {"leader":"x`, false},
+		{"a JSON array", `["x"]`, false},
+		{"a JSON text", `"x"`, false},
+		{"a JSON constant", `true`, false},
+		{"no text", "\xff\xfe", false},
+		{"more than any record", strings.Repeat("x", driver.MaxValue+1), false},
+	} {
+		e := driver.Entry{Value: []byte(c.value), Version: "17", Floor: 17}
+		got := testFormat.show(e)
+		r, err := record.Decode(got.Value)
+		if !c.old {
+			if !bytes.Equal(got.Value, e.Value) || err == nil {
+				t.Errorf("%s is shown as %q; want it left alone", c.why, got.Value)
+			}
+			continue
+		}
+		if err != nil || r.LeaderID != c.value || r.Term != 0 || r.Lease != time.Minute || !r.Held() || r.Nonce != "17" ||
+			got.Version != "17" || got.Floor != 17 {
+			t.Errorf("%s is shown as %q, %v", c.why, got.Value, err)
+		}
+	}
+}
+
+func TestLongNameOfAnOldLeader(t *testing.T) {
+	e := testFormat.show(driver.Entry{Value: []byte(strings.Repeat("ä", 1000)), Version: "17"})
+	if r, err := record.Decode(e.Value); err != nil || r.LeaderID != strings.Repeat("ä", 128) {
+		t.Errorf("shown as %q, %v", e.Value, err)
+	}
+}
+
+func TestWhatIsWritten(t *testing.T) {
+	held := record.Record{LeaderID: "a", Incarnation: "i", Nonce: "n", Term: 7, Seq: 3, Lease: 20 * time.Second}
+	change := func(of func(*record.Record)) record.Record {
+		r := held
+		of(&r)
+		return r
+	}
+	for _, c := range []struct {
+		why      string
+		r        record.Record
+		absence  bool
+		released bool
+		want     string // in the error
+		vacant   bool
+	}{
+		{"a leader's record", held, false, false, "", false},
+		{"a longer lease", change(func(r *record.Record) { r.Lease += time.Millisecond }), false, false, "set Lease to 20s or less", false},
+		{"a release", change(func(r *record.Record) { r.Released = true }), false, true, "", false},
+		{"a release after a longer lease", change(func(r *record.Record) { r.Released, r.Lease = true, time.Minute }), false, true, "", false},
+		{"a release over an absence", change(func(r *record.Record) { r.Released = true }), true, false, "", true},
+		{"a claim over an absence", held, true, false, "", false},
+		{"a vacant record", record.Record{Nonce: "n", Term: 7, Lease: time.Minute}, true, false, "", true},
+		{"a request to an old leader", change(func(r *record.Record) { r.Incarnation = predecessor + "x" }), false, false, "cannot be asked", false},
+	} {
+		value, err := record.Encode(c.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, released, err := testFormat.write(value, c.absence)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v; want %q", c.why, err, c.want)
+			}
+			continue
+		}
+		r, broken := record.Decode(got)
+		if err != nil || broken != nil || released != c.released || (r.LeaderID == "" && !r.Released) != c.vacant {
+			t.Errorf("%s is written as %q, released %v, %v, %v", c.why, got, released, err, broken)
+		}
+		if r.Nonce != "n" || r.Term != 7 || !c.vacant && !bytes.Equal(got, value) || c.vacant && r.Lease != 52500*time.Millisecond {
+			t.Errorf("%s is written as %q", c.why, got)
+		}
+	}
+}
+
+// TestVacantRecordIsWaitedOutForOldOnes: each in its own way: longer than they renew, and not so long as it lasts.
+func TestVacantRecordIsWaitedOutForOldOnes(t *testing.T) {
+	for lease, want := range map[time.Duration]time.Duration{
+		time.Second: 52500 * time.Millisecond, time.Minute: 52500 * time.Millisecond, time.Hour: time.Hour,
+	} {
+		value, err := record.Encode(record.Record{Nonce: "n", Term: 7, Seq: 1, Lease: lease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := record.Decode(testFormat.show(driver.Entry{Value: value, Version: "17"}).Value)
+		if err != nil || r.Lease != want || r.Seq != 1 || r.Nonce != "n" || r.Term != 7 {
+			t.Errorf("one of %v is shown as %+v, %v; want %v", lease, r, err, want)
+		}
+	}
+}
+
+func TestVersionsOfAbsences(t *testing.T) {
+	for v, missing := range map[driver.Version]bool{"": true, unwritten: true, "17": false} {
+		e := testFormat.show(driver.Entry{Version: v})
+		if bare, absence := unmark(e.Version); bare != v || !absence {
+			t.Errorf("version %q of an absence comes back as %q, %v", v, bare, absence)
+		}
+		if bare, absence := unmark(v); bare != v || absence != missing {
+			t.Errorf("version %q comes back as %q, %v", v, bare, absence)
+		}
+	}
+}
+
+// FuzzShow: whatever is there is left alone, or a record that decodes.
+func FuzzShow(f *testing.F) {
+	for _, seed := range []string{"server-1", "{", `{"nonce":"n","leaseMillis":1000}`, `{"leaderID":"a","nonce":"n","leaseMillis":3600000,"released":true}`, "\xff", "1e400"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		e := testFormat.show(driver.Entry{Value: bytes.Clone(value), Version: "17"})
+		if len(value) == 0 || bytes.Equal(e.Value, value) {
+			return
+		}
+		if _, err := record.Decode(e.Value); err != nil && errors.Is(err, record.ErrForeign) {
+			t.Errorf("%q is shown as %q: %v", value, e.Value, err)
+		}
+	})
+}

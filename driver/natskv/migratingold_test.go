@@ -1,0 +1,108 @@
+package natskv
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// oldOne is a candidate of nats-kv-leader-elect, by its documentation. It campaigns each three quarters of the TTL, or more
+// often where it has a back-off: it Creates the key, which succeeds where it is absent or deleted. Then it leads, and each three
+// quarters of the TTL it Updates the key with the last sequence. When an Update fails it stops leading. It never reads, and
+// releases nothing when it ends.
+//
+// That it leads counts from when the server took its Create, and until the answer to a failed Update is there.
+type oldOne struct {
+	id    string
+	kv    jetstream.KeyValue
+	renew time.Duration // between two Updates
+	every time.Duration // between two Creates
+	lag   func() time.Duration
+	won   func() // told when it begins to lead
+
+	mu      sync.Mutex
+	leading bool
+	last    uint64
+
+	die  chan struct{}
+	done chan struct{}
+}
+
+// oldPatience is the client library's.
+const oldPatience = 5 * time.Second
+
+// start campaigns for the first time after a while.
+func (o *oldOne) start(first time.Duration) {
+	o.die, o.done = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(o.done)
+		for wait := first; o.sleep(wait); {
+			begun := time.Now()
+			wait = o.campaign() - time.Since(begun)
+		}
+	}()
+}
+
+// sleep returns false as soon as the process has died.
+func (o *oldOne) sleep(d time.Duration) bool {
+	select {
+	case <-o.die:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// campaign returns how long after its beginning the next one is due.
+func (o *oldOne) campaign() time.Duration {
+	if !o.sleep(o.lag()) {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), oldPatience)
+	defer cancel()
+	var err error
+	if o.leads() {
+		o.last, err = o.kv.Update(ctx, "billing", []byte(o.id), o.last)
+	} else {
+		o.last, err = o.kv.Create(ctx, "billing", []byte(o.id))
+	}
+	if err == nil {
+		o.lead(true)
+		return o.renew
+	}
+	o.sleep(o.lag())
+	o.lead(false)
+	return o.every
+}
+
+func (o *oldOne) lead(yes bool) {
+	o.mu.Lock()
+	select {
+	case <-o.die:
+		yes = false
+	default:
+	}
+	begins := yes && !o.leading
+	o.leading = yes
+	o.mu.Unlock()
+	if begins {
+		o.won()
+	}
+}
+
+func (o *oldOne) leads() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.leading
+}
+
+func (o *oldOne) name() string { return "old " + o.id }
+
+// end is the same for a crash, since these release nothing.
+func (o *oldOne) end(bool) {
+	close(o.die)
+	o.lead(false)
+	<-o.done
+}

@@ -1,0 +1,246 @@
+package natskv
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// spoiled takes back a part of the translation, on the way from the store or to it.
+type spoiled struct {
+	*Store
+	see   func(driver.Entry) driver.Entry
+	write func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error)
+}
+
+func (s *spoiled) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := s.Store.Read(ctx, key)
+	if err == nil && s.see != nil {
+		e = s.see(e)
+	}
+	return e, err
+}
+
+func (s *spoiled) Watch(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
+	return s.Store.Watch(ctx, key, func(e driver.Entry) {
+		if s.see != nil {
+			e = s.see(e)
+		}
+		see(e)
+	})
+}
+
+func (s *spoiled) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if s.write != nil {
+		return s.write(ctx, key, prev, value)
+	}
+	return s.Store.CompareAndSwap(ctx, key, prev, value)
+}
+
+// seen changes what elections see of some records.
+func seen(of func(fields) bool, change func(*fields)) func(*Store) driver.Store {
+	return func(s *Store) driver.Store {
+		return &spoiled{Store: s, see: func(e driver.Entry) driver.Entry {
+			if r, ok := parse(e.Value); ok && of(r) {
+				change(&r)
+				e.Value = r.encode()
+			}
+			return e
+		}}
+	}
+}
+
+func isOld(r fields) bool { return strings.HasPrefix(r.Incarnation, predecessor) }
+
+// past has records of some kind go around the translation.
+func past(of func(fields) bool) func(*Store) driver.Store {
+	return func(s *Store) driver.Store {
+		return &spoiled{Store: s, write: func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+			var r fields
+			if json.Unmarshal(value, &r) == nil && of(r) {
+				prev, _ = unmark(prev)
+				return s.cells.(*migrating).cells.CompareAndSwap(ctx, key, prev, value)
+			}
+			return s.CompareAndSwap(ctx, key, prev, value)
+		}}
+	}
+}
+
+// unmarked forgets which versions are those of absences.
+func unmarked(s *Store) driver.Store {
+	return &spoiled{Store: s, write: func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+		prev, _ = unmark(prev)
+		return s.CompareAndSwap(ctx, key, prev, value)
+	}}
+}
+
+func unreleased(s *Store) driver.Store {
+	s.cells.(*migrating).release = nil
+	return s
+}
+
+// markingVacant has old candidates take vacant records for a deleted key.
+type markingVacant struct {
+	cells
+	b *bucket
+}
+
+func (m markingVacant) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if r, ok := parse(value); ok && r.vacant() {
+		return m.b.markDeleted(ctx, key, prev, value)
+	}
+	return m.cells.CompareAndSwap(ctx, key, prev, value)
+}
+
+func markVacant(s *Store) driver.Store {
+	m := s.cells.(*migrating)
+	m.cells = markingVacant{m.cells, m.cells.(*bucket)}
+	return s
+}
+
+const oldInterval = fleetTTL / 4 * 3
+
+// leaveAlone: an old leader keeps its rules, and candidates of ours are there.
+func leaveAlone(f *fleet) {
+	old := f.startOld(0, oldInterval)
+	f.await("the old one leads", time.Second, old.leads)
+	f.startNew(0)
+	f.startNew(1)
+	time.Sleep(20 * fleetTTL)
+	f.check(old.leads(), "the old leader was deposed")
+}
+
+// deleteUnderOld: the record of an old leader is deleted when it has just renewed.
+func deleteUnderOld(f *fleet) {
+	old := f.startOld(0, oldInterval)
+	f.await("the old one leads", time.Second, old.leads)
+	n := f.startNew(0)
+	time.Sleep(2*oldInterval + time.Second)
+	f.remove(true)
+	f.await("the new one leads", fleetTTL, n.leads)
+}
+
+// longLease: a leader is cut off, and the server's clock is set forward by two thirds of the TTL.
+func longLease(f *fleet) {
+	n := f.startNew(0)
+	for begun := time.Now(); !n.leads() && time.Since(begun) < 2*fleetTTL; {
+		time.Sleep(time.Second)
+	}
+	n.line.Partition()
+	time.Sleep(fleetTTL / 2)
+	f.setClock(fleetTTL / 3 * 2)
+	old := f.startOld(0, time.Second)
+	f.await("the old one leads", 2*fleetTTL, old.leads)
+	time.Sleep(fleetTTL)
+	n.line.Heal()
+}
+
+// resign: a leader of ours resigns, and nobody but an old candidate is there.
+func resign(f *fleet) {
+	n := f.startNew(0)
+	f.await("the new one leads", fleetTTL, n.leads)
+	old := f.startOld(0, 2*time.Second)
+	time.Sleep(fleetTTL)
+	f.end(3, false)
+	f.await("the old one leads", 2*time.Second+100*time.Millisecond, old.leads)
+}
+
+// deleteTwice: while a leader of ours is cut off its record is deleted, an old one leads, and loses its record likewise.
+func deleteTwice(f *fleet) {
+	n := f.startNew(0)
+	f.await("the new one leads", fleetTTL, n.leads)
+	n.line.Partition()
+	f.remove(true)
+	old := f.startOld(0, time.Second)
+	f.await("the old one leads", time.Second, old.leads)
+	f.remove(true)
+	n.line.Heal()
+	time.Sleep(2 * fleetTTL)
+}
+
+// deleteUnderCutOff: the record of a leader of ours that is cut off is deleted, and an old candidate comes a second later.
+func deleteUnderCutOff(f *fleet) {
+	n := f.startNew(0)
+	f.await("the new one leads", fleetTTL, n.leads)
+	f.startNew(1)
+	time.Sleep(fleetLease)
+	n.line.Partition()
+	f.remove(true)
+	time.Sleep(time.Second)
+	f.startOld(0, time.Second)
+	time.Sleep(fleetTTL)
+	n.line.Heal()
+	window := f.close().window
+	f.check(window == 0, "an old one led for %v beside a leader whose record was deleted", window)
+}
+
+// askOld: somebody asks an old leader to hand over.
+func askOld(f *fleet) {
+	old := f.startOld(0, oldInterval)
+	f.await("the old one leads", time.Second, old.leads)
+	n := f.startNew(0)
+	time.Sleep(time.Second)
+	f.check(n.election.HandOver(context.Background(), "") != nil, "an old leader could be asked to hand over")
+	time.Sleep(fleetTTL)
+	f.check(old.leads(), "the old leader was deposed")
+}
+
+// TestEachRuleIsNeeded tells each story twice: as it is, and without the one rule that it is about.
+func TestEachRuleIsNeeded(t *testing.T) {
+	for _, c := range []struct {
+		name, why string
+		story     func(*fleet)
+		lease     time.Duration
+		without   func(*Store) driver.Store
+	}{
+		{"an old leader is waited out for the TTL", "it renews after three quarters of that", leaveAlone, 0,
+			seen(isOld, func(r *fields) { r.LeaseMillis /= 2 })},
+		{"each of its writes is a new state", "it writes the same bytes when it renews", leaveAlone, 0,
+			seen(isOld, func(r *fields) { r.Nonce = "0" })},
+		{"a vacant record is waited out for more than three quarters of the TTL", "an old leader whose record was deleted does not read",
+			deleteUnderOld, 0, seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetLease) })},
+		{"a vacant record is waited out for less than the TTL", "it expires before anybody may claim it",
+			deleteUnderOld, 0, seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetTTL) })},
+		{"a lease is at most a third of the TTL", "the record expires under its leader", longLease, fleetTTL / 6 * 5,
+			past(func(r fields) bool { return r.LeaderID != "" && !r.Released })},
+		{"a release is marked", "an old candidate takes a released record for a leader's", resign, 0, unreleased},
+		{"a vacant record is not marked", "an old candidate would lead at once", deleteUnderCutOff, 0, markVacant},
+		{"what a leader puts over an absence is no release", "an old one may have led in between", deleteTwice, 0, unmarked},
+		{"an old leader's value is not changed", "it knows no other version than its own", askOld, 0, past(isOld)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cond := conditions{calm: true, lease: c.lease}
+			for _, fault := range inFleet(t, 1, cond, c.story).faults {
+				t.Error(fault)
+			}
+			cond.spoil = c.without
+			faults := inFleet(t, 1, cond, c.story).faults
+			if len(faults) == 0 {
+				t.Fatalf("nothing happened without the rule, though %s", c.why)
+			}
+			t.Logf("without it: %s", faults[0])
+		})
+	}
+}
+
+// TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
+func TestWithoutOneRuleFleetsFail(t *testing.T) {
+	for name, spoil := range map[string]func(*Store) driver.Store{
+		"a shorter wait":    seen(isOld, func(r *fields) { r.LeaseMillis /= 2 }),
+		"a shorter vacancy": seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetLease) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(60) {
+				if r := inFleet(t, seed, conditions{spoil: spoil}, (*fleet).migrate); len(r.faults) > 0 {
+					t.Logf("seed %d: %s", seed, r.faults[0])
+					return
+				}
+			}
+			t.Error("no fault in 60 fleets")
+		})
+	}
+}

@@ -1,0 +1,397 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// documented is the configuration that docs/nats.md gives.
+func documented(t testing.TB) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "nats.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "\n    accounts {\n", "\n    }\n"
+	_, rest, ok := strings.Cut(string(page), begin)
+	text, _, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatal("docs/nats.md has no configuration of accounts")
+	}
+	return "jetstream: {}\n" + begin + text + end
+}
+
+// withUser changes the rights of one user, and adds one who may do everything in the same account.
+func withUser(t testing.TB, name string, change func(*server.Permissions)) func(*server.Options) {
+	return func(o *server.Options) {
+		i := slices.IndexFunc(o.Users, func(u *server.User) bool { return u.Username == name })
+		if i < 0 {
+			t.Fatalf("docs/nats.md has no user %s", name)
+		}
+		if change != nil {
+			change(o.Users[i].Permissions)
+		}
+		o.Users = append(o.Users, &server.User{Username: "all", Password: "s3cret", Account: o.Users[i].Account})
+	}
+}
+
+// login is how a user of the documentation's connects.
+func login(t testing.TB, s *server.Server, user string, opts ...nats.Option) *nats.Conn {
+	return connect(t, s.ClientURL(), append(opts, nats.UserInfo(user, "s3cret"))...)
+}
+
+// deeds are what programs do, by the names that the documentation's comments use.
+var deeds = map[string]func(ctx context.Context, s *Store) error{
+	"read": func(ctx context.Context, s *Store) error {
+		_, err := s.Read(ctx, testKey)
+		return err
+	},
+	"write": func(ctx context.Context, s *Store) error {
+		e, err := s.Read(ctx, testKey)
+		if err == nil {
+			_, err = s.CompareAndSwap(ctx, testKey, e.Version, []byte("v"))
+		}
+		return err
+	},
+	"watch": func(ctx context.Context, s *Store) error {
+		stop, err := s.Watch(ctx, testKey, func(driver.Entry) {})
+		if err == nil {
+			stop()
+		}
+		return err
+	},
+	"inspect": func(ctx context.Context, s *Store) error {
+		_, err := s.Inspect(ctx, testLease)
+		return err
+	},
+}
+
+// roles are what the users of the documentation may do.
+var roles = map[string][]string{
+	"candidate": {"read", "write", "watch", "inspect"},
+	"observer":  {"read", "watch", "inspect"},
+	"founder":   {"create", "read", "write", "watch", "inspect"},
+}
+
+// fails are the deeds that want of a right prevents, by the right without its wildcards.
+var fails = map[string][]string{
+	"$KV.ELECTIONS.":                        {"write"},
+	"$JS.API.STREAM.MSG.GET.KV_ELECTIONS":   {"read", "write"},
+	"$JS.API.STREAM.INFO.KV_ELECTIONS":      {"open", "create"},
+	"$JS.API.CONSUMER.CREATE.KV_ELECTIONS.": {"watch"},
+	"$JS.FC.KV_ELECTIONS.":                  {"watch"},
+	"$JS.API.INFO":                          {"create"},
+	"$JS.API.STREAM.CREATE.KV_ELECTIONS":    {"create"},
+	"_INBOX.":                               {"open", "create"},
+}
+
+// TestDocumentedRights: each user can do what its role needs, without a single complaint of the server, and an observer
+// cannot write.
+func TestDocumentedRights(t *testing.T) {
+	for role, may := range roles {
+		for _, opts := range [][]Option{nil, {OwnConnection()}} {
+			t.Run(fmt.Sprint(role, len(opts)), func(t *testing.T) {
+				s := configured(t, documented(t), withUser(t, role, nil))
+				if slices.Contains(may, "create") {
+					opts = append(opts, Create())
+				} else {
+					addBucket(t, newJetStream(t, login(t, s, "all")), named("ELECTIONS"))
+				}
+				var complaints losses
+				complain := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints.add(err) })
+				store := openStore(t, newJetStream(t, login(t, s, role, complain)), "ELECTIONS", opts...)
+				for deed, do := range deeds {
+					err := do(testContext(t), store)
+					if slices.Contains(may, deed) && err != nil {
+						t.Errorf("%s: %v", deed, err)
+					}
+					if !slices.Contains(may, deed) && !errors.Is(err, driver.ErrDenied) {
+						t.Errorf("%s: %v; want it to be denied", deed, err)
+					}
+				}
+				if role != "observer" && len(complaints.reasons()) > 0 {
+					t.Errorf("the server complained: %v", complaints.reasons())
+				}
+			})
+		}
+	}
+}
+
+// takings are the two ways of not having a right.
+var takings = map[string]func(p *server.Permissions, right string){
+	"without": func(p *server.Permissions, right string) {
+		other := func(r string) bool { return r == right }
+		p.Publish.Allow = slices.DeleteFunc(p.Publish.Allow, other)
+		if slices.ContainsFunc(p.Subscribe.Allow, other) {
+			p.Subscribe.Allow = []string{"elsewhere.>"}
+		}
+	},
+	"denied": func(p *server.Permissions, right string) {
+		if slices.Contains(p.Subscribe.Allow, right) {
+			p.Subscribe.Deny = []string{right}
+		} else {
+			p.Publish.Deny = []string{right}
+		}
+	},
+}
+
+// TestMissingRights takes away each right in turn. The server answers none of these requests.
+func TestMissingRights(t *testing.T) {
+	tried := map[string]bool{}
+	for _, role := range slices.Sorted(maps.Keys(roles)) {
+		for _, right := range rightsOf(t, role) {
+			bare := bareRight(t, right)
+			tried[bare] = true
+			for how, take := range takings {
+				for _, opts := range [][]Option{nil, {OwnConnection()}} {
+					t.Run(fmt.Sprintf("%s %s %s %d", role, how, right, len(opts)), func(t *testing.T) {
+						t.Parallel()
+						s := configured(t, documented(t), withUser(t, role, func(p *server.Permissions) { take(p, right) }))
+						lackOf(t, s, role, bare, opts)
+					})
+				}
+			}
+		}
+	}
+	for right := range fails {
+		if !tried[right] {
+			t.Errorf("the documentation does not give %s", right)
+		}
+	}
+}
+
+// rightsOf are those that the documentation gives a user.
+func rightsOf(t testing.TB, user string) (rights []string) {
+	configured(t, documented(t), withUser(t, user, func(p *server.Permissions) {
+		rights = append(slices.Clone(p.Publish.Allow), p.Subscribe.Allow...)
+	}))
+	return rights
+}
+
+func bareRight(t testing.TB, right string) string {
+	for bare := range fails {
+		if strings.HasPrefix(right, bare) {
+			return bare
+		}
+	}
+	t.Fatalf("no test of %s", right)
+	return ""
+}
+
+// lackOf requires that a user who lacks a right hears so at each deed that needs it, and can do the others.
+func lackOf(t *testing.T, s *server.Server, role, right string, opts []Option) {
+	prevented := fails[right]
+	js := newJetStream(t, login(t, s, role))
+	if role == "founder" {
+		err := promptly(t, "create", func(ctx context.Context) error {
+			return closing(Open(ctx, js, "ELECTIONS", append(opts, Create())...))
+		})
+		judge(t, "create", right, prevented, err)
+	}
+	kv := newJetStream(t, login(t, s, "all"))
+	if _, err := kv.CreateKeyValue(testContext(t), jetstream.KeyValueConfig{Bucket: "ELECTIONS"}); err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		t.Fatal(err)
+	}
+	var store *Store
+	err := promptly(t, "open", func(ctx context.Context) (err error) {
+		store, err = Open(ctx, js, "ELECTIONS", opts...)
+		return err
+	})
+	judge(t, "open", right, prevented, err)
+	if err != nil {
+		return
+	}
+	defer func() { _ = store.Close() }()
+	for range 2 { // the second time the connection remembers the first
+		for _, deed := range roles[role] {
+			if do, ok := deeds[deed]; ok {
+				judge(t, deed, right, prevented, promptly(t, deed, func(ctx context.Context) error { return do(ctx, store) }))
+			}
+		}
+	}
+}
+
+// closing ends a store that was opened.
+func closing(s *Store, err error) error {
+	if err == nil {
+		err = s.Close()
+	}
+	return err
+}
+
+// promptly requires an answer long before the context ends.
+func promptly(t *testing.T, what string, do func(ctx context.Context) error) error {
+	t.Helper()
+	start := time.Now()
+	err := do(testContext(t))
+	if d := time.Since(start); d > patience/4 {
+		t.Errorf("%s took %v", what, d)
+	}
+	return err
+}
+
+func judge(t *testing.T, deed, right string, prevented []string, err error) {
+	t.Helper()
+	switch {
+	case !slices.Contains(prevented, deed):
+		if err != nil {
+			t.Errorf("%s: %v", deed, err)
+		}
+	case !errors.Is(err, driver.ErrDenied), !strings.Contains(err.Error(), right), !strings.Contains(err.Error(), "grant"):
+		t.Errorf("%s: %v; want to be denied for want of %s", deed, err, right)
+	}
+}
+
+// TestManyRefusals: a program whose elections are all refused at once learns it of each, on a connection of its own.
+func TestManyRefusals(t *testing.T) {
+	s := configured(t, documented(t), withUser(t, "observer", nil))
+	addBucket(t, newJetStream(t, login(t, s, "all")), named("ELECTIONS"))
+	store := openStore(t, newJetStream(t, login(t, s, "observer")), "ELECTIONS", OwnConnection())
+	var writes sync.WaitGroup
+	for i := range 500 {
+		writes.Go(func() {
+			key := fmt.Sprintf("k%d", i)
+			_, err := store.CompareAndSwap(testContext(t), key, "", []byte("v"))
+			if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "grant publish on $KV.ELECTIONS."+key) {
+				t.Errorf("%s: %v", key, err)
+			}
+		})
+	}
+	writes.Wait()
+}
+
+// TestOwnInbox: a prefix of one's own keeps answers from other users' eyes.
+func TestOwnInbox(t *testing.T) {
+	text := strings.ReplaceAll(documented(t), "_INBOX.>", "_INBOX_candidate.>")
+	s := configured(t, text, withUser(t, "candidate", nil))
+	addBucket(t, newJetStream(t, login(t, s, "all")), named("ELECTIONS"))
+	for _, opts := range [][]Option{nil, {OwnConnection()}} {
+		store := openStore(t, newJetStream(t, login(t, s, "candidate", nats.CustomInboxPrefix("_INBOX_candidate"))), "ELECTIONS", opts...)
+		doAll(t, store)
+		_, err := Open(testContext(t), newJetStream(t, login(t, s, "candidate")), "ELECTIONS", opts...)
+		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "subscribe on _INBOX.>") {
+			t.Errorf("without the prefix: %v", err)
+		}
+	}
+}
+
+// otherPrefix are the documented rights of clients that reach the bucket by another prefix.
+func otherPrefix(t *testing.T) string {
+	return strings.NewReplacer("$JS.API.", "$JS.far.API.", `"$KV.`, `"$JS.far.API.$KV.`).Replace(documented(t))
+}
+
+// TestRightsInDomain: a server in the domain looks at rights after it has taken the domain out of the subject.
+func TestRightsInDomain(t *testing.T) {
+	inDomain := func(o *server.Options) { o.JetStreamDomain = "far" }
+	s := configured(t, documented(t), withUser(t, "founder", nil), inDomain)
+	js, err := jetstream.NewWithDomain(login(t, s, "founder"), "far")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doAll(t, openStore(t, js, "ELECTIONS", Create(), OwnConnection()))
+
+	misled := configured(t, otherPrefix(t), withUser(t, "founder", nil), inDomain)
+	js, err = jetstream.NewWithDomain(login(t, misled, "founder"), "far")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = promptly(t, "open", func(ctx context.Context) error { return closing(Open(ctx, js, "ELECTIONS")) })
+	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "grant publish on $JS.API.STREAM.INFO.KV_ELECTIONS") {
+		t.Errorf("with rights on the domain's prefix: %v", err)
+	}
+}
+
+// TestRightsAcrossDomains: any other server, here one that a leaf node is connected to, takes the subject as it is.
+func TestRightsAcrossDomains(t *testing.T) {
+	port := freePort(t)
+	hub := configured(t, otherPrefix(t), withUser(t, "founder", nil), withoutJetStream, func(o *server.Options) {
+		o.LeafNode.Host = "127.0.0.1"
+		o.LeafNode.Port, _ = strconv.Atoi(port)
+	})
+	remote := &url.URL{Scheme: "nats-leaf", User: url.UserPassword("all", "s3cret"), Host: "127.0.0.1:" + port}
+	leaf := startServer(t, func(o *server.Options) {
+		o.JetStreamDomain = "far"
+		o.LeafNode.Remotes = []*server.RemoteLeafOpts{{URLs: []*url.URL{remote}}}
+	})
+	eventually(t, "the leaf is connected", func() bool { return leaf.NumLeafNodes() == 1 })
+	js, err := jetstream.NewWithDomain(login(t, hub, "founder"), "far")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the hub knows what the leaf serves", func() bool {
+		_, err := js.AccountInfo(testContext(t))
+		return err == nil
+	})
+	doAll(t, openStore(t, js, "ELECTIONS", Create(), OwnConnection()))
+}
+
+func doAll(t *testing.T, s *Store) {
+	t.Helper()
+	for deed, do := range deeds {
+		if err := do(testContext(t), s); err != nil {
+			t.Errorf("%s: %v", deed, err)
+		}
+	}
+}
+
+// imported is an account whose JetStream another one uses.
+const imported = `
+jetstream: {}
+accounts {
+	STORE {
+		jetstream: enabled
+		users: [ { user: all, password: s3cret } ]
+		exports: [
+			{ service: "$JS.API.STREAM.MSG.GET.KV_ELECTIONS" }
+			{ service: "$JS.API.STREAM.INFO.KV_ELECTIONS" }
+			{ service: "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.>" }
+			{ service: "$JS.FC.KV_ELECTIONS.>" }
+			{ service: "$KV.ELECTIONS.>" }
+			{ stream: "_ELECTIONS.>" }
+		]
+	}
+	APP {
+		users: [ { user: candidate, password: s3cret } ]
+		imports: [
+			{ service: { account: STORE, subject: "$JS.API.STREAM.MSG.GET.KV_ELECTIONS" }, to: "$JS.store.API.STREAM.MSG.GET.KV_ELECTIONS" }
+			{ service: { account: STORE, subject: "$JS.API.STREAM.INFO.KV_ELECTIONS" }, to: "$JS.store.API.STREAM.INFO.KV_ELECTIONS" }
+			{ service: { account: STORE, subject: "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.>" }, to: "$JS.store.API.CONSUMER.CREATE.KV_ELECTIONS.>" }
+			{ service: { account: STORE, subject: "$JS.FC.KV_ELECTIONS.>" } }
+			{ service: { account: STORE, subject: "$KV.ELECTIONS.>" }, to: "$JS.store.API.$KV.ELECTIONS.>" }
+			{ stream: { account: STORE, subject: "_ELECTIONS.>" } }
+		]
+	}
+}`
+
+// TestImportedBucket: a bucket of another account, with an inbox that its news can be exported to.
+func TestImportedBucket(t *testing.T) {
+	s := configured(t, imported)
+	f := &fixture{TB: t, js: newJetStream(t, login(t, s, "all"))}
+	f.kv = addBucket(t, f.js, named("ELECTIONS"))
+	js, err := jetstream.NewWithAPIPrefix(login(t, s, "candidate", nats.CustomInboxPrefix("_ELECTIONS")), "$JS.store.API")
+	f.must(err)
+	store := openStore(t, js, "ELECTIONS", OwnConnection())
+	h := watchAll(t, store, testKey)
+	e := f.read(store, testKey)
+	v, err := store.CompareAndSwap(testContext(t), testKey, e.Version, []byte("v"))
+	f.must(err)
+	if e := h.await(t, v); string(e.Value) != "v" {
+		t.Errorf("pushed: %+v", e)
+	}
+}
