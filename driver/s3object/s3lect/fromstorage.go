@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
 )
 
 const (
@@ -40,12 +41,12 @@ func FromStorage(s Storage) driver.Store {
 	if s == nil {
 		return nil
 	}
-	return &storageStore{storage: s, calls: &calls{}}
+	return &storageStore{storage: s, calls: &aside.Calls{}}
 }
 
 type storageStore struct {
 	storage Storage
-	calls   *calls
+	calls   *aside.Calls
 }
 
 var (
@@ -57,7 +58,7 @@ func (s *storageStore) Read(ctx context.Context, key string) (driver.Entry, erro
 	if err := s.CheckKey(key); err != nil {
 		return driver.Entry{}, err
 	}
-	e, err := run(ctx, s.calls, func() (driver.Entry, error) { return s.get(ctx, key) })
+	e, err := aside.Run(ctx, s.calls, func() (driver.Entry, error) { return s.get(ctx, key) }, aside.Forget)
 	if err != nil {
 		return driver.Entry{}, fmt.Errorf("s3lect: read %s: %w", key, err)
 	}
@@ -85,7 +86,7 @@ func (s *storageStore) CompareAndSwap(ctx context.Context, key string, prev driv
 		return "", fmt.Errorf("s3lect: a value of %d bytes is longer than %d", len(value), driver.MaxValue)
 	}
 	own := bytes.Clone(value)
-	etag, err := run(ctx, s.calls, func() (string, error) { return s.put(ctx, key, own, string(prev)) })
+	etag, err := aside.Run(ctx, s.calls, func() (string, error) { return s.put(ctx, key, own, string(prev)) }, aside.Forget)
 	if err != nil {
 		return "", fmt.Errorf("s3lect: compare and swap %s: %w", key, err)
 	}

@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Config says which elections a fleet has and how it takes part in them. The zero value of each field is its default:
+//
+//	field       default                    limits
+//	Election    as tenure.Config says; with Spread a Precedence of 1 s, on polled stores of a lease
+//	Elections   none                       names, each once
+//	Spread      false
+//	Members     64                         1 to 1,024; the same for all members
+//	Presence    half of the lease          from the store's least lease to 1 h
+//	Settle      5 s                        0 to 1 h; negative is none
+//	HandOvers   50                         at least 1
+type Config struct {
+	// Election is how this member takes part in each election. Nominator must not be set, and with Spread, where the fleet is the
+	// Nominator, neither NomineeOnly nor Priority. Renew is shortened by up to a tenth, differently for each election, so that they do not all renew
+	// in the same moment for ever, and Precedence by up to a quarter.
+	Election tenure.Config
+	// Elections are the names of the elections, which are their keys in the store. New keeps a copy; SetElections changes them.
+	Elections []string
+
+	// Spread has each election led by the member that is meant for it, so that no member leads more than its share and a tenth, or its share rounded up.
+	// When members come and go elections are handed over. Otherwise whoever is first leads.
+	Spread bool
+	// Members is how many members there can be that are meant to lead: the number of seats. More may run, and lead what the
+	// others do not.
+	Members int
+	// Presence is the lease of a seat: how long a member may be silent until its elections are meant for others. Shorter than Election.Lease less
+	// Election.Renew, it has everybody know of a crash before the first lease of the crashed member's elections ends.
+	Presence time.Duration
+	// Settle is how long a member must have been there before elections are handed over to it, and no other must have come
+	// meanwhile; twice as long at most. It keeps one that comes and goes quickly from moving anything.
+	Settle time.Duration
+	// HandOvers is how many elections this member hands over at a time when others are meant to lead them. Each takes as long as the
+	// work of its leader takes to finish, and until another leads.
+	HandOvers int
+}
+
+func (c Config) withDefaults(store driver.Store) Config {
+	c.Members = cmp.Or(c.Members, 64)
+	c.HandOvers = cmp.Or(c.HandOvers, 50)
+	c.Settle = max(0, cmp.Or(c.Settle, 5*time.Second))
+	c.Presence = cmp.Or(c.Presence, defaultPresence(store, c.lease()))
+	if c.Spread {
+		c.Election.Precedence = cmp.Or(c.Election.Precedence, c.precedence(store))
+	}
+	return c
+}
+
+// precedence is short where a change is known to all at once. Elsewhere the one that is meant to lead may look a lease later.
+func (c *Config) precedence(store driver.Store) time.Duration {
+	if _, ok := store.(driver.Watcher); ok && !c.Election.NoWatch {
+		return time.Second
+	}
+	return c.lease()
+}
+
+// defaultPresence is half of the lease, if the store allows.
+func defaultPresence(store driver.Store, lease time.Duration) time.Duration {
+	half := (lease / 2).Truncate(time.Millisecond)
+	if b, ok := store.(driver.Bounded); ok {
+		half = max(half, min(b.MinLease(), lease))
+	}
+	return half
+}
+
+// lease is that of the elections, which may be tenure's default.
+func (c *Config) lease() time.Duration {
+	e := c.Election
+	e.NoWatch = false
+	return e.WorstFailover(true)
+}
+
+// finish is how long the work of a leader may take to, which may be tenure's default.
+func (c *Config) finish() time.Duration { return cmp.Or(c.Election.FinishWithin, 10*time.Second) }
+
+func (c *Config) validate(name string) error {
+	problems := []error{c.checkSpread(), checkNames(name, c.Elections)}
+	if name == "" {
+		problems = append(problems, errors.New("its name is empty"))
+	}
+	if c.Members < 1 || c.Members > 1024 {
+		problems = append(problems, fmt.Errorf("Members is %d; it must be from 1 to 1024", c.Members))
+	}
+	if c.HandOvers < 1 {
+		problems = append(problems, fmt.Errorf("HandOvers is %d; it must be at least 1", c.HandOvers))
+	}
+	if c.Settle > time.Hour {
+		problems = append(problems, fmt.Errorf("Settle is %v; it must be at most 1h", c.Settle))
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Config) checkSpread() error {
+	e := &c.Election
+	switch {
+	case e.Nominator != nil:
+		return errors.New("Election has a Nominator; one serves one election and not many")
+	case c.Spread && (e.NomineeOnly || e.Priority != 0):
+		return errors.New("Election has NomineeOnly or a Priority; with Spread, which decides who leads rather, it must not")
+	}
+	return nil
+}
+
+// checkNames refuses what is there twice, and the fleet's own.
+func checkNames(fleet string, names []string) error {
+	var problems []error
+	sorted := slices.Sorted(slices.Values(names))
+	for i, name := range sorted {
+		if i > 0 && name == sorted[i-1] {
+			problems = append(problems, fmt.Errorf("election %q is there twice", name))
+		}
+		if strings.HasPrefix(name, seatPrefix(fleet)) {
+			problems = append(problems, fmt.Errorf("election %q: names that begin with %s are for the seats", name, seatPrefix(fleet)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// kinds is how many different settings there are among the elections of a fleet: enough to keep them out of step, and few so that they can be
+// shared.
+const kinds = 16
+
+// kind returns the settings of one kind. Of one election all members have the same kind, and with it the same Renew; in Precedence
+// members differ, so that those who wait for one that does not come do not all claim in the same moment.
+func (c *Config) kind(n int, own uint64) tenure.Config {
+	e := c.Election
+	renew := cmp.Or(e.Renew, c.lease()/3)
+	e.Renew = renew - renew/10*time.Duration(n)/kinds
+	e.Precedence -= e.Precedence / 4 * time.Duration(scramble(own^uint64(n))%kinds) / kinds
+	return e
+}

@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// SetElections changes which elections the fleet has, whether it runs or not. Those that are new are begun, and those that are
+// not named any more are left: this member claims them no more, and asks its work to finish where it leads. It waits for
+// neither. What an election takes up that was left is free when Run ends, or used again if its name comes back.
+//
+// Members may have different elections for a while, as when a program is rolled out. That costs time and nothing else: where
+// the member that is meant to lead does not take part another does, Precedence later.
+//
+// It returns one error, as New does, and then changes nothing.
+func (f *Fleet) SetElections(names []string) error {
+	if err := checkNames(f.name, names); err != nil {
+		return fmt.Errorf("fleet: %q: %w", f.name, err)
+	}
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	fresh, err := f.makeEntries(f.missing(names))
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keepOnly(names)
+	f.insert(f.returned(names))
+	f.insert(fresh)
+	if f.run != nil {
+		f.run.add(fresh)
+		f.assign(f.counted, f.seat, true)
+	}
+	f.wake()
+	f.show()
+	return nil
+}
+
+// Election returns one of the fleet's, to look at its Status or to ask for a hand-over; nil if the fleet has none of this
+// name. It is the fleet that campaigns for it.
+func (f *Fleet) Election(name string) *tenure.Election {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i, ok := f.find(name); ok {
+		return f.entries[i].election
+	}
+	return nil
+}
+
+func (f *Fleet) makeEntries(names []string) ([]*entry, error) {
+	all := make([]*entry, 0, len(names))
+	for _, name := range names {
+		e := &entry{fleet: f, hash: hashOf(name)}
+		if err := f.makeElection(e, name); err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// makeElection has elections of one kind share their settings.
+func (f *Fleet) makeElection(e *entry, name string) (err error) {
+	var by driver.Nominator
+	if f.cfg.Spread {
+		by = e
+	}
+	kind := int(e.hash % kinds)
+	if first := f.kinds[kind]; first != nil {
+		e.election, err = first.Sibling(name, by)
+		return err
+	}
+	cfg := f.cfg.kind(kind, f.own)
+	cfg.Nominator = by
+	e.election, err = tenure.New(f.store, name, cfg)
+	if err == nil {
+		f.kinds[kind] = e.election
+	}
+	return err
+}
+
+// insert is called under the lock, or before anybody else knows of the fleet.
+func (f *Fleet) insert(more []*entry) {
+	f.entries = append(f.entries, more...)
+	slices.SortFunc(f.entries, func(a, b *entry) int { return strings.Compare(a.election.Name(), b.election.Name()) })
+}
+
+// find is called under the lock.
+func (f *Fleet) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(f.entries, name, func(e *entry, name string) int {
+		return strings.Compare(e.election.Name(), name)
+	})
+}
+
+// missing are those of the names that the fleet does not have, nor has left.
+func (f *Fleet) missing(names []string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, ok := f.find(name)
+		return ok || f.left[name] != nil
+	})
+}
+
+// returned takes back those of the names that were left. It is called under the lock.
+func (f *Fleet) returned(names []string) []*entry {
+	var all []*entry
+	for _, name := range names {
+		if e := f.left[name]; e != nil {
+			delete(f.left, name)
+			e.gone = false
+			f.run.welcome(e)
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// keepOnly leaves all elections but those of the names. It is called under the lock.
+func (f *Fleet) keepOnly(names []string) {
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	f.entries = slices.DeleteFunc(f.entries, func(e *entry) bool {
+		name := e.election.Name()
+		if wanted[name] {
+			return false
+		}
+		e.gone, e.meant = true, false
+		if e.done != nil {
+			e.name(false)
+			e.election.SetEligible(false)
+			f.left[name] = e
+		}
+		return true
+	})
+}

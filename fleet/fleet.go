@@ -1,0 +1,194 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Fleet is this process's part in many elections. It must be made by New. Its methods may be called concurrently.
+type Fleet struct {
+	name  string
+	store driver.Store
+	cfg   Config
+	clock tenure.Clock
+	own   uint64 // a number that no other member has
+	seats *seats // nil without Spread
+	busy  atomic.Bool
+	stir  chan struct{} // capacity 1: there may be something to do
+
+	changing sync.Mutex              // held while the elections are changed
+	kinds    [kinds]*tenure.Election // the first of each
+
+	mu      sync.Mutex
+	entries []*entry          // in the order of their names, which is the same for all members
+	left    map[string]*entry // not the fleet's any more, and not ended, by name
+	moves   moves
+	roster  roster
+	run     *session // nil while no Run is under way
+	counted []int    // the seats by which the elections are assigned
+	seat    int      // this member's among them, or none
+	led     int
+	changed chan struct{} // closed at the next change; nil where nobody asked for it
+}
+
+// New returns a member of the fleet of this name. It starts nothing and does not call the store. It returns one error that names what
+// is wrong with the config; of many elections with which something is wrong, the first.
+func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
+	if store == nil {
+		return nil, errors.New("fleet: the store is nil")
+	}
+	cfg = cfg.withDefaults(store)
+	if err := cfg.validate(name); err != nil {
+		return nil, fmt.Errorf("fleet: %q: %w", name, err)
+	}
+	f := &Fleet{name: name, store: store, cfg: cfg, clock: cfg.Election.Clock, stir: make(chan struct{}, 1), seat: none, left: map[string]*entry{}}
+	f.moves.fleet = f
+	if f.clock == nil {
+		f.clock = tenure.SystemClock()
+	}
+	if err := f.identify(); err != nil {
+		return nil, err
+	}
+	if err := f.makeSeats(); err != nil {
+		return nil, err
+	}
+	entries, err := f.makeEntries(cfg.Elections)
+	if err != nil {
+		return nil, err
+	}
+	f.cfg.Elections = nil // the entries know
+	f.insert(entries)
+	return f, nil
+}
+
+// identify learns what sets this member apart. Its ID may be tenure's default, which an election knows.
+func (f *Fleet) identify() error {
+	e, err := tenure.New(f.store, seatPrefix(f.name)+"0", f.cfg.seat(f.cfg.Presence, f.cfg.Presence))
+	if err == nil {
+		f.own = hashOf(e.ID())
+	}
+	return err
+}
+
+func (f *Fleet) makeSeats() (err error) {
+	if f.cfg.Spread {
+		f.seats, err = newSeats(f)
+	}
+	return err
+}
+
+// Run takes part in all elections and calls lead whenever this process is elected in one of them, in a goroutine that lives as long as
+// the term; Term.Election says which it is. It returns when ctx has ended, and every lead with it.
+//
+// Lead is to work until its context ends, as in tenure.Election's Run. If it returns before, whatever it returns, it declines: the
+// election is released, and this member waits for the Backoff of Config.Election before it campaigns for that one again. The context of lead also
+// ends, with tenure.ErrNominationLost, when another member is to lead; with Spread that is the cause also when Run's context
+// has ended, as a member that ends hands over what it leads.
+//
+// It returns nil if ctx ended first, an error that wraps driver.ErrDenied if reading a seat was denied before it was ever allowed, or, once no
+// election goes on, the first error with which one ended. An election that ends alone, as after such a denial or if lead calls
+// runtime.Goexit, does not end the others. It returns tenure.ErrRunning if another Run is under way.
+func (f *Fleet) Run(ctx context.Context, lead tenure.Lead) error {
+	if !f.busy.CompareAndSwap(false, true) {
+		return tenure.ErrRunning
+	}
+	defer f.busy.Store(false)
+	s := f.begin(ctx, lead)
+	for over := false; !over && ctx.Err() == nil && s.ctx.Err() == nil; {
+		var wait time.Duration
+		if wait, over = f.round(s); !over {
+			f.rest(ctx, wait)
+		}
+	}
+	return s.end()
+}
+
+// rest waits until there may be something to do.
+func (f *Fleet) rest(ctx context.Context, wait time.Duration) {
+	defer f.clock.AfterFunc(wait, f.wake)()
+	select {
+	case <-f.stir:
+	case <-ctx.Done():
+	}
+}
+
+// wake has the fleet look.
+func (f *Fleet) wake() {
+	select {
+	case f.stir <- struct{}{}:
+	default:
+	}
+}
+
+// round does what is due and returns when there may be more. It is over when no election goes on.
+func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.clock.Now().Mono
+	wait = s.period
+	if w := f.review(s, now); w > 0 {
+		wait = min(wait, w)
+	}
+	if w := s.start(now); w > 0 {
+		wait = min(wait, w)
+	}
+	return wait, s.over(now)
+}
+
+// review assigns the elections anew where there is cause to, and returns when there may be more.
+func (f *Fleet) review(s *session, now time.Duration) time.Duration {
+	if !f.cfg.Spread {
+		s.begin()
+		return 0
+	}
+	counted, wait, ok := f.roster.review(now, f.seats.left())
+	if !ok {
+		if now-s.since >= f.cfg.lease() {
+			s.begin() // with nobody to go by, whoever is first leads
+		}
+		return wait
+	}
+	s.begin()
+	f.assign(counted, f.roster.own.seat, false)
+	return wait
+}
+
+// assign has each entry know whether this member is meant to lead it.
+func (f *Fleet) assign(counted []int, seat int, anew bool) {
+	if !anew && seat == f.seat && slices.Equal(counted, f.counted) {
+		return
+	}
+	f.counted, f.seat = counted, seat
+	hashes := make([]uint64, len(f.entries))
+	for i, e := range f.entries {
+		hashes[i] = e.hash
+	}
+	for i, at := range assign(hashes, counted) {
+		f.entries[i].mean(at >= 0 && counted[at] == seat)
+	}
+	f.show()
+}
+
+// seen is told of each change of a seat.
+func (f *Fleet) seen(number int, who string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.roster.see(f.clock.Now().Mono, number, who)
+	f.wake()
+}
+
+// sat is told which seat this member has.
+func (f *Fleet) sat(number int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.roster.sit(f.clock.Now().Mono, number)
+	f.wake()
+}

@@ -1,0 +1,287 @@
+package fleet_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// calm is long after a change: first seats wait for a lease of theirs, new elections for one, and what went another way is asked
+// for after two. The odd part has nobody cut off in the very moment of a renewal, when what is known of it differs by an interval.
+const calm = 5*lease + 31*time.Millisecond
+
+func TestLeadershipIsSpread(t *testing.T) {
+	bubbles(t, 100, func(p *port) {
+		p.join("a", "b", "c")
+		time.Sleep(calm)
+		p.spread("a", "b", "c")
+		if n, _ := p.moved(); n != len(p.names) {
+			p.t.Errorf("%d terms were begun to spread %d elections over members that start together", n, len(p.names))
+		}
+	})
+}
+
+// limits are what a store allows: where nothing is pushed the next leader may look a lease later, and so may one who sees that it is none.
+func (p *port) limit() time.Duration {
+	if p.pushed() {
+		return 1200 * time.Millisecond // the precedence, and what a claim takes
+	}
+	return 2 * lease
+}
+
+// after fails the test if more terms began since forget, or an election had no leader for longer.
+func (p *port) after(terms int, without time.Duration) {
+	p.t.Helper()
+	n, gap := p.moved()
+	p.t.Logf("%d terms, without a leader for %v at most", n, gap)
+	if n > terms {
+		p.t.Errorf("%d terms were begun, more than %d", n, terms)
+	}
+	if gap > without {
+		p.t.Errorf("an election had no leader for %v, longer than %v", gap, without)
+	}
+}
+
+func TestWhoJoinsIsGivenItsShare(t *testing.T) {
+	bubbles(t, 100, func(p *port) {
+		p.join("a", "b", "c")
+		time.Sleep(calm)
+		p.forget()
+		p.join("d")
+		time.Sleep(calm)
+		p.spread("a", "b", "c", "d")
+		p.after(35, p.limit())
+	})
+}
+
+func TestWhoLeavesHandsOver(t *testing.T) {
+	bubbles(t, 100, func(p *port) {
+		p.join("a", "b", "c", "d")
+		time.Sleep(calm)
+		p.forget()
+		p.leave("d")
+		time.Sleep(calm)
+		p.spread("a", "b", "c")
+		p.after(35, p.limit())
+	})
+}
+
+func TestWhoCrashesIsReplacedWhenItsLeasesEnd(t *testing.T) {
+	bubbles(t, 100, func(p *port) {
+		p.join("a", "b", "c")
+		time.Sleep(calm)
+		p.forget()
+		p.crash("c")
+		time.Sleep(calm)
+		p.spread("a", "b")
+		p.after(40, p.limit())
+	})
+}
+
+// A member that is cut off for less than a lease leads on, though all others believe that it is gone.
+func TestWhoIsCutOffForAWhileMovesNothing(t *testing.T) {
+	for _, while := range []time.Duration{6, 12, 16, 18} {
+		t.Run(fmt.Sprint(while*time.Second), func(t *testing.T) {
+			bubbles(t, 100, func(p *port) {
+				p.join("a", "b", "c")
+				time.Sleep(calm)
+				p.forget()
+				p.refuse(true, "c")
+				time.Sleep(while * time.Second)
+				p.refuse(false, "c")
+				time.Sleep(calm)
+				p.spread("a", "b", "c")
+				p.after(0, 0)
+			})
+		})
+	}
+}
+
+func TestWhoWasCutOffForLongIsGivenItsShareAgain(t *testing.T) {
+	bubbles(t, 100, func(p *port) {
+		p.join("a", "b", "c")
+		time.Sleep(calm)
+		p.forget()
+		p.crash("c")
+		time.Sleep(5 * lease)
+		p.spread("a", "b")
+		p.member("c").line.Heal()
+		time.Sleep(calm)
+		p.spread("a", "b", "c")
+		p.after(80, p.limit())
+	})
+}
+
+// The store is away for all, for longer than a seat's lease and shorter than the others'.
+func TestAnOutageMovesNothing(t *testing.T) {
+	bubbles(t, 100, func(p *port) {
+		ids := []string{"a", "b", "c", "d"}
+		p.join(ids...)
+		time.Sleep(calm)
+		p.forget()
+		p.refuse(true, ids...)
+		time.Sleep(18 * time.Second)
+		p.refuse(false, ids...)
+		time.Sleep(calm)
+		p.spread(ids...)
+		p.after(0, 0)
+	})
+}
+
+func TestWhoComesAndGoesMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPort(t, memory.New(), 100)
+		p.join("a", "b", "c")
+		time.Sleep(calm)
+		p.forget()
+		for range 20 {
+			p.join("d")
+			time.Sleep(4 * time.Second)
+			p.leave("d")
+			time.Sleep(time.Second)
+		}
+		time.Sleep(calm)
+		p.spread("a", "b", "c")
+		p.after(0, 0)
+	})
+}
+
+// One after another ends and comes back, under another name.
+func TestARollingRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPort(t, memory.New(), 100)
+		p.join("a0", "b0", "c0", "d0")
+		time.Sleep(calm)
+		p.forget()
+		for _, id := range []string{"a", "b", "c", "d"} {
+			p.leave(id + "0")
+			time.Sleep(5 * time.Second)
+			p.join(id + "1")
+			time.Sleep(lease)
+		}
+		time.Sleep(calm)
+		p.spread("a1", "b1", "c1", "d1")
+		p.after(4*2*35, time.Second)
+	})
+}
+
+func TestTheLastOneLeadsAll(t *testing.T) {
+	bubbles(t, 30, func(p *port) {
+		p.join("a")
+		time.Sleep(calm)
+		p.spread("a")
+		p.join("b")
+		time.Sleep(calm)
+		p.leave("a")
+		time.Sleep(calm)
+		p.spread("b")
+		before := time.Now()
+		p.leave("b")
+		if took := time.Since(before); took > 3*time.Second {
+			p.t.Errorf("the last one took %v to end", took)
+		}
+		if n := p.leads(); len(n) > 0 {
+			p.t.Errorf("they lead still: %v", n)
+		}
+	})
+}
+
+func TestMoreMembersThanElections(t *testing.T) {
+	bubbles(t, 3, func(p *port) {
+		p.join("a", "b", "c", "d", "e", "f")
+		time.Sleep(calm)
+		p.spread("a", "b", "c", "d", "e", "f")
+	})
+}
+
+func TestNoElections(t *testing.T) {
+	bubbles(t, 0, func(p *port) {
+		p.join("a", "b")
+		time.Sleep(calm)
+		p.spread("a", "b")
+		p.leave("a", "b")
+	})
+}
+
+// Those without a seat lead nothing while those who have one do, and take over from them.
+func TestMoreMembersThanSeats(t *testing.T) {
+	bubbles(t, 30, func(p *port) {
+		for _, id := range []string{"a", "b", "c", "d"} {
+			cfg := p.config(id)
+			cfg.Members = 2
+			p.joinWith(cfg)
+		}
+		time.Sleep(calm)
+		var seated []string
+		for id := range p.leads() {
+			seated = append(seated, id)
+		}
+		if len(seated) != 2 {
+			p.t.Fatalf("%v lead", p.leads())
+		}
+		p.spread(seated...)
+		p.crash(seated[0])
+		time.Sleep(2 * calm)
+		if loads := p.leads(); len(loads) != 2 || loads[seated[0]] > 0 {
+			p.t.Errorf("%v lead after %s has crashed", loads, seated[0])
+		}
+	})
+}
+
+// Members that do not see the same seats are led astray, and all elections are led by one at a time all the same.
+func TestARosterThatIsWrongCostsPrecedence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPort(t, memory.New(), 60)
+		for id, seats := range map[string]int{"a": 1, "b": 4, "c": 64, "d": 1000} {
+			cfg := p.config(id)
+			cfg.Members = seats
+			p.joinWith(cfg)
+		}
+		time.Sleep(calm)
+		p.led()
+		for _, id := range []string{"d", "c"} {
+			p.forget()
+			p.crash(id)
+			time.Sleep(2 * lease)
+			p.led()
+			if _, gap := p.moved(); gap > 2*time.Second {
+				t.Errorf("%s has crashed: an election had no leader for %v", id, gap)
+			}
+			time.Sleep(calm)
+		}
+	})
+}
+
+// The seats' leases are longer than the others', so that elections have to be taken over from one who is thought to be there.
+func TestWhoCrashesIsReplacedThoughItIsThoughtToBeThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPort(t, memory.New(), 100)
+		for _, id := range []string{"a", "b", "c", "d"} {
+			cfg := p.config(id)
+			cfg.Presence = 4 * lease
+			p.joinWith(cfg)
+		}
+		time.Sleep(calm)
+		p.spread("a", "b", "c", "d")
+		p.forget()
+		p.crash("d")
+		time.Sleep(2 * lease)
+		p.led()
+		p.after(35, 2*time.Second)
+	})
+}
+
+// led fails the test unless all elections are.
+func (p *port) led() {
+	p.t.Helper()
+	all := 0
+	for _, n := range p.leads() {
+		all += n
+	}
+	if all != len(p.names) {
+		p.t.Errorf("%d of %d elections are led: %v", all, len(p.names), p.leads())
+	}
+}

@@ -1,0 +1,288 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/fleet"
+)
+
+// lease is that of the elections; virtual time costs nothing.
+const lease = 30 * time.Second
+
+// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be polled.
+func bubbles(t *testing.T, elections int, test func(p *port)) {
+	t.Helper()
+	for name, open := range map[string]func() driver.Store{
+		"watched": func() driver.Store { return memory.New() },
+		"polled":  func() driver.Store { return memory.NewPolled() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(newPort(t, open(), elections)) })
+		})
+	}
+}
+
+// port is where the members of a fleet are, and who leads what.
+type port struct {
+	t     *testing.T
+	store driver.Store
+	names []string
+	// work is what all do, and works what some do; nil is to wait. Stays: without a goroutine.
+	work  tenure.Lead
+	works map[string]tenure.Lead
+	stays bool
+
+	mu      sync.Mutex
+	members map[string]*member
+	terms   map[string][]held // by election, those whose work has not returned
+	began   int               // terms that were ever begun
+	vacant  map[string]time.Time
+	gap     time.Duration // the longest time for which an election had no work under way
+}
+
+type held struct {
+	by   string
+	term *tenure.Term
+}
+
+func newPort(t *testing.T, store driver.Store, elections int) *port {
+	p := &port{t: t, store: store, members: map[string]*member{}, terms: map[string][]held{}, vacant: map[string]time.Time{}}
+	for i := range elections {
+		p.names = append(p.names, fmt.Sprintf("shard-%03d", i))
+	}
+	t.Cleanup(p.close)
+	return p
+}
+
+// pushed reports whether the store pushes changes.
+func (p *port) pushed() bool {
+	_, ok := p.store.(driver.Watcher)
+	return ok
+}
+
+// member is one process.
+type member struct {
+	id    string
+	port  *port
+	fleet *fleet.Fleet
+	line  faults.Store
+	stop  context.CancelFunc
+	done  chan error
+}
+
+func (p *port) config(id string) fleet.Config {
+	return fleet.Config{
+		Election:  tenure.Config{ID: id, Lease: lease, Clock: tenure.StandardClock()},
+		Elections: p.names, Spread: true,
+	}
+}
+
+// join starts members of these names.
+func (p *port) join(ids ...string) {
+	p.t.Helper()
+	for _, id := range ids {
+		p.joinWith(p.config(id))
+	}
+}
+
+func (p *port) joinWith(cfg fleet.Config) *member {
+	p.t.Helper()
+	m := &member{id: cfg.Election.ID, port: p, line: faults.New(p.store, 1, faults.Plan{}), done: make(chan error, 1)}
+	var err error
+	if m.fleet, err = fleet.New(m.line, "test", cfg); err != nil {
+		p.t.Fatal(err)
+	}
+	p.sail(m)
+	return m
+}
+
+// sail has a member run, which may have done so before.
+func (p *port) sail(m *member) {
+	var ctx context.Context
+	ctx, m.stop = context.WithCancel(context.Background())
+	p.mu.Lock()
+	p.members[m.id] = m
+	p.mu.Unlock()
+	go func() { m.done <- m.fleet.Run(ctx, m.lead) }()
+}
+
+// lead notes who leads.
+func (m *member) lead(ctx context.Context, term *tenure.Term) error {
+	m.port.begin(m.id, term)
+	if m.port.stays {
+		return tenure.Stay(func(context.Context, *tenure.Term) error {
+			m.port.end(term)
+			return nil
+		})
+	}
+	defer m.port.end(term)
+	work := m.port.work
+	if own := m.port.works[m.id]; own != nil {
+		work = own
+	}
+	if work != nil {
+		return work(ctx, term)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// begin finds two leaders of one election.
+func (p *port) begin(by string, term *tenure.Term) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := term.Election()
+	for _, other := range p.terms[name] {
+		if other.term.Err() == nil && term.Err() == nil {
+			p.t.Errorf("%s: %s leads while %s does", name, by, other.by)
+		}
+	}
+	p.terms[name] = append(p.terms[name], held{by, term})
+	p.began++
+	if since, ok := p.vacant[name]; ok {
+		p.gap = max(p.gap, time.Since(since))
+		delete(p.vacant, name)
+	}
+}
+
+func (p *port) end(term *tenure.Term) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := term.Election()
+	p.terms[name] = slices.DeleteFunc(p.terms[name], func(h held) bool { return h.term == term })
+	if len(p.terms[name]) == 0 {
+		p.vacant[name] = time.Now()
+	}
+}
+
+// forget begins to count anew.
+func (p *port) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.began, p.gap = 0, 0
+}
+
+// moved is how many terms began since then, and for how long an election had no leader at most.
+func (p *port) moved() (terms int, gap time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.began, p.gap
+}
+
+// leads is how many elections each member leads at this moment.
+func (p *port) leads() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]int{}
+	for _, terms := range p.terms {
+		for _, h := range terms {
+			if h.term.Err() == nil {
+				all[h.by]++
+			}
+		}
+	}
+	return all
+}
+
+// spread fails the test unless all elections are led, by these members, and none by too many.
+func (p *port) spread(ids ...string) {
+	p.t.Helper()
+	loads, all := p.leads(), 0
+	rounded := (len(p.names) + len(ids) - 1) / len(ids)
+	for _, n := range loads {
+		all += n
+	}
+	for id, n := range loads {
+		if !slices.Contains(ids, id) {
+			p.t.Errorf("%s leads %d", id, n)
+		}
+		if n > rounded && 10*n*len(ids) > 11*len(p.names) {
+			p.t.Errorf("%s leads %d of %d elections, one of %d members", id, n, len(p.names), len(ids))
+		}
+	}
+	if all != len(p.names) {
+		p.t.Errorf("%d of %d elections are led: %v", all, len(p.names), loads)
+	}
+	for _, id := range ids {
+		if p.t.Failed() {
+			s, _ := p.member(id).fleet.Status()
+			p.t.Logf("%s: %+v", id, s)
+		}
+	}
+}
+
+// leave ends members in order and waits for that.
+func (p *port) leave(ids ...string) {
+	p.t.Helper()
+	for _, id := range ids {
+		p.member(id).stop()
+	}
+	for _, id := range ids {
+		select {
+		case err := <-p.member(id).done:
+			if err != nil {
+				p.t.Errorf("%s: %v", id, err)
+			}
+		case <-time.After(5 * time.Minute):
+			p.t.Fatalf("%s does not end", id)
+		}
+		p.drop(id)
+	}
+}
+
+// crash cuts a member off for ever.
+func (p *port) crash(id string) { p.member(id).line.Partition() }
+
+// refuse has the store refuse members at once, so that they may try again soon, or ends that.
+func (p *port) refuse(yes bool, ids ...string) {
+	var plan faults.Plan
+	if yes {
+		plan.Chances = faults.Chances{faults.Fail: 1, faults.Drop: 1}
+	}
+	for _, id := range ids {
+		p.member(id).line.SetPlan(plan)
+	}
+}
+
+func (p *port) member(id string) *member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.members[id]
+}
+
+func (p *port) drop(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.members, id)
+}
+
+// close ends all that are left, within the bubble.
+func (p *port) close() {
+	p.mu.Lock()
+	left := slices.Collect(maps.Values(p.members))
+	p.mu.Unlock()
+	for _, m := range left {
+		m.stop()
+		m.line.Heal()
+	}
+	for _, m := range left {
+		if err := <-m.done; err != nil && !errors.Is(err, context.Canceled) {
+			p.t.Errorf("%s: %v", m.id, err)
+		}
+	}
+}
+
+func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

@@ -1,0 +1,85 @@
+package fleet_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/fleet"
+)
+
+// begin runs a fleet of two elections, alone.
+func begin(t *testing.T, lead tenure.Lead) (f *fleet.Fleet, end func() error) {
+	t.Helper()
+	f, err := fleet.New(memory.New(), "x", fleet.Config{
+		Election: tenure.Config{ID: "a", Lease: lease, Clock: tenure.StandardClock()}, Elections: []string{"one", "two"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx, lead) }()
+	return f, func() error {
+		cancel()
+		return <-done
+	}
+}
+
+// TestWorkThatResignsIsElectedAgain: resigning ends a term, and not this member's part in the election.
+func TestWorkThatResignsIsElectedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terms := make(chan *tenure.Term, 100)
+		_, end := begin(t, func(ctx context.Context, term *tenure.Term) error {
+			if term.Election() == "one" {
+				terms <- term
+				return tenure.Stay(nil)
+			}
+			<-ctx.Done()
+			return nil
+		})
+		first := <-terms
+		if err := first.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		select {
+		case next := <-terms:
+			if next.Token() <= first.Token() {
+				t.Errorf("token %d after %d", next.Token(), first.Token())
+			}
+		default:
+			t.Error("an hour later nobody leads")
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestListChangesWhileTheFleetEnds: what is left then comes back as if it were new.
+func TestListChangesWhileTheFleetEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, end := begin(t, func(ctx context.Context, _ *tenure.Term) error {
+			<-ctx.Done()
+			time.Sleep(5 * time.Second)
+			return nil
+		})
+		time.Sleep(2 * time.Minute)
+		ended := make(chan error, 1)
+		go func() { ended <- end() }()
+		time.Sleep(time.Second)
+		if err := f.SetElections([]string{"one"}); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := f.SetElections([]string{"one", "two"}); err != nil {
+			t.Error(err)
+		}
+	})
+}

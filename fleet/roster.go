@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// roster decides which of the members that hold a seat count. It is told what is seen and what time it is, and does nothing
+// else. Every member has one of its own, and they may differ for a while.
+//
+// Who vanishes counts no longer at once: its elections wait for somebody. Who comes counts after a while in which nobody else came, so that many
+// who start together move elections once, and one that comes and goes quickly moves none. A member that is cut off sees all others vanish. So one
+// that cannot renew its own seat, or has just lost it, keeps to what it knew for as long as its elections' leases may last.
+type roster struct {
+	settle   time.Duration // how long who comes is waited for
+	presence time.Duration // the lease of a seat, of which a third passes between renewals
+	memory   time.Duration // how long who has vanished is remembered, and what was known is kept to
+
+	held map[int]*holder
+	gone map[string]time.Duration // when a holder that counted vanished
+	own  tenancy
+	// begun: somebody has counted, so there is something that may be moved.
+	begun bool
+}
+
+// holder is who holds a seat.
+type holder struct {
+	who    string // its incarnation
+	since  time.Duration
+	counts bool
+}
+
+// tenancy is this member's own seat.
+type tenancy struct {
+	seat  int // none: it has no seat
+	since time.Duration
+	again bool // it had one, until a short while ago
+}
+
+// none is where there is no seat.
+const none = -1
+
+// gather is how long those who start together are waited for, where nobody leads yet.
+const gather = time.Second
+
+func newRoster(settle, presence, memory time.Duration) roster {
+	return roster{
+		settle: settle, presence: presence, memory: memory, held: map[int]*holder{}, gone: map[string]time.Duration{}, own: tenancy{seat: none},
+	}
+}
+
+// see says who holds a seat; the empty incarnation is nobody.
+func (r *roster) see(now time.Duration, seat int, who string) {
+	p := r.held[seat]
+	if p != nil && p.who == who {
+		return
+	}
+	if p != nil {
+		if p.counts {
+			r.gone[p.who] = now
+		}
+		delete(r.held, seat)
+	}
+	if who != "" {
+		left, known := r.gone[who]
+		r.held[seat] = &holder{who: who, since: now, counts: known && now-left < r.memory}
+		delete(r.gone, who)
+	}
+}
+
+// sit says that this member has taken a seat, or has none any more.
+func (r *roster) sit(now time.Duration, seat int) {
+	if seat == r.own.seat {
+		return
+	}
+	soon := now-r.own.since < r.memory
+	r.own = tenancy{seat: seat, since: now, again: seat == none || r.own.again && soon}
+}
+
+// review has those count who are due, and returns the seats that do, in order. It reports false while what was known before is to be kept
+// to. Something may change after the wait, if that is not 0. What is left of the lease of this member's own seat says how well it hears.
+func (r *roster) review(now, left time.Duration) (counted []int, wait time.Duration, ok bool) {
+	maps.DeleteFunc(r.gone, func(_ string, since time.Duration) bool { return now-since >= r.memory })
+	if wait = r.unsure(now, left); wait > 0 {
+		return nil, wait, false
+	}
+	wait = r.admit(now)
+	for seat, p := range r.held {
+		if p.counts {
+			counted = append(counted, seat)
+		}
+	}
+	slices.Sort(counted)
+	r.begun = r.begun || len(counted) > 0
+	return counted, wait, r.begun
+}
+
+// unsure is how much longer this member keeps to what it knew: it hears badly, has lost its seat, or has it back and does not yet see who
+// else has. Who hears badly for long loses its seat.
+func (r *roster) unsure(now, left time.Duration) time.Duration {
+	switch {
+	case r.own.seat == none && !r.own.again:
+		return 0
+	case r.own.seat == none:
+		return r.memory - (now - r.own.since)
+	case left < r.presence/2:
+		return r.presence / 8
+	case !r.own.again:
+		return 0
+	}
+	return r.presence - (now - r.own.since)
+}
+
+// admit has all count that are waited for once nobody has come for a while, but does not let them wait for twice as long. A member that does
+// not count itself has nothing to move, and is to be ready when the others give it its share, so it does not wait as long.
+func (r *roster) admit(now time.Duration) (wait time.Duration) {
+	quiet := r.settle
+	if self := r.held[r.own.seat]; self == nil || !self.counts {
+		quiet = min(gather, r.settle)
+	}
+	var first, last time.Duration
+	waiting := false
+	for _, p := range r.held {
+		if !p.counts {
+			if !waiting {
+				first, last, waiting = p.since, p.since, true
+			}
+			first, last = min(first, p.since), max(last, p.since)
+		}
+	}
+	if !waiting {
+		return 0
+	}
+	if wait = min(last+quiet, first+2*quiet) - now; wait > 0 {
+		return wait
+	}
+	for _, p := range r.held {
+		p.counts = true
+	}
+	return 0
+}

@@ -1,0 +1,128 @@
+package fleet
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// rehearsal is a roster whose member renews its seat, and a clock.
+type rehearsal struct {
+	*testing.T
+	roster
+	now  time.Duration
+	left time.Duration
+}
+
+const sec = time.Second
+
+func rehearse(t *testing.T) *rehearsal {
+	return &rehearsal{T: t, roster: newRoster(5*sec, 15*sec, 30*sec), now: 100 * sec, left: 15 * sec}
+}
+
+func (r *rehearsal) sees(seat int, who string) { r.see(r.now, seat, who) }
+func (r *rehearsal) sits(seat int)             { r.sit(r.now, seat) }
+
+// counts fails unless these seats count after some time, in which the roster is asked whenever it says.
+func (r *rehearsal) counts(after time.Duration, want ...int) {
+	r.Helper()
+	for end := r.now + after; ; {
+		got, wait, ok := r.review(r.now, r.left)
+		if wait > 0 && r.now+wait <= end {
+			r.now += wait
+			continue
+		}
+		r.now = end
+		if !ok && want != nil || ok && !slices.Equal(got, want) {
+			r.Fatalf("at %v: %v %v, want %v", r.now, got, ok, want)
+		}
+		return
+	}
+}
+
+func TestWhoStartsTogetherIsCountedTogether(t *testing.T) {
+	r := rehearse(t)
+	r.counts(0)
+	r.sits(3)
+	r.sees(3, "a")
+	r.counts(sec / 2)
+	r.sees(5, "b")
+	r.counts(sec - 1)
+	r.counts(1, 3, 5)
+}
+
+func TestWhoComesIsWaitedFor(t *testing.T) {
+	r := rehearse(t)
+	r.sits(3)
+	r.sees(3, "a")
+	r.counts(sec, 3)
+	r.sees(5, "b")
+	r.counts(4*sec, 3)
+	r.sees(1, "c") // as long as others come
+	r.counts(4*sec, 3)
+	r.sees(2, "d") // but not for ever
+	r.counts(2*sec-1, 3)
+	r.counts(1, 1, 2, 3, 5)
+	r.sees(5, "")
+	r.counts(0, 1, 2, 3)
+	r.sees(7, "e")
+	r.counts(4*sec, 1, 2, 3)
+	r.sees(7, "f") // another one
+	r.counts(4*sec, 1, 2, 3)
+	r.counts(sec, 1, 2, 3, 7)
+}
+
+func TestWhoComesBackWasNotAway(t *testing.T) {
+	r := rehearse(t)
+	r.sits(3)
+	r.sees(3, "a")
+	r.sees(5, "b")
+	r.counts(sec, 3, 5)
+	r.sees(5, "")
+	r.counts(29*sec, 3)
+	r.sees(5, "b")
+	r.counts(0, 3, 5)
+	r.sees(5, "")
+	r.counts(30*sec, 3)
+	r.sees(5, "b")
+	r.counts(4*sec, 3)
+	r.counts(sec, 3, 5)
+	r.sees(5, "c") // who takes the seat of another is not the other
+	r.counts(4*sec, 3)
+}
+
+func TestWhoIsCutOffKeepsToWhatItKnew(t *testing.T) {
+	r := rehearse(t)
+	r.sits(3)
+	r.sees(3, "a")
+	r.sees(5, "b")
+	r.counts(sec, 3, 5)
+	r.left = 7 * sec // its last renewal was a while ago
+	r.sees(5, "")
+	r.counts(3 * sec)
+	r.sees(3, "")
+	r.sits(none)
+	r.left = 0
+	r.counts(20 * sec)
+	r.sits(3)
+	r.left = 15 * sec
+	r.sees(3, "a")
+	r.counts(5 * sec) // others are back soon as well
+	r.sees(5, "b")
+	r.counts(10*sec - 1)
+	r.counts(1, 3, 5)
+	r.sits(none)
+	r.sees(3, "")
+	r.counts(30*sec - 1)
+	r.counts(1, 5) // without a seat for too long
+	r.sits(3)
+	r.sees(3, "a")
+	r.counts(sec, 3, 5) // and no longer than one that comes
+}
+
+func TestWithoutASeatOthersCount(t *testing.T) {
+	r := rehearse(t)
+	r.left = 0
+	r.sees(5, "b")
+	r.counts(sec, 5)
+}
