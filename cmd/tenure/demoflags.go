@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,12 +14,15 @@ import (
 // demoFlags are what can be set on the command line, or by the environment.
 type demoFlags struct {
 	demo.Options
-	store, context string
-	peers          peers.Flags
+	where storeFlags
+	peers peers.Flags
 }
 
-// embeddedS3 is the "store" that makes the demo start a server of object storage itself.
-const embeddedS3 = "s3-embedded:"
+// The "stores" that make the demo start a server of object storage, or brokers of Kafka, itself.
+const (
+	embeddedS3    = "s3-embedded:"
+	embeddedKafka = "kafka-embedded:"
+)
 
 func (d *demoFlags) define(f *pflag.FlagSet) {
 	f.SortFlags = false
@@ -30,11 +33,9 @@ func (d *demoFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&d.CrashEvery, "crash-every", 0,
 		"time from one disturbance of the leader to the next; 0: never (default two and a half leases)")
 	f.DurationVar(&d.For, "for", 0, "end after this time (default on Ctrl-C)")
-	f.StringVar(&d.store, "store", "", "bucket on a running server: nats://[user:password@]host[:port]/BUCKET, tls://..., or "+
-		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME]; "+embeddedS3+" starts a server of object storage")
-	f.StringVar(&d.context, "context", "",
-		"context of the nats command, which keeps passwords off the command line; the bucket is "+demo.Bucket)
-	f.BoolVar(&d.Create, "create", false, "make the bucket if it is missing")
+	d.where = storeFlags{creates: true, bucket: demo.Bucket, serves: embeddedS3 + " starts a server of object storage, " +
+		embeddedKafka + " brokers of Kafka"}
+	d.where.define(f)
 	f.BoolVar(&d.Inspect, "inspect", false,
 		"try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests, and "+
 			"finds servers that ignore conditions")
@@ -42,7 +43,8 @@ func (d *demoFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&d.Election, "election", "demo", "name of the election, the key in the bucket")
 	f.DurationVar(&d.Splay, "splay", 0, "most of a random delay before a candidate's first claim")
 	f.BoolVar(&d.JSON, "json", false, "one JSON object per line")
-	f.BoolVarP(&d.Verbose, "verbose", "v", false, "also tell what each follower sees (--json always does)")
+	f.BoolVar(&d.Plain, "plain", false, "line by line on a terminal too")
+	f.BoolVarP(&d.Verbose, "verbose", "v", false, "line by line, and also what each follower sees (--json always tells that)")
 }
 
 // shortNames are variables of the environment with names of their own.
@@ -60,24 +62,13 @@ func noSplay(value string) string {
 }
 
 func (d *demoFlags) options(f *pflag.FlagSet, env func(string) string) (demo.Options, error) {
-	if f.Changed("store") && f.Changed("context") {
-		return demo.Options{}, fault.OfUsage(errors.New("--store and --context both name a server"))
-	}
-	byHand := f.Changed("context")
 	from, err := fill(f, env, shortNames)
 	if err != nil {
 		return demo.Options{}, err
 	}
 	o := d.Options
-	switch {
-	case d.context != "" && (byHand || d.store == ""):
-		o.Place = stores.InContext(from.named("context"), d.context, demo.Bucket)
-	case d.store == embeddedS3:
-		o.EmbeddedS3 = true
-	case d.store != "" || f.Changed("store"):
-		o.Place, err = stores.Parse(from.named("store"), d.store)
-	}
-	if err != nil {
+	o.Create, o.Await.Limit = d.where.create, d.where.timeout
+	if err := d.place(f, &o, from, env); err != nil {
 		return o, err
 	}
 	if o.Peers, err = d.peers.Settings(from.named); err != nil {
@@ -85,9 +76,29 @@ func (d *demoFlags) options(f *pflag.FlagSet, env func(string) string) (demo.Opt
 	}
 	if o.Peers != nil && !o.Polled() {
 		return o, fault.New("leave it out, or give object storage: --store s3://... or --store "+embeddedS3,
-			"%s: NATS tells of changes by itself and needs no peers", from.named("peer"))
+			"%s: %s tells of changes by itself and needs no peers", from.named("peer"), o.StoreName())
 	}
 	return d.withDefaults(f, o), nil
+}
+
+// place is a running server, or which one to start.
+func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from sources, env func(string) string) (err error) {
+	url, err := d.where.url(f, from)
+	switch {
+	case err != nil:
+		return err
+	case url == embeddedS3:
+		o.EmbeddedS3 = true
+	case strings.HasPrefix(url, embeddedKafka):
+		o.EmbeddedKafka, err = stores.ParseEmbeddedKafka(from.named(flagStore), url, demo.KafkaTopic)
+	default:
+		o.Place, err = d.where.place(f, from, env)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return d.where.withoutProperties(f, from)
 }
 
 // withDefaults fills in what depends on the store and on other flags.

@@ -88,6 +88,16 @@ func TestFlagsWinOverTheEnvironmentAndThatOverDefaults(t *testing.T) {
 		{"object storage in the demo", "--store s3-embedded:", env{}, func(o demo.Options) bool {
 			return o.EmbeddedS3 && o.Place.IsZero() && o.Polled() && o.Lease == 2*time.Second
 		}},
+		{"Kafka", "--store kafka://h/t --lease 3s", env{"TENURE_KAFKA_CLIENT_ID": "x"}, func(o demo.Options) bool {
+			k := o.Place.Kafka
+			return k.Topic == "t" && k.Properties["client.id"] == "x" && !o.Polled() && o.Lease == 3*time.Second
+		}},
+		{"Kafka in the demo", "--store kafka-embedded:?mode=neli&group=g", env{}, func(o demo.Options) bool {
+			return o.EmbeddedKafka.NELI.Group == "g" && o.Place.IsZero() && !o.Polled() && o.Lease == 2*time.Second
+		}},
+		{"variables for Kafka, and another store", "", env{"TENURE_KAFKA_PROPERTIES": "missing", "TENURE_KAFKA_USER": "u"}, func(o demo.Options) bool {
+			return o.Place.IsZero()
+		}},
 		{"peers", "--store s3-embedded: --peer 127.0.0.1:0", env{}, func(o demo.Options) bool {
 			return o.Peers != nil && o.Peers.Listen.String() == "127.0.0.1:0"
 		}},
@@ -115,7 +125,7 @@ func TestFlagsWinOverTheEnvironmentAndThatOverDefaults(t *testing.T) {
 }
 
 func TestFlagsThatContradict(t *testing.T) {
-	for _, args := range []string{"--store nats://h/E --context prod", "--peer-allow 10.0.0.0/8", "--store s3-embedded: --peer-ca x"} {
+	for _, args := range []string{"--store nats://h/E --context prod", "--peer-allow 10.0.0.0/8", "--store s3-embedded: --peer-ca x", "--store kafka-embedded: --kafka-properties x"} {
 		if _, err := parse(t, args, nil); fault.Code(err) != fault.Usage {
 			t.Errorf("%s: got %v", args, err)
 		}
@@ -139,6 +149,7 @@ func TestBadEnvironmentNamesTheVariable(t *testing.T) {
 		{"TENURE_LEASE", "5", `TENURE_LEASE in the environment is "5", which is no duration`},
 		{"TENURE_STORE", "s3://", `TENURE_STORE "s3://": names no bucket`},
 		{"TENURE_PEER", "x", `TENURE_PEER "x": is not HOST:PORT`},
+		{"TENURE_STORE", "kafka-embedded:?x=y", `TENURE_STORE "kafka-embedded:?x=***": parameter "x" is unknown`},
 	} {
 		_, err := parse(t, "", map[string]string{c.name: c.value})
 		if err == nil || !strings.Contains(err.Error(), c.want) || fault.Code(err) != fault.Failed {

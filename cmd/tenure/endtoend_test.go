@@ -40,6 +40,9 @@ type line struct {
 	Overlaps  *int
 	Address   string
 	Text      string
+	Leader    string
+	From      string
+	To, By    string
 
 	Millis      float64
 	LeastMillis *float64
@@ -249,7 +252,7 @@ func deleteKey(t *testing.T, url, bucket, key string) {
 func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
-	s := begin(t, "--store", url+"/ELECTIONS", "--create", "--election", "billing", "--candidates", "3", "--lease", "1s", "--crash-every", "0")
+	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--election", "billing", "--candidates", "3", "--lease", "1s", "--crash-every", "0")
 	first := s.await("somebody leads", isElected)
 	deleteKey(t, url, "ELECTIONS", "billing")
 	next := s.await("a failover", isDo("failover"))
@@ -302,7 +305,7 @@ func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 		t.Errorf("exit code %d, output %q", s.cmd.ProcessState.ExitCode(), out)
 	}
 	want := "error: --store " + url + "/MISSING: there is no bucket MISSING\n" +
-		"hint: add --create, or make it with: nats --server " + url + " kv add MISSING --history 1 --storage file\n"
+		"hint: check its name; --create, which tenure run and tenure demo have, makes it, and so does: nats --server " + url + " kv add MISSING --history 1 --storage file\n"
 	if got := s.errs.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -312,7 +315,7 @@ func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 func TestCandidatesEndWithTheDemo(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
-	s := begin(t, "--store", url+"/ELECTIONS", "--create", "--candidates", "3", "--lease", "500ms", "--crash-every", "200ms")
+	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--candidates", "3", "--lease", "500ms", "--crash-every", "200ms")
 	s.await("one is frozen", isDo("pause"))
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -24,6 +24,12 @@ func (s sources) named(flag string) string {
 	return "--" + flag
 }
 
+// byHand reports whether the command line has set a flag.
+func (s sources) byHand(f *pflag.FlagSet, flag string) bool {
+	_, byVariable := s[flag]
+	return f.Changed(flag) && !byVariable
+}
+
 // ownVariable is TENURE_CRASH_EVERY for --crash-every.
 func ownVariable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))

@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,9 +16,16 @@ import (
 // mainEnv makes the test binary the program: so do its candidates, which inherit it.
 const mainEnv = "TENURE_TEST_MAIN"
 
+// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {
 	if os.Getenv(mainEnv) != "" {
 		main()
+	}
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	if signal.Ignored(syscall.SIGHUP) { // as nohup has it, which the programs under test would inherit
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	os.Exit(m.Run())
 }

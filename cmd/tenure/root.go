@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
@@ -15,12 +17,30 @@ const about = `Tenure elects one leader among many processes on the store that t
 Exit codes:
   0  done
   1  error: the lines that begin with "error:" say which, the one with "hint:" what to do
-  2  usage: the command line is wrong`
+  2  usage: the command line is wrong
+  3  nobody leads
+What tenure run exits with is its command's: see its help.
+
+Any flag may be set by a variable of the environment instead, TENURE_STORE for --store and so on. There, or
+in the files that the flags name, passwords are out of sight of others on the machine; those in URLs are never
+shown. Errors go to standard error as text, also with --json.`
 
 // run is the program: it returns the exit code.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), endings...)
-	defer stop()
+	ctx := context.Background()
+	if signals := heeded(endings); len(signals) > 0 { // none would mean all
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, signals...)
+		defer stop()
+	}
+	return execute(ctx, args, in, out, errs)
+}
+
+// heeded leaves out the signals that are ignored from the beginning, as nohup and shells have it.
+func heeded(all []os.Signal) []os.Signal { return slices.DeleteFunc(slices.Clone(all), signal.Ignored) }
+
+// execute ends in good order when ctx does.
+func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -43,8 +63,11 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.OfUsage(err) })
-	root.AddCommand(newDemo(), newCandidate(), newVersion())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fault.UsageOf(c.CommandPath(), err) })
+	addRun(root)
+	root.AddCommand(newStatus(), newWatch(), newHandOver(), newReset(), newDemo(), newCandidate(), newMan(), newVersion())
+	addGenerated(root)
+	complete(root)
 	return root
 }
 
@@ -54,7 +77,7 @@ func noArgs(c *cobra.Command, args []string) error {
 		return nil
 	}
 	if c.HasSubCommands() {
-		return fault.OfUsage(errors.New("unknown command: " + args[0]))
+		return fault.UsageOf(c.CommandPath(), errors.New("unknown command: "+args[0]))
 	}
-	return fault.OfUsage(errors.New(c.CommandPath() + " takes no arguments, but was given: " + args[0]))
+	return fault.UsageOf(c.CommandPath(), errors.New(c.CommandPath()+" takes no arguments, but was given: "+args[0]))
 }

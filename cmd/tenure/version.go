@@ -2,22 +2,41 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
 )
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
+		Long:  "Prints the version. The object of --json has version, go, os and arch.",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			fmt.Fprintf(c.OutOrStdout(), "tenure %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if _, err := fill(c.Flags(), os.Getenv, nil); err != nil {
+				return err
+			}
+			out := c.OutOrStdout()
+			if !asJSON {
+				fmt.Fprintf(out, "tenure %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				return nil
+			}
+			jsonl.Print(out, struct {
+				Version string `json:"version"`
+				Go      string `json:"go"`
+				OS      string `json:"os"`
+				Arch    string `json:"arch"`
+			}{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "as a JSON object")
+	return c
 }
 
 // version is the module's, or the revision that it was built from.

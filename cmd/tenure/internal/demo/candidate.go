@@ -39,18 +39,29 @@ func RunCandidate(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // candidate is one member of the election.
 type candidate struct {
-	spec    spec
-	reports *reporter
+	spec       spec
+	reports    *reporter
+	nomination *stores.Nomination // nil where nobody has precedence
 }
 
 func (c *candidate) run(ctx context.Context) error {
-	store := c.open(ctx)
-	if store == nil {
+	store, err := c.open(ctx)
+	switch {
+	case ctx.Err() != nil && err != nil:
 		return nil
+	case err != nil:
+		c.refuse(err)
+		return err
 	}
 	defer func() { _ = store.Close() }()
 	cfg := c.spec.config()
 	cfg.OnEvent = c.hear
+	leaveGroup, err := c.nominate(ctx, store, &cfg)
+	if err != nil {
+		c.refuse(err)
+		return err
+	}
+	defer leaveGroup()
 	on, leave, err := c.join(ctx, store.Driver, &cfg)
 	if err == nil {
 		err = c.take(ctx, on, cfg)
@@ -68,6 +79,17 @@ func (c *candidate) take(ctx context.Context, store driver.Store, cfg tenure.Con
 		return err
 	}
 	return e.Run(ctx, c.lead)
+}
+
+// nominate has somebody else say who is to lead, if the place is such. Leave comes after the election.
+func (c *candidate) nominate(ctx context.Context, store *stores.Store, cfg *tenure.Config) (leave func(), err error) {
+	n, err := store.Nominate(ctx, c.spec.Election)
+	if n == nil {
+		return func() {}, err
+	}
+	c.nomination = n
+	cfg.Nominator, cfg.NomineeOnly, cfg.Metadata = n.Nominator, n.NomineeOnly, n.Metadata
+	return func() { _ = n.Close() }, nil
 }
 
 // join is the store as the election uses it: one that does not push tells the demo what was written, and has peers if it is
@@ -100,24 +122,14 @@ func (c *candidate) refuse(err error) {
 	c.reports.send(report{At: stamp.Now(), Fault: err.Error(), Denied: errors.Is(err, driver.ErrDenied)})
 }
 
-// open tries until there is a store, since a candidate may be started while the server is down. It returns nil if the
-// context ended first.
-func (c *candidate) open(ctx context.Context) *stores.Store {
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		store, err := stores.Open(ctx, c.spec.Place, stores.Options{Client: "tenure demo " + c.spec.ID})
-		if err == nil {
-			return store
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
+// open waits for the store, since a candidate may be started while the server is down.
+func (c *candidate) open(ctx context.Context) (*stores.Store, error) {
+	o := stores.Options{Client: "tenure demo " + c.spec.ID, Lease: c.spec.Lease}
+	return stores.Connect(ctx, c.spec.Place, c.spec.Election, o, stores.Patience{Limit: stores.Forever, Told: func(err error) {
 		c.tell(tenure.Event{
 			Time: time.Now(), Kind: tenure.EventTrouble, Election: c.spec.Election, ID: c.spec.ID, Cause: err,
 		})
-		if !sleep(ctx, wait) {
-			return nil
-		}
-	}
+	}})
 }
 
 // hear also tells of an operation that was denied. Without the right to write nobody can ever be elected, and nothing but
@@ -127,6 +139,17 @@ func (c *candidate) hear(e tenure.Event) {
 		c.refuse(e.Cause)
 	}
 	c.tell(e)
+	if e.Kind == tenure.EventLeader && c.nomination != nil {
+		c.compare(e)
+	}
+}
+
+// compare raises an alarm if the leader is nominated by somebody else than this candidate.
+func (c *candidate) compare(e tenure.Event) {
+	if err := c.nomination.Check(e.Leader.Metadata); err != nil {
+		e.Kind, e.Leader, e.Cause = tenure.EventAlarm, tenure.Leader{}, err
+		c.tell(e)
+	}
 }
 
 // tell passes an event on as the library writes it. Its stamp is when it happened, which may be a while ago on a machine
@@ -139,16 +162,4 @@ func (c *candidate) tell(e tenure.Event) {
 		return
 	}
 	c.reports.send(report{At: at, Event: text})
-}
-
-// sleep returns false as soon as the context has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
@@ -95,6 +96,43 @@ func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
 		if published := strings.Contains(text, `"leaderAddr":"127.0.0.1:`); published != (peer != nil) {
 			t.Errorf("%s: an address is published: %v", name, published)
 		}
+	}
+}
+
+// A candidate that a group nominates publishes its group, and says so if the leader is of another one.
+func TestCandidateOfAGroupPublishesIt(t *testing.T) {
+	server, err := serveKafka(&stores.Kafka{Topic: KafkaTopic, NELI: &stores.NELI{Session: time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.close()
+	s, err := stores.Open(t.Context(), server.place(), stores.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n, err := s.Nominate(t.Context(), "demo") // which makes the group's topic
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = n.Close()
+	out, acted := waitFor(`"act":1`)
+	input, ended := start(t, server.place(), out)
+	<-acted
+	e, err := s.Driver.Read(t.Context(), "demo")
+	if err != nil || !strings.Contains(string(e.Value), `"kafka.group":"demo"`) {
+		t.Errorf("the record is %s, %v", e.Value, err)
+	}
+	c := candidate{reports: newReporter(out), nomination: n}
+	c.hear(tenure.Event{Kind: tenure.EventLeader, Term: 7, Leader: tenure.Leader{ID: "x", Metadata: map[string]string{"kafka.group": "other"}}})
+	c.hear(tenure.Event{Kind: tenure.EventLeader, Term: 8, Leader: tenure.Leader{ID: "x", Metadata: n.Metadata}})
+	_ = input.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	text := out.all.String()
+	if strings.Count(text, `"event":"alarm"`) != 1 || !strings.Contains(text, "two consumer groups") || !strings.Contains(text, `"event":"released"`) {
+		t.Errorf("got:\n%s", text)
 	}
 }
 

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,9 +33,7 @@ func Run(ctx context.Context, o Options) error {
 // stage prepares everything that may go wrong before the first candidate is started.
 func (o Options) stage(ctx context.Context) error {
 	connection := make(chan deed, 16)
-	store, err := stores.Open(ctx, o.Place, stores.Options{
-		Client: "tenure demo", Create: o.Create, OnConnection: tellConnection(connection),
-	})
+	store, err := o.connect(ctx, connection)
 	if err != nil {
 		return err
 	}
@@ -43,14 +42,32 @@ func (o Options) stage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := newDirector(o, o.Place, o.printer())
+	if err := o.rehearse(ctx, store); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d := newDirector(o, o.Place, o.printer(cancel))
 	d.print.begin(time.Now(), o)
+	defer func() { _ = d.print.leave() }() // also when the demo panics, so that this can be read
 	for _, f := range findings {
 		d.note(deed{do: doAdvise, text: f.String()})
 	}
 	unwatch := d.watch(ctx, store)
 	defer unwatch()
 	return o.play(ctx, d, connection)
+}
+
+// rehearse takes part in the nomination for a moment, if there is one, so that what keeps candidates out of it is told at
+// once, and what it needs is made.
+func (o Options) rehearse(ctx context.Context, store *stores.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, o.patience())
+	defer cancel()
+	n, err := store.Nominate(ctx, o.Election)
+	if n != nil {
+		_ = n.Close()
+	}
+	return err
 }
 
 // watch sees renewals where the store pushes them. Elsewhere the candidates say what they have written.
@@ -68,18 +85,24 @@ func (d *director) watch(ctx context.Context, store *stores.Store) (stop func())
 	return stop
 }
 
-// inspect reads the record, to see whether it may, and looks for what is unwise about the bucket. Where that takes many
-// requests it is done only if asked for.
+// connect opens the store and reads the record, to see whether it may.
+func (o Options) connect(ctx context.Context, connection chan<- deed) (*stores.Store, error) {
+	return stores.Connect(ctx, o.Place, o.Election, stores.Options{
+		Client: "tenure demo", Create: o.Create, Lease: o.Lease, OnConnection: tellConnection(connection),
+	}, o.Await)
+}
+
+// inspect looks for what is unwise about the bucket. Where that takes many requests it is done only if asked for.
 func (o Options) inspect(ctx context.Context, store *stores.Store) ([]driver.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.patience())
 	defer cancel()
-	if err := store.Check(ctx, o.Election); err != nil {
-		return nil, err
-	}
 	if o.Polled() && !o.Inspect {
 		return nil, nil
 	}
 	all, err := store.Inspect(ctx, o.Lease)
+	if errors.Is(err, driver.ErrDenied) && !o.Inspect { // who may not look at the settings may take part all the same
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -110,10 +133,14 @@ func (o Options) play(ctx context.Context, d *director, connection <-chan deed) 
 	if err := d.run(ctx); err != nil {
 		return err
 	}
+	broken := d.print.leave()
 	s := d.summary()
 	d.print.end(time.Now(), s)
 	if s.overlaps > 0 {
 		return fault.New(o.blameOverlaps(), "%s found", count(s.overlaps, "overlap"))
+	}
+	if broken != nil {
+		return fault.New("--plain shows the demo line by line", "%w", broken)
 	}
 	return nil
 }
@@ -156,9 +183,13 @@ func (d *director) follow(connection <-chan deed) {
 	}
 }
 
-func (o Options) printer() printer {
-	if o.JSON {
+// printer calls quit if the user ends the demo by what it shows.
+func (o Options) printer(quit func()) printer {
+	switch {
+	case o.JSON:
 		return &jsonLines{out: o.Out, election: o.Election}
+	case o.Live:
+		return newLive(o, quit)
 	}
 	return newHuman(o)
 }

@@ -107,9 +107,11 @@ func (d *director) settle(entries []entry) {
 		if e.deed != nil && e.deed.do == doPeer {
 			e.deed.expected = !d.ledger.settled(e.at, d.options.Lease) // it is the last leader that cannot be heard
 		}
-		if e.sight == nil {
-			d.print.show(e, f)
+		if e.sight != nil {
+			d.print.see(e, d.checker.acts)
+			continue
 		}
+		d.print.show(e, f)
 	}
 }
 

@@ -14,5 +14,6 @@
 //	entry.go  sight.go  sorter.go         everything that happened, in order
 //	ledger.go  tally.go                   what failovers took, and what they had to take
 //	overlap.go                            the checker
-//	printer.go  human*.go  jsonl.go       telling it
+//	printer.go  human*.go  jsonl.go       telling it line by line
+//	live*.go                              showing it on a terminal
 package demo

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
 )
 
 // human writes lines for people: time, candidate, what happened, term, and why.
 type human struct {
+	lineByLine
 	out     io.Writer
 	paint   palette
 	lease   time.Duration
@@ -36,17 +38,27 @@ func digits(o Options) int {
 	return len("9999")
 }
 
-// begin says in a few lines what is going on and what to try.
 func (h *human) begin(_ time.Time, o Options) {
+	h.introduce(o)
+	h.line(dim, "time", "who", "what", "term", "")
+}
+
+// introduce says in a few lines what is going on and what to try.
+func (h *human) introduce(o Options) {
 	fmt.Fprintf(h.out, "Election %q in %v\n", o.Election, o.Place)
 	try := o.Place.Commands(o.Election)
-	fmt.Fprintf(h.out, "  look in:          %s\n  force a failover: %s\n", try.Look, try.Delete)
+	fmt.Fprintf(h.out, "  look in:          %s\n", try.Look)
+	if try.Delete != "" {
+		fmt.Fprintf(h.out, "  force a failover: %s\n", try.Delete)
+	}
+	if text := o.Place.Nomination(o.Election); text != "" {
+		fmt.Fprintln(h.out, text)
+	}
 	if o.Polled() {
 		fmt.Fprintf(h.out, "%s\n", hearing(o))
 	}
 	fmt.Fprintf(h.out, "%s, lease %v, renewed every %v. %s. Ctrl-C ends.\n\n",
 		count(o.Candidates, "candidate"), o.Lease, o.Renew.Round(time.Millisecond), plan(o))
-	h.line(dim, "time", "who", "what", "term", "")
 }
 
 // hearing is how followers learn of renewals and releases from a store that does not push them.
@@ -150,24 +162,13 @@ var befell = map[kind]string{
 
 // String is the time that it took beside the time that it had to take.
 func (f *failover) String() string {
-	text := fmt.Sprintf("%s after %s %s", seconds(f.took), f.from, befell[f.kind])
+	text := fmt.Sprintf("%s after %s %s", units.Seconds(f.took), f.from, befell[f.kind])
 	if !f.known {
 		return text
 	}
-	text += "; the least is " + seconds(f.least)
+	text += "; the least is " + units.Seconds(f.least)
 	if f.most > 0 {
-		text += ", the most " + seconds(f.most)
+		text += ", the most " + units.Seconds(f.most)
 	}
 	return text
-}
-
-// seconds keeps milliseconds, and below a tenth of a second a bit more.
-func seconds(d time.Duration) string {
-	switch {
-	case d == 0:
-		return "0"
-	case d < 100*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", millis(d))
-	}
-	return fmt.Sprintf("%.3f s", d.Seconds())
 }

@@ -1,43 +1,30 @@
 package demo
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
 )
 
 // jsonLines writes one object per line: the library's events as they are, and the demo's own lines, which begin with the
 // same fields.
 type jsonLines struct {
+	lineByLine
 	out      io.Writer
 	election string
 }
 
-// head is what every line has.
-type head struct {
-	Time     time.Time `json:"time"`
-	Event    string    `json:"event"`
-	Election string    `json:"election"`
-	ID       string    `json:"id"`
-	Term     uint64    `json:"term"`
+func (j *jsonLines) head(at time.Time, event, id string, term uint64) jsonl.Head {
+	return jsonl.Head{Time: at.UTC(), Event: event, Election: j.election, ID: id, Term: term}
 }
 
-func (j *jsonLines) head(at time.Time, event, id string, term uint64) head {
-	return head{Time: at.UTC(), Event: event, Election: j.election, ID: id, Term: term}
-}
-
-func (j *jsonLines) line(v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("tenure: a line of JSON: " + err.Error())
-	}
-	fmt.Fprintf(j.out, "%s\n", text)
-}
+func (j *jsonLines) line(v any) { jsonl.Print(j.out, v) }
 
 func (j *jsonLines) begin(at time.Time, o Options) {
 	j.line(struct {
-		head
+		jsonl.Head
 		Do               string `json:"do"`
 		Store            string `json:"store"`
 		Candidates       int    `json:"candidates"`
@@ -63,7 +50,7 @@ func (j *jsonLines) show(e entry, f *failover) {
 
 func (j *jsonLines) deed(d *deed) {
 	j.line(struct {
-		head
+		jsonl.Head
 		Do      do     `json:"do"`
 		Process int    `json:"process,omitempty"`
 		Text    string `json:"text,omitempty"`
@@ -72,7 +59,7 @@ func (j *jsonLines) deed(d *deed) {
 
 func (j *jsonLines) failover(e *event, f *failover) {
 	j.line(struct {
-		head
+		jsonl.Head
 		Do          string   `json:"do"`
 		Kind        kind     `json:"kind"`
 		From        string   `json:"from"`
@@ -80,14 +67,14 @@ func (j *jsonLines) failover(e *event, f *failover) {
 		LeastMillis *float64 `json:"leastMillis,omitempty"`
 		MostMillis  *float64 `json:"mostMillis,omitempty"`
 	}{
-		j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, millis(f.took), optional(f.least, f.known),
+		j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, units.Millis(f.took), optional(f.least, f.known),
 		optional(f.most, f.most > 0),
 	})
 }
 
 func (j *jsonLines) overlap(at time.Time, o overlap) {
 	j.line(struct {
-		head
+		jsonl.Head
 		Do        string `json:"do"`
 		OlderID   string `json:"olderID"`
 		OlderTerm uint64 `json:"olderTerm"`
@@ -117,7 +104,7 @@ func (j *jsonLines) end(at time.Time, s summary) {
 		})
 	}
 	j.line(struct {
-		head
+		jsonl.Head
 		Seconds   float64    `json:"seconds"`
 		Elections int        `json:"elections"`
 		Failovers []kindJSON `json:"failovers"`
@@ -133,9 +120,6 @@ func optional(d time.Duration, known bool) *float64 {
 	if !known {
 		return nil
 	}
-	ms := millis(d)
+	ms := units.Millis(d)
 	return &ms
 }
-
-// millis keeps microseconds.
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

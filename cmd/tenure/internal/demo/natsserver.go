@@ -54,7 +54,7 @@ func (e *natsServer) start() error {
 func (e *natsServer) place() stores.Place { return natsPlace(e.server.ClientURL()) }
 
 func natsPlace(url string) stores.Place {
-	return stores.Place{Setting: theServer, NATS: &stores.NATS{Servers: []string{url}, Bucket: Bucket}}
+	return stores.Place{Setting: theServer, NATS: &stores.NATS{Servers: []string{url}, Bucket: Bucket, Pristine: true}}
 }
 
 func (e *natsServer) close() {

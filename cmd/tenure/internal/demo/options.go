@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
@@ -21,7 +20,11 @@ type Options struct {
 	Place stores.Place
 	// EmbeddedS3 makes that one of object storage instead of NATS.
 	EmbeddedS3 bool
-	// Create makes the bucket if it is missing.
+	// EmbeddedKafka makes it brokers of Kafka, with the topic and what else this says besides.
+	EmbeddedKafka *stores.Kafka
+	// Await is for a server that cannot be reached.
+	Await stores.Patience
+	// Create makes the bucket or topic if it is missing.
 	Create bool
 	// Inspect tries the store out however much that takes, and ends the demo if it is unsafe.
 	Inspect  bool
@@ -43,6 +46,9 @@ type Options struct {
 	Out     io.Writer
 	JSON    bool
 	Colour  bool
+	// Live shows the demo on the terminal that Out is, with keys from In, instead of line by line. Plain forbids it.
+	Live, Plain bool
+	In          io.Reader
 	// Verbose also tells what each follower sees.
 	Verbose bool
 }
@@ -90,7 +96,7 @@ func (o Options) validateElection() error {
 		return err
 	}
 	_, err = tenure.New(store, o.Election, o.spec(1, stores.Place{}).config())
-	return inFlags(err)
+	return settings.InFlags(err)
 }
 
 // kindOfPlace is the place, or one of the same kind as the server that will be started.
@@ -100,6 +106,8 @@ func (o Options) kindOfPlace() stores.Place {
 		return o.Place
 	case o.EmbeddedS3:
 		return s3Place("")
+	case o.EmbeddedKafka != nil:
+		return kafkaPlace(o.EmbeddedKafka, nil)
 	}
 	return natsPlace("")
 }
@@ -113,24 +121,6 @@ func (o Options) slack() time.Duration {
 	return c.WorstFailover(!o.Polled() || o.Peers != nil) - c.WorstFailover(true)
 }
 
-// settings finds the library's names of what is set by a flag.
-var settings = regexp.MustCompile(`\b(Lease|Renew|Splay)\b`)
-
-// names are what the library calls --election.
-var names = strings.NewReplacer("the store cannot hold this name", "--election", "the name of the election", "--election")
-
-// inFlags says what the library found wrong with the names of the flags.
-func inFlags(err error) error {
-	if err == nil {
-		return nil
-	}
-	if all := errors.Unwrap(err); all != nil {
-		err = all // without the name of the election in front
-	}
-	text := settings.ReplaceAllStringFunc(err.Error(), func(s string) string { return "--" + strings.ToLower(s) })
-	return errors.New(names.Replace(text))
-}
-
 // spec is for the i-th candidate, from 1.
 func (o Options) spec(i int, place stores.Place) spec {
 	return spec{
@@ -138,3 +128,6 @@ func (o Options) spec(i int, place stores.Place) spec {
 		Lease: o.Lease, Renew: o.Renew, Splay: o.Splay, Peer: o.Peers.ForMember(i - 1),
 	}
 }
+
+// StoreName is what people call the kind of store.
+func (o Options) StoreName() string { return o.kindOfPlace().Kind() }

@@ -40,6 +40,12 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 		{"a key that no object can have", func(o *Options) {
 			o.Place.S3, o.Election = &stores.S3{Bucket: "bucket"}, "a//b"
 		}, []string{`--election: key "a//b"`}},
+		{"a lease that Kafka is too slow for", func(o *Options) {
+			o.EmbeddedKafka, o.Lease = &stores.Kafka{}, 999*time.Millisecond
+		}, []string{"--lease is 999ms; it must be from 1s"}},
+		{"a key that Kafka cannot hold", func(o *Options) {
+			o.Place.Kafka, o.Election = &stores.Kafka{Topic: "t"}, "a\nb"
+		}, []string{`--election: kafkalog: not a key that this store holds: "a\nb"`}},
 		{"peers without ports", func(o *Options) {
 			o.EmbeddedS3, o.Peers = true, &peers.Settings{Listen: peers.Endpoint{Host: "127.0.0.1", Port: 65535}}
 		}, []string{"--peer: 5 members from 127.0.0.1:65535 on"}},
@@ -78,6 +84,7 @@ func TestSlackIsWhatPollingCosts(t *testing.T) {
 		{"NATS pushes", Options{Lease: lease}, 0, false},
 		{"object storage is polled", Options{Lease: lease, EmbeddedS3: true}, 2 * time.Second, true},
 		{"that of others too", Options{Lease: lease, Place: stores.Place{S3: &stores.S3{Bucket: "b"}}}, 2 * time.Second, true},
+		{"Kafka pushes", Options{Lease: lease, EmbeddedKafka: &stores.Kafka{}}, 0, false},
 		{"peers push", Options{Lease: lease, EmbeddedS3: true, Peers: &peers.Settings{}}, 0, true},
 	} {
 		if got := c.o.slack(); got != c.want || c.o.Polled() != c.polled {

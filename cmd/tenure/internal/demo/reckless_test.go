@@ -42,7 +42,7 @@ func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	r := newReporter(out)
 	(&candidate{spec: s, reports: r}).tell(tenure.Event{Kind: tenure.EventElected, ID: s.ID, Term: term})
-	for sleep(ctx, time.Millisecond) {
+	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		r.send(report{At: stamp.Now(), Act: term})
 	}
 	return nil

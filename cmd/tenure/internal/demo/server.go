@@ -18,5 +18,8 @@ func (o Options) serve() (embedded, error) {
 	if o.EmbeddedS3 {
 		return serveS3()
 	}
+	if o.EmbeddedKafka != nil {
+		return serveKafka(o.EmbeddedKafka)
+	}
 	return serveNATS()
 }

@@ -2,9 +2,9 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
 	"github.com/tenure-go/tenure/driver"
 )
@@ -16,6 +16,8 @@ type sight struct {
 	nonce  string // fresh in every write of a holder's
 	lease  time.Duration
 	held   bool
+	// address is what its holder publishes.
+	address string
 }
 
 // sights is how many pushes may wait. More are dropped, and cost a failover its least time at worst.
@@ -36,23 +38,8 @@ func look(ctx context.Context, store driver.Watcher, key string) (<-chan entry, 
 	return seen, stop, err
 }
 
-// read takes the few fields of the documented record that matter here. Bytes that are no record show nothing.
+// read takes the few fields that matter here.
 func read(e driver.Entry) *sight {
-	if e.Absent() {
-		return &sight{absent: true}
-	}
-	var r struct {
-		LeaderID    string `json:"leaderID"`
-		Term        uint64 `json:"term"`
-		LeaseMillis int64  `json:"leaseMillis"`
-		Nonce       string `json:"nonce"`
-		Released    bool   `json:"released"`
-	}
-	if json.Unmarshal(e.Value, &r) != nil {
-		return &sight{}
-	}
-	return &sight{
-		term: r.Term, nonce: r.Nonce, lease: time.Duration(r.LeaseMillis) * time.Millisecond,
-		held: r.LeaderID != "" && !r.Released,
-	}
+	r := records.Read(e)
+	return &sight{absent: r.Absent, term: r.Term, nonce: r.Nonce, lease: r.Lease, held: r.Held(), address: r.Address}
 }

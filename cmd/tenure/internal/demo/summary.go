@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
 )
 
 // end is a table of what failovers took, and the verdict.
@@ -86,12 +88,12 @@ func (r row) cells() []string {
 	if r.n == 0 {
 		return c
 	}
-	c[0], c[1], c[2] = seconds(r.median), seconds(r.max), "unknown"
+	c[0], c[1], c[2] = units.Seconds(r.median), units.Seconds(r.max), "unknown"
 	if r.known {
-		c[2], c[3] = seconds(r.leastMedian), seconds(r.leastMax)
+		c[2], c[3] = units.Seconds(r.leastMedian), units.Seconds(r.leastMax)
 	}
 	if r.mostMax > 0 {
-		c[4], c[5] = seconds(r.mostMedian), seconds(r.mostMax)
+		c[4], c[5] = units.Seconds(r.mostMedian), units.Seconds(r.mostMax)
 	}
 	return c
 }

@@ -90,7 +90,7 @@ func TestHumanLines(t *testing.T) {
 			var out bytes.Buffer
 			o := told
 			o.Out, o.Colour = &out, colour
-			tell(t, o.printer())
+			tell(t, o.printer(func() {}))
 			golden(t, name, out.String())
 			if got := strings.Contains(out.String(), "\x1b["); got != colour {
 				t.Errorf("coloured: %v", got)
@@ -133,13 +133,13 @@ func TestLinesOfAStoreThatIsPolled(t *testing.T) {
 		var out bytes.Buffer
 		o := polled(nil)
 		o.Out, o.JSON = &out, json
-		tellPolled(t, o.printer(), o)
+		tellPolled(t, o.printer(func() {}), o)
 		golden(t, map[bool]string{false: "polled.txt", true: "polled.jsonl"}[json], out.String())
 	}
 	var out bytes.Buffer
 	o := polled(&peers.Settings{Cert: "file"})
 	o.Out = &out
-	o.printer().begin(wall(0), o)
+	o.printer(func() {}).begin(wall(0), o)
 	if !strings.Contains(out.String(), "hear from the leader itself, over https.") || strings.Contains(out.String(), "longer") {
 		t.Errorf("got:\n%s", out.String())
 	}
@@ -171,7 +171,7 @@ func TestJSONLines(t *testing.T) {
 	var out bytes.Buffer
 	o := told
 	o.Out, o.JSON = &out, true
-	tell(t, o.printer())
+	tell(t, o.printer(func() {}))
 	golden(t, "lines.jsonl", out.String())
 	for line := range strings.Lines(out.String()) {
 		checkHead(t, line)
@@ -195,17 +195,6 @@ func checkHead(t *testing.T, line string) {
 			}
 		} else if err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-func TestSeconds(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0", 3200 * time.Microsecond: "3.2 ms", 99 * time.Millisecond: "99.0 ms", 100 * time.Millisecond: "0.100 s",
-		1871499 * time.Microsecond: "1.871 s", 75 * time.Second: "75.000 s",
-	} {
-		if got := seconds(d); got != want {
-			t.Errorf("%v is told as %s, want %s", d, got, want)
 		}
 	}
 }

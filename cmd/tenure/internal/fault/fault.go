@@ -10,9 +10,10 @@ import (
 
 // The exit codes of every command.
 const (
-	Done   = 0
-	Failed = 1
-	Usage  = 2
+	Done     = 0
+	Failed   = 1
+	Usage    = 2
+	NoLeader = 3
 )
 
 // Error is an error with a remedy. Several problems at once are an errors.Join in Err.
@@ -22,6 +23,8 @@ type Error struct {
 	Hint string
 	// Code is the exit code; 0 counts as Failed.
 	Code int
+	// Passing says that waiting may mend it, such as for a server that is being restarted.
+	Passing bool
 }
 
 // New returns an error with a hint.
@@ -29,10 +32,32 @@ func New(hint, format string, args ...any) *Error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// OfUsage marks an error as a misuse of the command line.
-func OfUsage(err error) *Error {
-	return &Error{Err: err, Hint: "see tenure --help", Code: Usage}
+// Passing returns one that waiting may mend.
+func Passing(hint, format string, args ...any) *Error {
+	f := New(hint, format, args...)
+	f.Passing = true
+	return f
 }
+
+// OfUsage marks an error as a misuse of the command line.
+func OfUsage(err error) *Error { return UsageOf("tenure", err) }
+
+// UsageOf is OfUsage of one command, by its path.
+func UsageOf(command string, err error) *Error {
+	return &Error{Err: err, Hint: "see " + command + " --help", Code: Usage}
+}
+
+// Behind returns the same error with a text in front.
+func (e *Error) Behind(text string) *Error {
+	behind := *e
+	behind.Err = fmt.Errorf("%s: %w", text, e.Err)
+	return &behind
+}
+
+// Exit is an exit code that needs no words.
+type Exit int
+
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
@@ -42,19 +67,37 @@ func (e *Error) Unwrap() error { return e.Err }
 // Code is the exit code that an error stands for.
 func Code(err error) int {
 	var f *Error
+	var e Exit
 	switch {
 	case err == nil:
 		return Done
+	case errors.As(err, &e):
+		return int(e)
 	case errors.As(err, &f) && f.Code != 0:
 		return f.Code
 	}
 	return Failed
 }
 
+// Passes reports whether waiting may mend an error.
+func Passes(err error) bool {
+	var f *Error
+	return errors.As(err, &f) && f.Passing
+}
+
 // Print writes one "error:" line for each problem and a "hint:" line if there is a remedy.
 func Print(w io.Writer, err error) {
+	var e Exit
+	if errors.As(err, &e) {
+		return
+	}
+	Tell(w, "error", err)
+}
+
+// Tell does so for what is no error yet, under another word.
+func Tell(w io.Writer, word string, err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
+		fmt.Fprintf(w, "%s: %s\n", word, strings.TrimRight(line, "\n"))
 	}
 	var f *Error
 	if errors.As(err, &f) && f.Hint != "" {

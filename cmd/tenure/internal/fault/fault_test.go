@@ -32,6 +32,28 @@ func TestPrintGivesEachProblemALineAndTheHintOne(t *testing.T) {
 	}
 }
 
+func TestExitNeedsNoWords(t *testing.T) {
+	var out strings.Builder
+	if fault.Print(&out, fault.Exit(3)); out.Len() > 0 || fault.Code(fault.Exit(3)) != 3 {
+		t.Errorf("got %q, code %d", out.String(), fault.Code(fault.Exit(3)))
+	}
+}
+
+// What is put in front keeps all that is known of an error.
+func TestBehind(t *testing.T) {
+	f := fault.Passing("wait", "down")
+	f.Code = 7
+	got := fmt.Errorf("x: %w", f.Behind("--store"))
+	var out strings.Builder
+	fault.Tell(&out, "waiting", got)
+	if out.String() != "waiting: x: --store: down\nhint: wait\n" || fault.Code(got) != 7 || !fault.Passes(got) {
+		t.Errorf("got %q, code %d", out.String(), fault.Code(got))
+	}
+	if fault.Passes(fault.New("", "denied")) || fault.Passes(errors.New("down")) {
+		t.Error("waiting is said to help")
+	}
+}
+
 func TestCodeOfNoErrorIsZero(t *testing.T) {
 	if code := fault.Code(nil); code != 0 {
 		t.Errorf("got %d", code)

@@ -17,6 +17,7 @@ func TestLimitsAreThoseOfTheStore(t *testing.T) {
 		bad   string
 	}{
 		{"nats://host/E", 500 * time.Millisecond, "a/b", "a b"},
+		{"kafka://host/topic?mode=neli", time.Second, "a b", strings.Repeat("k", 250)},
 		{"s3://bucket/" + strings.Repeat("p", 1000), 2 * time.Second, "a b", strings.Repeat("k", 30)},
 	} {
 		place, err := stores.Parse("--store", c.raw)

@@ -20,6 +20,10 @@ type NATS struct {
 	Password string   `json:"password,omitempty"`
 	Token    string   `json:"token,omitempty"`
 	Bucket   string   `json:"bucket"`
+	// Migrating: candidates of nats-kv-leader-elect take part.
+	Migrating bool `json:"migrating,omitempty"`
+	// Pristine: nobody lives who knew another bucket of this name, so the first election of an empty one need not wait.
+	Pristine bool `json:"pristine,omitempty"`
 }
 
 // InContext is a bucket on the servers of a context of the nats command.
@@ -27,10 +31,27 @@ func InContext(setting, name, bucket string) Place {
 	return Place{Setting: setting, NATS: &NATS{Context: name, Bucket: bucket}}
 }
 
+// ParseContext reads NAME[/BUCKET]; without a bucket it is the one given. No context has a slash in its name. Its errors name
+// the setting.
+func ParseContext(setting, raw, bucket string) (Place, error) {
+	name, own, ok := strings.Cut(raw, "/")
+	if !ok {
+		return InContext(setting, raw, bucket), nil
+	}
+	if name == "" || !bucketName.MatchString(own) {
+		return Place{}, fault.New("give the name of a context, or NAME/BUCKET; the bucket may have letters, digits, - and _ in its name",
+			"%s %q: is neither a context nor one with a bucket", setting, Redact(raw))
+	}
+	return InContext(setting, name, own), nil
+}
+
 // String is the place without credentials.
 func (n *NATS) String() string {
 	if n.Context != "" {
 		return fmt.Sprintf("context %s, bucket %s", n.Context, n.Bucket)
+	}
+	if n.Migrating {
+		return n.server() + "/" + n.Bucket + "?" + migrating
 	}
 	return n.server() + "/" + n.Bucket
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // explainConnect says why there is no connection.
@@ -22,7 +24,9 @@ func explainConnect(err error) *fault.Error {
 	if errors.As(err, &broken) {
 		return fault.New(contexts(), "%w", err)
 	}
-	return fault.New(connectHint(err), "cannot connect: %w", plainly(err))
+	f := fault.New(connectHint(err), "cannot connect: %w", plainly(err))
+	f.Passing = away(err) || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout)
+	return f
 }
 
 // plainly takes the URL out of an error, as that of a context may hold credentials.
@@ -50,11 +54,14 @@ func connectHint(err error) string {
 	case errors.Is(err, nats.ErrSecureConnWanted), errors.As(err, &record):
 		return "the server has no TLS: give nats:// instead of tls://, or put tls {} into its configuration"
 	}
-	return "check the host and the port, and that the server runs; without --store and --context the demo starts one itself"
+	return "check the host and the port, and that the server runs; tenure demo starts one itself, without --store and --context"
 }
 
+// Contexts are the names of those that the nats command knows.
+func Contexts() []string { return natscontext.KnownContexts() }
+
 func contexts() string {
-	known := natscontext.KnownContexts()
+	known := Contexts()
 	if len(known) == 0 {
 		return "make a context with: nats context add NAME --server nats://host:4222"
 	}
@@ -65,7 +72,7 @@ func contexts() string {
 func (n *NATS) explain(err error) *fault.Error {
 	switch {
 	case errors.Is(err, jetstream.ErrBucketNotFound):
-		return fault.New(fmt.Sprintf("add --create, or make it with: %s kv add %s --history 1 --storage file", n.command(), n.Bucket),
+		return fault.New(madeBy(fmt.Sprintf("%s kv add %s --history 1 --storage file", n.command(), n.Bucket)),
 			"there is no bucket %s", n.Bucket)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled):
 		return fault.New("start the server with -js or put jetstream {} into its configuration", "the server has no JetStream")
@@ -73,8 +80,25 @@ func (n *NATS) explain(err error) *fault.Error {
 		return fault.New("put jetstream: enabled into the account's configuration", "the account has no JetStream")
 	case errors.Is(err, driver.ErrDenied):
 		return denied(err)
+	case errors.Is(err, natskv.ErrTwoClusters):
+		return fault.New("give the servers of one cluster only, to all candidates the same; "+
+			"if the bucket that is there now is the right one, start this process again", "%w", err)
+	case errors.Is(err, natskv.ErrUnshareable):
+		return fault.New("leave out ?"+migrating+", or name the bucket of the old candidates", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.New("check that the cluster has a leader: "+n.command()+" server report jetstream", "%w", err)
+		return fault.Passing("check that the cluster has a leader: "+n.command()+" server report jetstream", "%w", err)
 	}
-	return fault.New("", "%w", err)
+	f := fault.New("", "%w", err)
+	f.Passing = !settled(err)
+	return f
+}
+
+// settled reports whether the server has understood what it was asked for, and will not do it. All else is trouble with the
+// server or on the way to it.
+func settled(err error) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.Code < http.StatusInternalServerError
+	}
+	return errors.Is(err, jetstream.ErrBadBucket) || errors.Is(err, jetstream.ErrInvalidBucketName)
 }

@@ -9,33 +9,36 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// open connects and opens the bucket.
+// open connects to find out whether that goes at all, and leaves it to the driver to make a connection that suits elections.
 func (n *NATS) open(ctx context.Context, o Options) (*Store, error) {
-	nc, js, err := n.connect(o)
+	nc, js, err := n.connect()
 	if err != nil {
 		return nil, explainConnect(err)
 	}
-	var opts []natskv.Option
+	nc.Close()
+	opts := []natskv.Option{natskv.OwnConnection(options(o)...)}
 	if o.Create {
 		opts = append(opts, natskv.Create())
 	}
+	if n.Pristine {
+		opts = append(opts, natskv.Pristine())
+	}
+	if n.Migrating {
+		opts = append(opts, natskv.Migrating())
+	}
 	kv, err := natskv.Open(ctx, js, n.Bucket, opts...)
 	if err != nil {
-		nc.Close()
 		return nil, n.explain(err)
 	}
-	return &Store{Driver: kv, close: func() error {
-		defer nc.Close()
-		return kv.Close()
-	}}, nil
+	return &Store{Driver: kv, close: kv.Close}, nil
 }
 
-func (n *NATS) connect(o Options) (*nats.Conn, jetstream.JetStream, error) {
+func (n *NATS) connect() (*nats.Conn, jetstream.JetStream, error) {
 	t, err := n.target()
 	if err != nil {
 		return nil, nil, err
 	}
-	nc, err := nats.Connect(t.url, append(t.options, options(o)...)...)
+	nc, err := nats.Connect(t.url, append(t.options, nats.Timeout(2*time.Second), quiet)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,8 +49,10 @@ func (n *NATS) connect(o Options) (*nats.Conn, jetstream.JetStream, error) {
 	return nc, js, err
 }
 
-// options suit elections. A server that has died must be noticed within a few seconds, and a write that could not be sent
-// must fail at once instead of being sent when nobody waits for it any more.
+// quiet is instead of a handler that prints.
+var quiet = nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+
+// options are the name of the connection and who is told of it. What else suits elections the driver knows.
 func options(o Options) []nats.Option {
 	told := o.OnConnection
 	if told == nil {
@@ -55,14 +60,7 @@ func options(o Options) []nats.Option {
 	}
 	return []nats.Option{
 		nats.Name(o.Client),
-		nats.Timeout(2 * time.Second),
-		nats.PingInterval(time.Second),
-		nats.MaxPingsOutstanding(2),
-		nats.MaxReconnects(-1),
-		nats.ReconnectWait(200 * time.Millisecond),
-		nats.ReconnectBufSize(-1),
-		nats.NoCallbacksAfterClientClose(),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default one prints
+		quiet,
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { told(false, err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { told(true, nil) }),
 	}

@@ -3,15 +3,21 @@ package stores_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // accounts has users with too few rights each.
@@ -83,7 +89,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"no TLS", "tls://" + plain + "/E", "secure connection", "nats:// instead of tls://"},
 		{"no JetStream", "nats://" + plain + "/E", "no JetStream", "-js"},
 		{"no JetStream in the account", "nats://plain:s3cret@" + host + "/E", "account has no JetStream", "account's configuration"},
-		{"no bucket", "nats://all:s3cret@" + host + "/E", "no bucket E", "add --create, or make it with: nats --server nats://***@" + host + " kv add E"},
+		{"no bucket", "nats://all:s3cret@" + host + "/E", "no bucket E", "makes it, and so does: nats --server nats://***@" + host + " kv add E"},
 		{"no right to ask", "nats://mute:s3cret@" + host + "/E", "permission denied", "grant"},
 		{"no right to hear", "nats://deaf:s3cret@" + host + "/E", "permission denied", "grant"},
 	} {
@@ -96,10 +102,75 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			if !strings.HasPrefix(f.Error(), "--store ") || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) {
 				t.Errorf("got error %q and hint %q", f.Error(), f.Hint)
 			}
+			if waits := c.why == "no server"; fault.Passes(err) != waits {
+				t.Errorf("waiting helps: %v", !waits)
+			}
 			if strings.Contains(f.Error()+f.Hint, "s3cret") {
 				t.Errorf("shows the password: %v", f)
 			}
 		})
+	}
+}
+
+// TestInspectNATS: what a bucket's settings make unsafe is found before an election is held there.
+func TestInspectNATS(t *testing.T) {
+	host, other := withAccounts(t), withAccounts(t)
+	nc, err := nats.Connect("nats://all:s3cret@" + host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		why, host, setting, remedy string
+		bucket                     jetstream.KeyValueConfig
+	}{
+		{"records expire under their leader", host, "ttl", "nats kv edit SHORT --ttl 45s",
+			jetstream.KeyValueConfig{Bucket: "SHORT", TTL: 10 * time.Second, Storage: jetstream.FileStorage}},
+		{"a restart forgets the terms", host, "storage", "--storage file",
+			jetstream.KeyValueConfig{Bucket: "MEMORY", Storage: jetstream.MemoryStorage}},
+		{"each cluster elects a leader", host + "," + other, "servers", "one cluster only",
+			jetstream.KeyValueConfig{Bucket: "TWICE", Storage: jetstream.FileStorage}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			if _, err := js.CreateKeyValue(t.Context(), c.bucket); err != nil {
+				t.Fatal(err)
+			}
+			s, err := open(t, "nats://all:s3cret@"+c.host+"/"+c.bucket.Bucket, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			found, err := s.Inspect(t.Context(), 15*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Severity == driver.Unsafe })
+			if i < 0 || found[i].Setting != c.setting || !strings.Contains(found[i].Remedy, c.remedy) {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+}
+
+func TestExplainTwoClusters(t *testing.T) {
+	place := stores.InContext("--context", "prod", "E")
+	err := place.Explain(fmt.Errorf("read: %w", natskv.ErrTwoClusters))
+	var f *fault.Error
+	if !errors.As(err, &f) || !strings.Contains(f.Hint, "one cluster only") || fault.Passes(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates, and waiting does not mend it.
+func TestOpenWhileMigrating(t *testing.T) {
+	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true)
+	var f *fault.Error
+	if !errors.As(err, &f) || !errors.Is(err, natskv.ErrUnshareable) || !strings.Contains(f.Hint, "leave out ?migrating=true") || fault.Passes(err) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -4,20 +4,31 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 )
 
-// parseNATS reads a URL of the form nats://[user:password@]host[:port][,host[:port]...]/BUCKET, or with tls:// to insist on
-// an encrypted connection.
+// The parameters of nats:// URLs.
+const (
+	migrating = "migrating=true"
+	pristine  = "pristine=true"
+)
+
+// natsParameters are to be joined by &.
+var natsParameters = []string{migrating, pristine}
+
+// parseNATS reads a URL of the form nats://[user:password@]host[:port][,host[:port]...]/BUCKET[?parameter[&parameter]], or with
+// tls:// to insist on an encrypted connection.
 func parseNATS(raw string) (*NATS, error) {
 	u, err := url.Parse(raw)
 	if err != nil { // its text may quote a part of the password
 		return nil, fault.New("write special characters of a password as %XX; "+shape, "is not a valid URL")
 	}
-	n := &NATS{}
+	given := strings.Split(u.RawQuery, "&")
+	n := &NATS{Migrating: slices.Contains(given, migrating), Pristine: slices.Contains(given, pristine)}
 	if n.Servers, err = servers(u); err != nil {
 		return nil, err
 	}
@@ -59,8 +70,9 @@ var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func bucket(u *url.URL) (string, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
-	case u.RawQuery != "" || u.Fragment != "":
-		return "", fault.New(shape, "something follows the bucket; write ? and # of a password as %%3F and %%23")
+	case !known(u.RawQuery), u.Fragment != "":
+		return "", fault.New(shape, "something follows the bucket that is neither ?%s nor ?%s; write ? and # of a password as %%3F and %%23",
+			migrating, pristine)
 	case name == "":
 		return "", fault.New(shape, "names no bucket")
 	case strings.Contains(name, "@"):
@@ -69,6 +81,15 @@ func bucket(u *url.URL) (string, error) {
 		return "", fault.New(shape, "the bucket may have letters, digits, - and _ in its name, and nothing may follow it")
 	}
 	return name, nil
+}
+
+func known(query string) bool {
+	for p := range strings.SplitSeq(query, "&") {
+		if p != "" && !slices.Contains(natsParameters, p) {
+			return false
+		}
+	}
+	return true
 }
 
 // credentials takes a user with a password, or else a token, as NATS does.

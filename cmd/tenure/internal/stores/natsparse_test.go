@@ -18,6 +18,15 @@ func TestParseNATS(t *testing.T) {
 		show string
 	}{
 		{"nats://host:4222/E", stores.NATS{Servers: []string{"nats://host:4222"}, Bucket: "E"}, "nats://host:4222/E"},
+		{
+			"nats://host/E?migrating=true", stores.NATS{Servers: []string{"nats://host"}, Bucket: "E", Migrating: true},
+			"nats://host/E?migrating=true",
+		},
+		{
+			"nats://host/E?pristine=true&migrating=true",
+			stores.NATS{Servers: []string{"nats://host"}, Bucket: "E", Migrating: true, Pristine: true},
+			"nats://host/E?migrating=true",
+		},
 		{"nats://host/E/", stores.NATS{Servers: []string{"nats://host"}, Bucket: "E"}, "nats://host/E"},
 		{"tls://host/MY_e-1", stores.NATS{Servers: []string{"tls://host"}, Bucket: "MY_e-1"}, "tls://host/MY_e-1"},
 		{"nats://[::1]:4222/E", stores.NATS{Servers: []string{"nats://[::1]:4222"}, Bucket: "E"}, "nats://[::1]:4222/E"},
@@ -72,6 +81,7 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"nats://host/a/b", "nothing may follow"},
 		{"nats://host/a.b", "letters, digits"},
 		{"nats://host/E?x=1", "something follows"},
+		{"nats://host/E?migrating=1", "something follows"},
 		{"nats://host/E#x", "something follows"},
 		{"nats://user:s3/cret@host/E", "not a valid URL"},
 		{"nats://user:12/s3cret@host/E", "/ before @"},

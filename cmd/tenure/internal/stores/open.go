@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Store is an open store with a connection of its own.
@@ -17,16 +18,21 @@ type Store struct {
 	close func() error
 
 	client *s3.Client // of object storage
+
+	connection []kgo.Opt // of Kafka
+	create     bool
 }
 
 // Options say how to open a store.
 type Options struct {
 	// Client is the name of the connection that operators see on the server, where there are such names.
 	Client string
-	// Create makes the bucket if it is missing.
+	// Create makes the bucket or topic if it is missing.
 	Create bool
+	// Lease is that of the elections, if it is known: what waits for an answer must not wait for long against it.
+	Lease time.Duration
 	// OnConnection is told when the connection is lost, with the reason if there is one, and when it is back; it may
-	// be nil. Stores without lasting connections never call it.
+	// be nil. Of several servers each is told of by itself. Stores without lasting connections never call it.
 	OnConnection func(up bool, err error)
 }
 

@@ -2,16 +2,22 @@ package stores
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 )
 
 // shape is how every hint shows what is wanted.
-const shape = "give a URL such as nats://host:4222/ELECTIONS, nats://user:password@host/ELECTIONS, tls://host/ELECTIONS or " +
-	shapeS3
+const shape = "give a URL such as nats://host:4222/ELECTIONS, nats://user:password@host/ELECTIONS, tls://host/ELECTIONS, " +
+	shapeKafka + " or " + shapeS3
 
-// Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage. Its errors name the setting and
+// Missing says that the setting must be given.
+func Missing(setting string) error {
+	return &fault.Error{Err: fmt.Errorf("%s is missing", setting), Hint: shape, Code: fault.Usage}
+}
+
+// Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka:// for Kafka. Its errors name the setting and
 // show no credentials.
 func Parse(setting, raw string) (Place, error) {
 	p := Place{Setting: setting}
@@ -20,6 +26,8 @@ func Parse(setting, raw string) (Place, error) {
 	case err != nil:
 	case scheme == "s3":
 		p.S3, err = parseS3(raw)
+	case scheme == "kafka":
+		p.Kafka, err = parseKafka(raw)
 	default:
 		p.NATS, err = parseNATS(raw)
 	}
@@ -28,6 +36,8 @@ func Parse(setting, raw string) (Place, error) {
 	}
 	return p, nil
 }
+
+var schemes = []string{"nats", "tls", "s3", "kafka"}
 
 func schemeOf(raw string) (string, error) {
 	scheme, rest, ok := strings.Cut(raw, ":")
@@ -40,8 +50,11 @@ func schemeOf(raw string) (string, error) {
 	case scheme == "s3-embedded":
 		return "", fault.New("give s3-embedded: to tenure demo, with nothing behind the colon, or "+shapeS3,
 			"the server in question is inside of the demo")
-	case scheme != "nats" && scheme != "tls" && scheme != "s3":
-		return "", fault.New(shape, "unknown scheme; known are nats, tls and s3")
+	case scheme == "kafka-embedded":
+		return "", fault.New("give kafka-embedded: to tenure demo, with parameters behind a ? at most, or "+shapeKafka,
+			"the broker in question is inside of the demo")
+	case !slices.Contains(schemes, scheme):
+		return "", fault.New(shape, "unknown scheme; known are %s", strings.Join(schemes, ", "))
 	case !strings.HasPrefix(rest, "//"):
 		return "", fault.New(shape, "is not a URL: // is missing")
 	}

@@ -15,8 +15,9 @@ type Place struct {
 	// Setting is what named the place, for errors: "--store", "--context", or a variable of the environment.
 	Setting string `json:"-"`
 
-	NATS *NATS `json:"nats,omitempty"`
-	S3   *S3   `json:"s3,omitempty"`
+	NATS  *NATS  `json:"nats,omitempty"`
+	S3    *S3    `json:"s3,omitempty"`
+	Kafka *Kafka `json:"kafka,omitempty"`
 }
 
 // kind is what each kind of store knows to do. Its errors are for people, without the setting in front.
@@ -36,7 +37,7 @@ type kind interface {
 type Commands struct {
 	// Look prints the record.
 	Look string
-	// Delete removes it, which forces a failover.
+	// Delete removes it, which forces a failover; empty where nothing that is typed does.
 	Delete string
 }
 
@@ -47,8 +48,21 @@ func (p Place) kind() kind {
 		return p.NATS
 	case p.S3 != nil:
 		return p.S3
+	case p.Kafka != nil:
+		return p.Kafka
 	}
 	return nil
+}
+
+// Kind is what people call the kind of store.
+func (p Place) Kind() string {
+	switch {
+	case p.NATS != nil:
+		return "NATS"
+	case p.S3 != nil:
+		return "object storage"
+	}
+	return "Kafka"
 }
 
 // IsZero reports whether no place is named.
@@ -66,7 +80,15 @@ func (p Place) String() string {
 func (p Place) GoString() string { return p.String() }
 
 // Pushes reports whether the store tells of changes by itself. Others are polled, or have peers.
-func (p Place) Pushes() bool { return p.NATS != nil }
+func (p Place) Pushes() bool { return p.S3 == nil }
+
+// Nomination says in one line who names the leader of an election; empty where nobody does.
+func (p Place) Nomination(election string) string {
+	if p.Kafka == nil || p.Kafka.NELI == nil {
+		return ""
+	}
+	return p.Kafka.NELI.tell(election)
+}
 
 // Commands are those for the record of an election.
 func (p Place) Commands(key string) Commands { return p.kind().commands(key) }
@@ -89,6 +111,11 @@ type deniedError struct{ text string }
 func (e *deniedError) Error() string { return e.text }
 func (e *deniedError) Unwrap() error { return driver.ErrDenied }
 
+// madeBy is the hint for a bucket or topic that is missing. Those commands that only look cannot make it.
+func madeBy(command string) string {
+	return "check its name; --create, which tenure run and tenure demo have, makes it, and so does: " + command
+}
+
 // blame puts the setting and its value, without credentials, in front of an error.
 func (p Place) blame(err error) error {
 	setting := p.Setting
@@ -98,11 +125,11 @@ func (p Place) blame(err error) error {
 	return inFront(setting+" "+p.kind().name(), err)
 }
 
-// inFront keeps the hint.
+// inFront keeps the hint, and whether waiting helps.
 func inFront(text string, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
-		return fault.New(f.Hint, "%s: %w", text, f.Err)
+		return f.Behind(text)
 	}
 	return fault.New("", "%s: %w", text, err)
 }

@@ -43,7 +43,10 @@ func redactParameters(raw string) string {
 func redactParameter(p string) string {
 	key, value, ok := strings.Cut(p, "=")
 	plain, err := url.QueryUnescape(value)
-	if ok && err == nil && slices.Contains(parameters, key) && !strings.Contains(plain, "@") {
+	if slices.Contains(natsParameters, p) {
+		return p
+	}
+	if ok && err == nil && (slices.Contains(parameters, key) || slices.Contains(kafkaParameters, key)) && !strings.Contains(plain, "@") {
 		return p
 	}
 	if !ok {

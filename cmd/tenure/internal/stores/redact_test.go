@@ -23,6 +23,8 @@ func TestRedact(t *testing.T) {
 		"s3://b?endpoint=http%3A//id:s3cret%40h": "s3://b?endpoint=***",
 		"s3://b?endpoint=http%zz":                "s3://b?endpoint=***",
 		"s3://b?region=r#s3cret":                 "s3://b?region=r#***",
+		"kafka://user:s3cret@h:1,i/t?mode=neli":  "kafka://***@h:1,i/t?mode=neli",
+		"kafka://h/t?sasl.password=s3cret":       "kafka://h/t?sasl.password=***",
 	} {
 		if got := stores.Redact(raw); got != want {
 			t.Errorf("%q is shown as %q, want %q", raw, got, want)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -51,7 +52,7 @@ var (
 func (s *S3) explain(err error) *fault.Error {
 	switch status, code := look(err); {
 	case code == "NoSuchBucket":
-		return fault.New(fmt.Sprintf("add --create, or make it with: aws s3 mb s3://%s%s", s.Bucket, s.flags()),
+		return fault.New(madeBy(fmt.Sprintf("aws s3 mb s3://%s%s", s.Bucket, s.flags())),
 			"there is no bucket %s", s.Bucket)
 	case slices.Contains(credentialCodes, code):
 		return fault.New("check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and that the endpoint is the one that "+
@@ -64,7 +65,11 @@ func (s *S3) explain(err error) *fault.Error {
 		return fault.New("grant it in the policies of the user and the bucket; docs/object-storage.md has one that is enough for a "+
 			"candidate", "%w", err)
 	case status == 0 && code == "":
-		return s.unreachable(err)
+		f := s.unreachable(err)
+		f.Passing = away(err)
+		return f
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return fault.Passing("", "%w", err)
 	}
 	return fault.New("", "%w", err)
 }
@@ -79,8 +84,7 @@ func (s *S3) explainCreate(err error) *fault.Error {
 	case "InvalidLocationConstraint":
 		return s.wrongRegion(err)
 	}
-	f := s.explain(err)
-	return fault.New(f.Hint, "bucket %s cannot be made: %w", s.Bucket, f.Err)
+	return s.explain(err).Behind("bucket " + s.Bucket + " cannot be made")
 }
 
 func (s *S3) wrongRegion(err error) *fault.Error {
@@ -97,6 +101,7 @@ func (s *S3) unreachable(err error) *fault.Error {
 	var (
 		name      *net.DNSError
 		authority x509.UnknownAuthorityError
+		verified  *tls.CertificateVerificationError
 		record    tls.RecordHeaderError
 		timeout   net.Error
 	)
@@ -107,6 +112,9 @@ func (s *S3) unreachable(err error) *fault.Error {
 	switch {
 	case errors.As(err, &authority):
 		return fault.New("set AWS_CA_BUNDLE to a file with the server's CA", "%s has a certificate of an unknown authority", server)
+	case errors.As(err, &verified):
+		return fault.New("give endpoint= with a host that is in the server's certificate, or have the certificate renewed",
+			"the certificate of %s is not valid: %w", server, verified.Err)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return fault.New("give endpoint=http://... instead of https://", "%s has no TLS", server)
 	case errors.As(err, &name):

@@ -115,7 +115,7 @@ func (s *S3) create(ctx context.Context, client *s3.Client) error {
 		return s.explainCreate(err)
 	}
 	if err := s3.NewBucketExistsWaiter(client).Wait(ctx, &s3.HeadBucketInput{Bucket: &s.Bucket}, createWithin); err != nil {
-		return fault.New("wait a while and try again", "bucket %s was made, but is not there yet: %w", s.Bucket, err)
+		return fault.Passing("wait a while and try again", "bucket %s was made, but is not there yet: %w", s.Bucket, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,7 +96,7 @@ func TestWhatIsWrongWithObjectStorageAndWhatToDo(t *testing.T) {
 		{"a silent server", silent(t), "in time", "firewall"},
 		{"no TLS", plain, "has no TLS", "endpoint=http://"},
 		{"an unknown authority", withTLS(t), "unknown authority", "AWS_CA_BUNDLE"},
-		{"no bucket", memory.URL, "there is no bucket bucket", "add --create, or make it with: aws s3 mb s3://bucket --endpoint-url " + memory.URL + " --region r"},
+		{"no bucket", memory.URL, "there is no bucket bucket", "makes it, and so does: aws s3 mb s3://bucket --endpoint-url " + memory.URL + " --region r"},
 		{"a wrong key", refusing(t, 403, "InvalidAccessKeyId"), "credentials are wrong: InvalidAccessKeyId: said the server", "AWS_ACCESS_KEY_ID"},
 		{"a wrong secret", refusing(t, 403, "SignatureDoesNotMatch"), "credentials are wrong", "AWS_SECRET_ACCESS_KEY"},
 		{"a session that is over", refusing(t, 400, "ExpiredToken"), "credentials are wrong", "log in again"},
@@ -104,6 +105,8 @@ func TestWhatIsWrongWithObjectStorageAndWhatToDo(t *testing.T) {
 		{"a wrong region, unnamed", refusing(t, 400, "AuthorizationHeaderMalformed"), "the region is wrong: AuthorizationHeaderMalformed: said the server", "region=..."},
 		{"a wrong clock", refusing(t, 403, "RequestTimeTooSkewed"), "said the server", "clock"},
 		{"no object storage", refusing(t, 404, "Oops"), "check the endpoint", ""},
+		{"a busy server", refusing(t, 503, "SlowDown"), "SlowDown", ""},
+		{"a server that is starting", refusing(t, 502, "Oops"), "502", ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			within := 20 * time.Second
@@ -117,6 +120,10 @@ func TestWhatIsWrongWithObjectStorageAndWhatToDo(t *testing.T) {
 			}
 			if !strings.HasPrefix(f.Error(), "--store s3://bucket/p?endpoint="+c.endpoint) || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) {
 				t.Errorf("got error %q and hint %q", f.Error(), f.Hint)
+			}
+			waiting := []string{"no server", "no such host", "a silent server", "a busy server", "a server that is starting"}
+			if waits := slices.Contains(waiting, c.why); fault.Passes(err) != waits {
+				t.Errorf("waiting helps: %v", !waits)
 			}
 			if strings.Contains(f.Error()+f.Hint, "s3cret") {
 				t.Errorf("shows the secret: %v", f)

@@ -50,8 +50,10 @@ func parseS3(raw string) (*S3, error) {
 
 var errHost = fault.New("the host of a server goes behind the bucket: "+shapeS3, "has a host where the bucket should be")
 
-// s3BucketName is what S3 or one of the other servers accepts.
-var s3BucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$`)
+// s3BucketName is what S3 or one of the other servers accepts, up to maxBucket.
+var s3BucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
+
+const maxBucket = 255
 
 func s3Bucket(u *url.URL) (string, error) {
 	switch {
@@ -59,7 +61,7 @@ func s3Bucket(u *url.URL) (string, error) {
 		return "", fault.New("give a URL such as "+shapeS3, "names no bucket")
 	case strings.ContainsAny(u.Host, ":[]"):
 		return "", errHost
-	case !s3BucketName.MatchString(u.Host):
+	case !s3BucketName.MatchString(u.Host) || len(u.Host) > maxBucket:
 		return "", fault.New("give a URL such as "+shapeS3, "the bucket may have letters, digits, - and . in its name, at least three")
 	}
 	return u.Host, nil

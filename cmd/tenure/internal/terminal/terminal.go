@@ -1,18 +1,40 @@
-// Package terminal tells whether to write in colour.
+// Package terminal tells how to write to people.
 package terminal
 
 import (
 	"io"
 	"os"
+	"runtime"
 
 	"golang.org/x/term"
 )
 
 // Colours reports whether w is a terminal whose user wants colours: NO_COLOR must be empty, and TERM not "dumb".
 func Colours(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := file(w)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false
 	}
-	return term.IsTerminal(int(f.Fd())) && prepare(f)
+	return prepare(f)
+}
+
+// Screen reports whether w is a terminal on which what is written can be written over. TERM says so on most systems: a
+// "dumb" one cannot.
+func Screen(w io.Writer) bool {
+	f, ok := file(w)
+	if kind := os.Getenv("TERM"); !ok || kind == "dumb" || kind == "" && runtime.GOOS != "windows" {
+		return false
+	}
+	return prepare(f)
+}
+
+// Keys reports whether f is a terminal, from which keys can be read one by one.
+func Keys(f *os.File) bool {
+	_, ok := file(f)
+	return ok
+}
+
+func file(w io.Writer) (*os.File, bool) {
+	f, ok := w.(*os.File)
+	return f, ok && f != nil && term.IsTerminal(int(f.Fd()))
 }

@@ -17,4 +17,7 @@ func TestNoColoursButOnATerminal(t *testing.T) {
 	if terminal.Colours(file) || terminal.Colours(&strings.Builder{}) {
 		t.Error("a file or a builder has colours")
 	}
+	if terminal.Screen(file) || terminal.Screen(&strings.Builder{}) || terminal.Keys(file) || terminal.Keys(nil) {
+		t.Error("a file or a builder is a screen, or has keys")
+	}
 }

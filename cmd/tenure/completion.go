@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// addGenerated adds the commands that come with the library for commands, with errors like those of the others.
+func addGenerated(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Short = "Write the script with which a shell completes what is typed"
+			c.Args, c.RunE = noArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = noArgs
+			}
+		case "help":
+			c.Args = aCommand
+		}
+	}
+}
+
+// aCommand: there is one of that name.
+func aCommand(c *cobra.Command, args []string) error {
+	if found, _, err := c.Root().Find(args); err != nil || found == nil || found == c.Root() && len(args) > 0 {
+		return fault.OfUsage(errors.New("unknown command: " + strings.Join(args, " ")))
+	}
+	return nil
+}
+
+// complete has flags completed whose values can be known. Others complete to nothing rather than to names of files.
+func complete(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Flags().Lookup(flagContext) != nil {
+			_ = c.RegisterFlagCompletionFunc(flagContext, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return stores.Contexts(), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+		for _, name := range []string{flagStore, "election", "id", "to"} {
+			if c.Flags().Lookup(name) != nil {
+				_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+)
+
+const aboutHandOver = `Asks the leader, wherever it is, to finish its work and hand over: to the candidate named by --to, or to
+anybody. The request is written into the record, and the leader meets it at its next renewal at the latest.
+
+With --to that candidate has a head start when the lease is released. If it is not there, or not eligible,
+another one leads, perhaps the same as before: then this is an error, and somebody leads all the same.
+
+Waits for up to --wait until leadership has moved. Work that finishes slowly takes as long as its --finish-within,
+10 s by default; after that the leader's lease runs out.
+
+Exit codes:
+  0  leadership has moved, to --to if that is given; or with --wait 0, the leader is asked
+  1  it has not, or to another one, or the store failed
+  2  the command line is wrong
+  3  nobody leads, so that nobody could be asked; or nobody has followed
+
+The lines of --json are objects with time, event, election, id (of this command), term and leader: "asked", also
+with to, once the leader of that term is asked; "moved", also with from and millis, when there is a new one. Those
+two are counted from when the request was in the store.`
+
+const examplesHandOver = `  tenure hand-over --store nats://host:4222/ELECTIONS --election billing
+  tenure hand-over --store nats://host:4222/ELECTIONS --election billing --to node-2 --wait 1m
+  tenure hand-over --context prod --election billing --wait 0`
+
+// handOverFlags are those of hand-over.
+type handOverFlags struct {
+	observerFlags
+	to   string
+	wait time.Duration
+}
+
+func newHandOver() *cobra.Command {
+	var h handOverFlags
+	c := &cobra.Command{
+		Use:     "hand-over --store URL --election NAME [--to ID]",
+		Short:   "Ask the leader to hand over",
+		Long:    aboutHandOver,
+		Example: examplesHandOver,
+		Args:    noArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return h.run(c) },
+	}
+	h.define(c.Flags())
+	c.Flags().StringVar(&h.to, "to", "", "ID of the candidate that is to lead (default any)")
+	c.Flags().DurationVar(&h.wait, "wait", usualTimeout, "how long to wait until leadership has moved; 0: not at all")
+	return c
+}
+
+func (h *handOverFlags) run(c *cobra.Command) error {
+	if err := h.settle(c); err != nil {
+		return err
+	}
+	o, err := h.open(c, tenure.Config{}, plainly)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.close() }()
+	return o.handOver(c.Context(), h, h.teller(c.OutOrStdout()))
+}
+
+// handOver asks, and waits for what comes of it.
+func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
+	s, err := o.look(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.remedy(s.Record.Problem); err != nil {
+		return err
+	}
+	if !s.Leader.Exists() {
+		return o.nobody()
+	}
+	if err := o.ask(ctx, h.to); err != nil {
+		return err
+	}
+	asked := time.Now()
+	tell.asked(o, s.Leader, h.to)
+	if h.wait == 0 {
+		return nil
+	}
+	moved := time.Duration(0)
+	now, err := o.wait(ctx, h.wait, func(now tenure.Status) bool {
+		moved = time.Since(asked)
+		return now.Leader.Exists() && now.Leader.Term > s.Leader.Term
+	})
+	if err != nil {
+		return err
+	}
+	return o.outcome(s.Leader, now.Leader, h, func() { tell.moved(o, s.Leader, now.Leader, moved) })
+}
+
+// ask bounds the request as well, which is made in a few attempts.
+func (o *observer) ask(ctx context.Context, to string) error {
+	bounded, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	err := o.HandOver(bounded, to)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, tenure.ErrNoLeader):
+		return o.nobody()
+	}
+	return o.place.Explain(err)
+}
+
+func (o *observer) nobody() error {
+	f := fault.New("tenure status says why, and tenure watch when somebody does", "election %q in %v: nobody leads", o.Name(), o.place)
+	f.Code = fault.NoLeader
+	return f
+}
+
+// outcome judges who leads now. Told is called if that is another term.
+func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()) error {
+	switch {
+	case !to.Exists():
+		f := fault.New("tenure watch tells when somebody does; candidates that are not eligible claim nothing",
+			"%s has left, and nobody has followed it within %v", from.ID, h.wait)
+		f.Code = fault.NoLeader
+		return f
+	case to.Term == from.Term:
+		return fault.New("it is asked, and leaves when its work has finished; give it longer with --wait",
+			"%s still leads in term %d after %v", from.ID, from.Term, h.wait)
+	}
+	told()
+	switch {
+	case h.to != "" && to.ID != h.to:
+		return fault.New("see that "+h.to+" runs, follows this election and is eligible, and ask again",
+			"%s leads now, in term %d, and not %s", to.ID, to.Term, h.to)
+	case to.Incarnation == from.Incarnation && h.to == "":
+		return fault.New("see that another candidate runs, follows this election and is eligible, and ask again",
+			"%s leads again, in term %d, as nobody else has followed it", to.ID, to.Term)
+	}
+	return nil
+}
+
+// handOverTeller writes what happens.
+type handOverTeller interface {
+	asked(o *observer, leader tenure.Leader, to string)
+	moved(o *observer, from, to tenure.Leader, took time.Duration)
+}
+
+func (h *handOverFlags) teller(out io.Writer) handOverTeller {
+	if h.json {
+		return handOverJSON{out}
+	}
+	return handOverText{out}
+}
+
+type handOverText struct{ out io.Writer }
+
+func (t handOverText) asked(_ *observer, leader tenure.Leader, to string) {
+	text := fmt.Sprintf("%s, who leads in term %d, is asked to hand over", leader.ID, leader.Term)
+	if to != "" {
+		text += " to " + to
+	}
+	fmt.Fprintln(t.out, units.Plain(text))
+}
+
+func (t handOverText) moved(_ *observer, _, to tenure.Leader, took time.Duration) {
+	fmt.Fprintln(t.out, units.Plain(fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took))))
+}
+
+type handOverJSON struct{ out io.Writer }
+
+// step is one line of --json.
+type step struct {
+	jsonl.Head
+	Leader string   `json:"leader"`
+	To     *string  `json:"to,omitempty"`
+	From   string   `json:"from,omitempty"`
+	Millis *float64 `json:"millis,omitempty"`
+}
+
+func (t handOverJSON) asked(o *observer, leader tenure.Leader, to string) {
+	jsonl.Print(t.out, step{Head: o.head("asked", leader.Term), Leader: leader.ID, To: &to})
+}
+
+func (t handOverJSON) moved(o *observer, from, to tenure.Leader, took time.Duration) {
+	ms := units.Millis(took)
+	jsonl.Print(t.out, step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms})
+}

@@ -1,0 +1,82 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.says("hand-over").must(t, 3, `^error: election "billing" in nats://\*\*\*@.*/ELECTIONS: nobody leads$`, `^hint: tenure status says why`)
+	first := h.join(tenure.Config{ID: "node-1"}, nil)
+	h.await(first, leads)
+	h.says("hand-over").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over$`, `^node-1 leads in term \d+, .* later$`,
+		`^error: node-1 leads again, in term \d+, as nobody else has followed it$`, `^hint: see that another candidate runs`)
+	h.await(first, leads)
+	others := []*member{h.join(tenure.Config{ID: "node-2"}, nil), h.join(tenure.Config{ID: "node-3"}, nil)}
+	for _, m := range others {
+		h.await(m, follows("node-1"))
+	}
+	h.says("hand-over", "--to", "node-3").must(t, 0, `^node-1, who leads in term \d+, is asked to hand over to node-3$`, `^node-3 leads in term \d+, .* later$`)
+	h.await(others[1], leads)
+	h.says("hand-over", "--to", "node-9").must(t, 1, `^error: node-[12] leads now, in term \d+, and not node-9$`, `^hint: see that node-9 runs`)
+}
+
+func TestHandOverTellsOfEachStepInJSON(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	first := h.join(tenure.Config{ID: "node-1"}, nil)
+	h.await(first, leads)
+	second := h.join(tenure.Config{ID: "node-2"}, nil)
+	h.await(second, follows("node-1"))
+	r := h.says("hand-over", "--json", "--to", "node-2")
+	want := `{"time":~,"event":"asked","election":"billing","id":~,"term":~,"leader":"node-1","to":"node-2"}` + "\n" +
+		`{"time":~,"event":"moved","election":"billing","id":~,"term":~,"leader":"node-2","from":"node-1","millis":~}` + "\n"
+	if got := terms.ReplaceAllString(r.golden(), "${1}~"); r.code != 0 || got != want {
+		t.Errorf("got %d\n%swant\n%s", r.code, got, want)
+	}
+}
+
+// Work that does not finish at once is waited for, or not.
+func TestHandOverOfWorkThatTakesItsTime(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	finish := make(chan struct{})
+	m := h.join(tenure.Config{ID: "node-1", FinishWithin: time.Minute}, func(context.Context, *tenure.Term) error { <-finish; return nil })
+	t.Cleanup(func() { close(finish) })
+	h.await(m, leads)
+	h.says("hand-over", "--wait", "300ms").must(t, 1, `^error: node-1 still leads in term \d+ after 300ms$`, `^hint: it is asked`)
+	h.says("hand-over", "--wait", "0").must(t, 0, `^node-1, who leads in term \d+, is asked to hand over$`)
+}
+
+// A leader that releases, with nobody to follow it.
+func TestHandOverThatNobodyFollows(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	m := h.join(tenure.Config{ID: "node-1"}, nil)
+	h.await(m, leads)
+	m.SetEligible(true)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.await(m, func(s tenure.Status) bool {
+			return s.State == tenure.StateLeaving || s.State == tenure.StateReleasing || !s.Leader.Exists()
+		})
+		m.SetEligible(false)
+	}()
+	h.says("hand-over", "--wait", "3s").must(t, 3, `^error: node-1 has left, and nobody has followed it within 3s$`)
+	<-ended
+}
+
+func TestHandOverOfWhatIsNoElection(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put("node-1")
+	h.says("hand-over").must(t, 1, `^error: .*key holds bytes that are no election record`, `^hint: find out whose they are`)
+}

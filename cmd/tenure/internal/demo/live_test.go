@@ -1,0 +1,127 @@
+package demo
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+)
+
+// heard are the facts that were told.
+func heard(l *live) []view.Fact {
+	close(l.facts)
+	var all []view.Fact
+	for f := range l.facts {
+		all = append(all, f)
+	}
+	return all
+}
+
+// now is an entry's time, as the demo's clock is the machine's here.
+func now(e entry) entry {
+	e.at = stamp.Now()
+	return e
+}
+
+func TestFactsOfTheView(t *testing.T) {
+	o := told
+	o.Verbose, o.Out = false, &bytes.Buffer{}
+	l := newLive(o, func() {})
+	crashed := &failover{kind: kindCrash, from: "c1", to: "c2", took: time.Second, least: 900 * time.Millisecond, known: true, most: 2 * time.Second}
+	unknown := &failover{kind: kindOther, from: "c2", to: "c3", took: time.Second}
+	for _, e := range []struct {
+		entry
+		f *failover
+	}{
+		{entry{deed: &deed{do: doStart, id: "c1", pid: 4711}}, nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventCandidate, ID: "c1"}), nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 1}), nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c2", Term: 1, Leader: tenure.Leader{ID: "c1"}}), nil}, // what followers see is seen already
+		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second, address: "h:1"}}, nil},
+		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second}}, nil}, // a request was added
+		{entry{sight: &sight{term: 1, nonce: "n2"}}, nil},
+		{entry{deed: &deed{do: doKill, id: "c1", term: 1}}, nil},
+		{entry{deed: &deed{do: doPeer, id: "c2", text: "refused", expected: true}}, nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c2", Term: 7}), crashed},
+		{entry{deed: &deed{do: doStop, id: "c2", term: 7}}, nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventReleased, ID: "c2", Term: 7}), nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c3", Term: 9}), unknown},
+		{library(t, 0, tenure.Event{Kind: tenure.EventReleased, ID: "c3", Term: 9, Cause: tenure.ErrHandOver}), nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventTrouble, ID: "c3", Cause: errors.New("tenure: down")}), nil},
+		{library(t, 0, tenure.Event{Kind: tenure.EventTrouble, ID: "c3", Cause: errors.New("tenure: down")}), nil}, // the same trouble
+	} {
+		if e.sight != nil {
+			l.see(now(e.entry), 12)
+			continue
+		}
+		l.show(now(e.entry), e.f)
+	}
+	want := []view.Fact{
+		{What: view.Started, Who: "c1", Text: "process 4711"},
+		{What: view.Follows, Who: "c1"},
+		{What: view.Elected, Who: "c1", Term: 1},
+		{What: view.Renewed, Term: 1, Lease: time.Second, Address: "h:1"},
+		{What: view.Checked, Text: "12 acts checked, 0 overlaps"},
+		{What: view.Crashed, Who: "c1", Term: 1, Text: "the demo kills the leader (SIGKILL)"},
+		{What: view.Elected, Who: "c2", Term: 7, Text: "crash", Took: time.Second, Least: 900 * time.Millisecond, Most: 2 * time.Second},
+		{What: view.Asked, Who: "c2", Term: 7, Text: "the demo asks the leader to end (SIGTERM)"},
+		{What: view.Released, Who: "c2", Term: 7},
+		{What: view.Ended, Who: "c2"},
+		{What: view.Elected, Who: "c3", Term: 9, Text: "other", Took: time.Second, Least: -1},
+		{What: view.Released, Who: "c3", Term: 9, Text: "hand-over was asked for"},
+		{What: view.Trouble, Who: "c3", Text: "down"},
+	}
+	got := heard(l)
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) {
+			t.Fatalf("%d facts, want %d: %+v", len(got), len(want), got)
+		}
+		if age := time.Since(got[i].At); age < 0 || age > time.Minute {
+			t.Errorf("fact %d was %v ago", i, age)
+		}
+		got[i].At = time.Time{}
+		if got[i] != want[i] {
+			t.Errorf("fact %d: got %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// A terminal that hangs must hold up neither the election nor its end.
+func TestFactsAreDroppedRatherThanWaitedFor(t *testing.T) {
+	o := told
+	o.Out = &bytes.Buffer{}
+	l := newLive(o, func() {})
+	for range 2 * factsWaiting {
+		l.show(now(entry{deed: &deed{do: doResume, id: "c1"}}), nil)
+	}
+	if n := len(heard(l)); n != factsWaiting {
+		t.Errorf("%d facts wait", n)
+	}
+}
+
+// What is alarming is told again when the picture is gone, but not without end.
+func TestAlarmsOutliveTheView(t *testing.T) {
+	var out bytes.Buffer
+	o := told
+	o.Out = &out
+	l := newLive(o, func() {})
+	l.shown = make(chan struct{})
+	close(l.shown)
+	l.overlap(wall(1), overlap{older: span{token: 7, by: actor{"c2", 4712}}, newer: span{token: 9, by: actor{"c1", 4711}}})
+	for range maxKept + 4 {
+		l.show(now(entry{deed: &deed{time: wall(2), do: doOutput, id: "c1", text: "panic: oh"}}), nil)
+	}
+	if err := l.leave(); err != nil || l.leave() != nil {
+		t.Error(err)
+	}
+	text := out.String()
+	if !strings.HasPrefix(text, "12:00:00.001  !!! OVERLAP, two leaders at once: c2 (process 4712)") || strings.Count(text, "panic: oh") != maxKept-1 ||
+		!strings.HasSuffix(text, "and 5 such lines more\n") {
+		t.Errorf("got:\n%s", text)
+	}
+}

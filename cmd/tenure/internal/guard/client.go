@@ -1,0 +1,221 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrDied says that the guard is no more, whatever the reason.
+var ErrDied = errors.New("the guard has died")
+
+// Guard is the candidate's side of a guard process. Its methods may be called concurrently.
+type Guard struct {
+	process *os.Process
+	orders  *pipe
+	closing func()
+
+	mu  sync.Mutex
+	run *Run // the present one
+
+	ready  chan struct{} // closed when it can run commands
+	unable string        // why it cannot; set before dead is closed
+	dead   chan struct{} // closed when it has ended and all that it reported was heard
+	why    error         // set before dead is closed
+}
+
+// Run is one run of a command under a guard.
+type Run struct {
+	// Events tell of it in order, and are closed after its end, or the guard's: then Err says so.
+	Events <-chan Event
+	events chan Event
+	left   func() time.Duration
+	stop   time.Duration
+	over   bool
+}
+
+// Event is one thing that happened to a command: one of these. When Empty has come nothing of it is left.
+type Event struct {
+	Started int
+	Failed  *StartError
+	Ended   *Ending
+	Empty   bool
+}
+
+// StartError says why a command could not be started.
+type StartError struct {
+	Text    string
+	Missing bool // there is no such file
+	Passing bool // the machine had no room for it just then
+}
+
+func (e *StartError) Error() string { return e.Text }
+
+// Start starts a guard: command is one that ends in a call of Main with what is added to its arguments. The guard inherits the standard files for the sake of the
+// commands that it runs, and ends when this process does. Start returns when it is ready. While Start runs, another process that is started would inherit the guard's
+// files, which would keep its end from being noticed; so nothing else is.
+func Start(command *exec.Cmd) (*Guard, error) {
+	f, err := newFiles()
+	if err != nil {
+		return nil, fmt.Errorf("start the guard: %w", err)
+	}
+	command.Args = append(command.Args, f.numbers()...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what the terminal sends is not for it
+	err = command.Start()
+	f.given()
+	if err != nil {
+		f.close()
+		return nil, fmt.Errorf("start the guard: %w", err)
+	}
+	g := &Guard{process: command.Process, orders: &pipe{w: f.orders}, closing: f.close, ready: make(chan struct{}), dead: make(chan struct{})}
+	go g.listen(f.reports, command)
+	if err := g.await(); err != nil {
+		f.close()
+		return nil, fmt.Errorf("start the guard: %w", err)
+	}
+	return g, nil
+}
+
+// startWithin is what a guard gets to begin in, on a machine that has much else to do.
+const startWithin = 10 * time.Second
+
+// await returns when the guard is ready, or why it will never be: this place may forbid what it needs.
+func (g *Guard) await() error {
+	defer time.AfterFunc(startWithin, g.Abandon).Stop()
+	select {
+	case <-g.ready:
+		return nil
+	case <-g.dead:
+	}
+	if g.unable != "" {
+		return errors.New(g.unable)
+	}
+	return g.why
+}
+
+// listen hears the guard until its end.
+func (g *Guard) listen(reports *os.File, command *exec.Cmd) {
+	receive(reports, g.hear)
+	_ = reports.Close()
+	_ = g.process.Kill() // if it talks nonsense
+	g.why = fmt.Errorf("%w: %w", ErrDied, gone(command.Wait()))
+	g.mu.Lock()
+	if g.run != nil {
+		g.run.end()
+	}
+	g.mu.Unlock()
+	close(g.dead)
+}
+
+func gone(err error) error {
+	if err == nil {
+		return errors.New("it has ended")
+	}
+	return err
+}
+
+func (g *Guard) hear(r report) {
+	g.mu.Lock()
+	run := g.run
+	g.mu.Unlock()
+	switch {
+	case r.Ready:
+		close(g.ready)
+	case r.Unable != "":
+		g.unable = r.Unable
+	case run == nil:
+	case r.Question != 0:
+		_ = g.orders.send(order{Left: &left{r.Question, run.left(), run.stop}})
+	default:
+		run.hear(r)
+	}
+}
+
+func (r *Run) hear(from report) {
+	switch {
+	case r.over:
+	case from.Started != 0:
+		r.events <- Event{Started: from.Started}
+	case from.Failed != nil:
+		r.events <- Event{Failed: &StartError{from.Failed.Error, from.Failed.Missing, from.Failed.Passing}}
+	case from.Ended != nil:
+		r.events <- Event{Ended: from.Ended}
+	case from.Empty:
+		r.events <- Event{Empty: true}
+		r.end()
+	}
+}
+
+func (r *Run) end() {
+	if !r.over {
+		r.over = true
+		close(r.events)
+	}
+}
+
+// Run has the guard run a command, for as long as left says at any time, and for at most stop longer. Only one may run at a
+// time: the next after the events of the one before have ended.
+func (g *Guard) Run(c Command, left func() time.Duration, stop time.Duration) *Run {
+	events := make(chan Event, 4) // each kind comes once at most
+	r := &Run{Events: events, events: events, left: left, stop: stop}
+	g.mu.Lock()
+	g.run = r
+	g.mu.Unlock()
+	if g.orders.send(order{Run: &c}) != nil {
+		<-g.dead
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		r.end()
+	}
+	return r
+}
+
+// Renewed tells the guard that what is left has changed otherwise than by time passing.
+func (g *Guard) Renewed() { _ = g.orders.send(order{Renewed: true}) }
+
+// Signal passes a signal on: to the command alone, or to all that came of it.
+func (g *Guard) Signal(s syscall.Signal, all bool) {
+	_ = g.orders.send(order{Signal: &forward{int(s), all}})
+}
+
+// Kill ends the command and all that came of it at once.
+func (g *Guard) Kill() { _ = g.orders.send(order{Kill: true}) }
+
+// Gone reports whether the guard has died.
+func (g *Guard) Gone() bool {
+	select {
+	case <-g.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// Dead is closed when the guard has died. Err then says how.
+func (g *Guard) Dead() <-chan struct{} { return g.dead }
+
+// Err wraps ErrDied once Dead is closed.
+func (g *Guard) Err() error { return g.why }
+
+// PID is the guard's.
+func (g *Guard) PID() int { return g.process.Pid }
+
+// Abandon kills a guard that does not do its duty, and with it the command.
+func (g *Guard) Abandon() { _ = g.process.Kill() }
+
+// closeWithin is what a guard gets to end in, when no command runs.
+const closeWithin = time.Second
+
+// Close ends a guard when no command runs.
+func (g *Guard) Close() {
+	g.closing()
+	defer time.AfterFunc(closeWithin, g.Abandon).Stop() // it may be stopped
+	<-g.dead
+}

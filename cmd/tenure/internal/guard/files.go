@@ -1,0 +1,102 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// files are what connects a candidate with its guard. The guard's side has numbers far from those that programs use, and is not
+// closed when it is executed: what else this process has inherited goes on to the command under its own numbers.
+type files struct {
+	orders, reports *os.File // this side
+	tied            *os.File // the end of the tripwire that kills; also the guard's
+
+	theirs []int // orders, reports, the end of the tripwire that the guard alone holds, and the other
+}
+
+func newFiles() (*files, error) {
+	f := &files{}
+	ordersIn, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	f.orders = orders
+	reports, reportsOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	f.reports = reports
+	held, tied, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	f.tied = tied
+	return f, f.give(ordersIn, reportsOut, held, tied)
+}
+
+func socketPair() (a, b *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	unix.CloseOnExec(pair[0])
+	unix.CloseOnExec(pair[1])
+	return os.NewFile(uintptr(pair[0]), "held"), os.NewFile(uintptr(pair[1]), "tied"), nil
+}
+
+// high is the least number of the files that are given.
+const high = 100
+
+// give makes the guard's side of some files, and closes all but the last, which both sides hold.
+func (f *files) give(all ...*os.File) error {
+	for i, file := range all {
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD, high)
+		if errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("the limit of open files (ulimit -n) leaves no numbers above %d", high)
+		}
+		if err != nil {
+			return err
+		}
+		f.theirs = append(f.theirs, fd)
+		if i < len(all)-1 {
+			_ = file.Close()
+		}
+	}
+	return nil
+}
+
+// numbers are those of the guard's side.
+func (f *files) numbers() (n []string) {
+	for _, fd := range f.theirs {
+		n = append(n, strconv.Itoa(fd))
+	}
+	return n
+}
+
+// given closes the guard's side here, once the guard has it or will never.
+func (f *files) given() {
+	for _, fd := range f.theirs {
+		_ = unix.Close(fd)
+	}
+	f.theirs = nil
+}
+
+// close is for this side: the guard reads the end of its orders.
+func (f *files) close() {
+	_ = f.orders.Close()
+	_ = f.tied.Close()
+}
+
+// at is empty where there is none.
+func at(all []string, i int) string {
+	if i < len(all) {
+		return all[i]
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+//go:build unix
+
+package guardtest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Patience is how long a test waits for what should happen at once.
+const Patience = 20 * time.Second
+
+// aloneEnv names the test that a process is for, dirEnv a directory that it shares with the process that started it, and tryEnv says how
+// often that has tried.
+const (
+	aloneEnv = "TENURE_TEST_ALONE"
+	dirEnv   = "TENURE_TEST_DIR"
+	tryEnv   = "TENURE_TEST_TRY"
+)
+
+// Alone runs a test in a process of its own, which has no children but those of the test, and must leave nothing behind: no
+// process, no goroutine of these packages. Files are given to the process under the numbers from 3.
+func Alone(t *testing.T, body func(t *testing.T), files ...*os.File) {
+	t.Helper()
+	Apart(t, body, func(p *Process) { p.Passes() }, files...)
+}
+
+// Apart is Alone for tests with a part that looks on from outside, and may stop or kill the process.
+func Apart(t *testing.T, inside func(t *testing.T), outside func(p *Process), files ...*os.File) {
+	t.Helper()
+	if os.Getenv(aloneEnv) == t.Name() {
+		t.Cleanup(func() { nothingRuns(t) })
+		inside(t)
+		return
+	}
+	t.Parallel()
+	for try := 1; ; try++ {
+		if !begin(t, files, try).again(outside) {
+			return
+		}
+	}
+}
+
+// AtOnce is for the environment of processes that must end when they do: those that look for races otherwise take a second more.
+const AtOnce = "GORACE=atexit_sleep_ms=0"
+
+// Dir is a directory that both parts of a test see.
+func Dir(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv(dirEnv); dir != "" {
+		return dir
+	}
+	t.Fatal("there is a directory only for tests in a process of their own")
+	return ""
+}
+
+// Process is the one that a test has of its own, seen from outside.
+type Process struct {
+	*testing.T
+	Cmd *exec.Cmd
+	Dir string
+
+	try    int
+	out    bytes.Buffer
+	closed chan struct{} // when nobody is left that could write
+}
+
+func begin(t *testing.T, files []*os.File, try int) *Process {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{T: t, Dir: t.TempDir(), try: try, closed: make(chan struct{})}
+	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout=90s")
+	p.Cmd.Env = append(os.Environ(), AtOnce, aloneEnv+"="+t.Name(), dirEnv+"="+p.Dir, tryEnv+"="+strconv.Itoa(try))
+	p.Cmd.ExtraFiles = files
+	p.Cmd.Stdout, p.Cmd.Stderr = w, w
+	err = p.Cmd.Start()
+	_ = w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.closed)
+		_, _ = io.Copy(&p.out, r)
+	}()
+	t.Cleanup(func() {
+		_ = p.Cmd.Process.Kill()
+		_ = p.Cmd.Wait()
+		_ = r.Close()
+	})
+	return p
+}
+
+// ends waits until the process has ended, and all that came of it: they hold its output.
+func (p *Process) ends() error {
+	p.Helper()
+	err := p.Cmd.Wait()
+	select {
+	case <-p.closed:
+	case <-time.After(Patience):
+		p.Fatal("something runs on")
+	}
+	return err
+}
+
+// exactly matches one test, by the way in which -test.run is split.
+func exactly(name string) string {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// Passes waits until the part inside has passed, and nothing that came of it runs.
+func (p *Process) Passes() {
+	p.Helper()
+	if err := p.ends(); p.Cmd.ProcessState.ExitCode() == exitLate {
+		panic(tooLate{})
+	} else if err != nil {
+		p.Errorf("in a process of its own: %v\n%s", err, &p.out)
+	}
+}
+
+// Exits waits likewise until the part inside has ended itself.
+func (p *Process) Exits(code int) {
+	p.Helper()
+	_ = p.ends()
+	if got := p.Cmd.ProcessState; got.ExitCode() != code {
+		p.Errorf("%v, want exit code %d\n%s", got, code, &p.out)
+	}
+}
+
+// Signal sends one to the process.
+func (p *Process) Signal(s syscall.Signal) {
+	p.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// Killed kills the process and waits until nothing that came of it runs either.
+func (p *Process) Killed() {
+	p.Helper()
+	p.Signal(syscall.SIGKILL)
+	_ = p.ends()
+}
+
+// nothingRuns is checked at the end of a test in a process of its own.
+func nothingRuns(t *testing.T) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("there are children: %d %v", pid, err)
+	}
+	Eventually(t, func() bool { return !ours.MatchString(goroutines()) }, func() string {
+		return "goroutines are left:\n" + goroutines()
+	})
+}
+
+// ours are goroutines in a method of the packages under test.
+var ours = regexp.MustCompile(`/cmd/tenure/internal/(guard|wrap)\.\(\*`)
+
+func goroutines() string {
+	var all bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
+	return all.String()
+}
+
+// Eventually waits until something is so, and fails with what is instead if it does not become so.
+func Eventually(t *testing.T, is func() bool, instead func() string) {
+	t.Helper()
+	for end := time.Now().Add(Patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(instead())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+//go:build unix
+
+package guardtest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+// Note is one line of a journal. Token is 0 where there is none.
+type Note struct {
+	At    stamp.Time
+	Token uint64
+	PID   int
+	Name  string
+	What  string
+}
+
+// Journal is what several processes have noted. Its methods may be called concurrently.
+type Journal struct {
+	Path string
+
+	mu    sync.Mutex
+	read  int64 // so far
+	notes []Note
+}
+
+// NewJournal is an empty one in a directory, or what is there already.
+func NewJournal(dir string) *Journal { return &Journal{Path: filepath.Join(dir, "journal")} }
+
+// Add notes something now, in the name of somebody who is not a process.
+func (j *Journal) Add(name, what string) {
+	if err := j.add(Note{Name: name, What: what}); err != nil {
+		panic(err)
+	}
+}
+
+// add stamps a note and appends it. One system call does that, so lines of several processes do not mix.
+func (j *Journal) add(n Note) error {
+	f, err := os.OpenFile(j.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = fmt.Fprintf(f, "%d %d %d %s %s\n", stamp.Now(), n.Token, os.Getpid(), n.Name, n.What)
+	return err
+}
+
+// Notes are all that were noted so far, in order.
+func (j *Journal) Notes() []Note {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for more := j.more(); ; {
+		line, rest, whole := bytes.Cut(more, []byte("\n"))
+		if !whole {
+			return j.notes
+		}
+		var n Note
+		if _, err := fmt.Sscan(string(line), &n.At, &n.Token, &n.PID, &n.Name, &n.What); err != nil {
+			panic(fmt.Sprintf("%v in %q", err, line))
+		}
+		j.notes = append(j.notes, n)
+		j.read += int64(len(line)) + 1
+		more = rest
+	}
+}
+
+func (j *Journal) more() []byte {
+	f, err := os.Open(j.Path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	more, _ := io.ReadAll(io.NewSectionReader(f, j.read, 1<<30))
+	return more
+}
+
+// Find returns the first note of somebody that says this.
+func (j *Journal) Find(name, what string) (Note, bool) {
+	for _, n := range j.Notes() {
+		if n.Name == name && n.What == what {
+			return n, true
+		}
+	}
+	return Note{}, false
+}
+
+// Last is when somebody noted this for the last time; what is empty for anything. It is 0 for never.
+func (j *Journal) Last(name, what string) (at stamp.Time) {
+	for _, n := range j.Notes() {
+		if n.Name == name && (what == "" || n.What == what) {
+			at = n.At
+		}
+	}
+	return at
+}
+
+// Count is how often somebody noted this so far.
+func (j *Journal) Count(name, what string) (count int) {
+	for _, n := range j.Notes() {
+		if n.Name == name && n.What == what {
+			count++
+		}
+	}
+	return count
+}
+
+// Await waits for a note.
+func (j *Journal) Await(t *testing.T, name, what string) (n Note) {
+	t.Helper()
+	Eventually(t, func() (ok bool) { n, ok = j.Find(name, what); return ok }, func() string {
+		return fmt.Sprintf("%s does not note: %s", name, what)
+	})
+	return n
+}

@@ -1,0 +1,179 @@
+//go:build unix
+
+package guardtest
+
+import (
+	"encoding/json"
+	"errors"
+	"iter"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Worker is a command that notes in a journal what it does: "file:3" for a file that it was given, "begin", then "act" all the time, and
+// the signals that it hears, such as "SIGTERM", until "end".
+type Worker struct {
+	Name, Journal string
+	// For is how long it works, or until it is asked to end if that is 0.
+	For time.Duration
+	// Deaf has SIGTERM and SIGINT not end it; otherwise they do after Finish.
+	Deaf   bool
+	Finish time.Duration
+	// Code is its exit code.
+	Code int
+	// Children are begun first, and are not waited for.
+	Children []Worker
+	// Apart puts a child into a session of its own; Strays has a command leave its process group, for that of its parent.
+	Apart, Strays bool
+	// Closes has it close what it was given, and its children be given nothing.
+	Closes bool
+}
+
+// Args are a command line without the name of its file, which is the test binary.
+func (w Worker) Args() []string {
+	spec, err := json.Marshal(w)
+	if err != nil {
+		panic(err)
+	}
+	return []string{"worker", string(spec)}
+}
+
+// heard are the signals that it notes.
+var heard = []os.Signal{
+	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
+}
+
+// between is the time from one act to the next.
+const between = 2 * time.Millisecond
+
+func work(spec string) error {
+	var w Worker
+	if err := json.Unmarshal([]byte(spec), &w); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, heard...)
+	for fd, name := range given() {
+		if err := w.note("file:" + name); err != nil {
+			return err
+		}
+		if w.Closes {
+			_ = unix.Close(fd)
+		}
+	}
+	if err := w.bear(); err != nil {
+		return err
+	}
+	if w.Strays {
+		if err := stray(); err != nil {
+			return err
+		}
+	}
+	if err := w.note("begin"); err != nil {
+		return err
+	}
+	w.toil(signals)
+	if err := w.note("end"); err != nil {
+		return err
+	}
+	os.Exit(w.Code)
+	return nil
+}
+
+// Given are the files beyond the standard ones that this process was begun with. High is the name of any that is far from the numbers that
+// programs use.
+func Given() []string {
+	return slices.Collect(func(yield func(string) bool) {
+		for _, name := range given() {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+// given tells what was inherited from what this process has opened: that is closed when it begins another.
+func given() iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for fd := 3; fd < 1000; fd++ {
+			flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+			if err != nil || flags&unix.FD_CLOEXEC != 0 {
+				continue
+			}
+			name := "high"
+			if fd < 100 {
+				name = strconv.Itoa(fd)
+			}
+			if !yield(fd, name) {
+				return
+			}
+		}
+	}
+}
+
+// toil returns when the work is over.
+func (w *Worker) toil(signals <-chan os.Signal) {
+	ticker := time.NewTicker(between)
+	var over <-chan time.Time
+	if w.For > 0 {
+		over = time.After(w.For)
+	}
+	for {
+		select {
+		case s := <-signals:
+			_ = w.note(unix.SignalName(s.(syscall.Signal)))
+			if ends := s == unix.SIGTERM || s == unix.SIGINT; ends && !w.Deaf {
+				over = time.After(w.Finish)
+			}
+		case <-ticker.C:
+			_ = w.note("act")
+		case <-over:
+			return
+		}
+	}
+}
+
+func stray() error {
+	group, err := unix.Getpgid(os.Getppid())
+	if err != nil {
+		return err
+	}
+	return unix.Setpgid(0, group)
+}
+
+// bear begins the children and waits until they have begun.
+func (w *Worker) bear() error {
+	j := &Journal{Path: w.Journal}
+	for _, child := range w.Children {
+		child.Journal = w.Journal
+		c := exec.Command(Self(), child.Args()...)
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: child.Apart}
+		if err := c.Start(); err != nil {
+			return err
+		}
+		for end := time.Now().Add(Patience); !begun(j, child.Name); time.Sleep(between) {
+			if time.Now().After(end) {
+				return errors.New(child.Name + " does not begin")
+			}
+		}
+	}
+	return nil
+}
+
+func begun(j *Journal, name string) bool {
+	_, ok := j.Find(name, "begin")
+	return ok
+}
+
+func (w *Worker) note(what string) error {
+	token, _ := strconv.ParseUint(os.Getenv("TENURE_TOKEN"), 10, 64)
+	return (&Journal{Path: w.Journal}).add(Note{Token: token, Name: w.Name, What: what})
+}

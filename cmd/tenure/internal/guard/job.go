@@ -1,0 +1,110 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// job is a command and all that came of it.
+type job struct {
+	pid    int // also of its process group
+	reaped bool
+}
+
+// begin starts a command. It stays the child of the calling thread, which must not end (the parent-death signal is bound to it).
+func begin(c *Command, l *lines) (*job, error) {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	l.bind(attr)
+	p, err := os.StartProcess(string(c.Path), inText(c.Args), &os.ProcAttr{
+		Env: inText(c.Env), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
+	})
+	if err != nil {
+		return nil, err
+	}
+	j := &job{pid: p.Pid}
+	_ = p.Release()
+	return j, l.tie(j.pid)
+}
+
+// failedBy says why a command could not be started.
+func failedBy(err error) *failure {
+	return &failure{
+		Error: err.Error(), Missing: missing(err),
+		Passing: errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE),
+	}
+}
+
+// missing reports whether there is no such command, which has an exit code of its own.
+func missing(err error) bool { return errors.Is(err, os.ErrNotExist) }
+
+// signal is for the command itself.
+func (j *job) signal(s syscall.Signal) {
+	if !j.reaped {
+		_ = unix.Kill(j.pid, s)
+	}
+}
+
+// signalAll is for everything that came of it. A number that was given back to the system may be somebody else's by now, so
+// the group is addressed only where it cannot be.
+func (j *job) signalAll(s syscall.Signal) {
+	if !j.reaped || !FindsOrphans {
+		_ = unix.Kill(-j.pid, s)
+	}
+	for _, pid := range descendants(os.Getpid(), nil) {
+		if group, err := unix.Getpgid(pid); j.reaped || err == nil && group != j.pid {
+			_ = unix.Kill(pid, s)
+		}
+	}
+}
+
+// finish asks all to end.
+func (j *job) finish() { j.ask(unix.SIGTERM) }
+
+// ask asks all with a signal. One that is stopped would not hear.
+func (j *job) ask(s syscall.Signal) {
+	j.signalAll(s)
+	j.signalAll(unix.SIGCONT)
+}
+
+// collect takes in whoever has ended. It returns the command's end, if that is among them.
+func (j *job) collect() (end *Ending, empty bool) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return end, j.nothingLeft()
+		case pid == 0:
+			return end, false
+		case status.Stopped():
+			j.wake(status)
+		case pid == j.pid:
+			j.reaped, end = true, ending(status)
+		}
+	}
+}
+
+// wake is for a command that has set back what the guard ignores for it.
+func (j *job) wake(status unix.WaitStatus) {
+	if status.StopSignal() == unix.SIGTSTP {
+		j.signalAll(unix.SIGCONT)
+	}
+}
+
+func ending(status unix.WaitStatus) *Ending {
+	if status.Signaled() {
+		return &Ending{Signal: int(status.Signal())}
+	}
+	return &Ending{Code: status.ExitStatus()}
+}
+
+// nothingLeft: where orphans come to the guard, having no child is enough.
+func (j *job) nothingLeft() bool {
+	return FindsOrphans || errors.Is(unix.Kill(-j.pid, 0), unix.ESRCH)
+}

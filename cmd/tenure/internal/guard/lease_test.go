@@ -1,0 +1,104 @@
+//go:build unix
+
+package guard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// when is a reading of clocks that agree, so long after they began.
+func when(d time.Duration) tenure.Reading {
+	return tenure.Reading{Instant: tenure.Instant{Mono: d, Raw: d, Boot: d}}
+}
+
+const ms = time.Millisecond
+
+// held is a lease of which 100 ms were left when it was asked about at 1 s, with 40 ms to stop in: so it is over at 1.1 s, and
+// SIGKILL is due at 1.13 s.
+func held() *lease {
+	l := &lease{}
+	q := l.ask(when(1000 * ms))
+	l.answer(left{Question: q, Left: 100 * ms, Stop: 40 * ms})
+	return l
+}
+
+// due checks how long it is until the lease is over and until SIGKILL, as of a time.
+func due(t *testing.T, l *lease, now tenure.Reading, over, kill time.Duration) {
+	t.Helper()
+	if gotOver, gotKill := l.over(now), l.kill(now); gotOver != over || gotKill != kill {
+		t.Errorf("over in %v, killed in %v; want %v and %v", gotOver, gotKill, over, kill)
+	}
+}
+
+func TestLeaseCountsFromBeforeTheQuestion(t *testing.T) {
+	l := held()
+	due(t, l, when(1000*ms), 100*ms, 130*ms)
+	due(t, l, when(1120*ms), -20*ms, 10*ms)
+	q := l.ask(when(1090 * ms))
+	due(t, l, when(1095*ms), 5*ms, 35*ms) // asking changes nothing
+	l.answer(left{Question: q, Left: 100 * ms, Stop: 40 * ms})
+	due(t, l, when(1150*ms), 40*ms, 70*ms)
+}
+
+func TestAnswerToAnEarlierQuestionChangesNothing(t *testing.T) {
+	l := held()
+	first := l.ask(when(1010 * ms))
+	second := l.ask(when(1020 * ms))
+	l.answer(left{Question: first, Left: time.Hour, Stop: 40 * ms})
+	due(t, l, when(1050*ms), 50*ms, 80*ms)
+	l.answer(left{Question: second, Left: 200 * ms, Stop: 40 * ms})
+	due(t, l, when(1050*ms), 170*ms, 200*ms)
+}
+
+func TestShorterAnswerShortens(t *testing.T) {
+	l := held()
+	l.answer(left{Question: l.ask(when(1010 * ms)), Left: 20 * ms, Stop: 40 * ms})
+	due(t, l, when(1010*ms), 20*ms, 50*ms)
+	l.answer(left{Question: l.ask(when(1020 * ms)), Left: -time.Hour, Stop: 40 * ms})
+	due(t, l, when(1020*ms), 0, 30*ms)
+}
+
+// A candidate may find late that its term is over, since it was stopped. That must not give the command more time.
+func TestNothingLeftIsNoExtension(t *testing.T) {
+	l := held()
+	l.answer(left{Question: l.ask(when(1120 * ms)), Left: 0, Stop: 40 * ms})
+	due(t, l, when(1120*ms), -20*ms, 10*ms)
+}
+
+func TestForgottenLeaseIsUnknown(t *testing.T) {
+	l := &lease{}
+	if l.known {
+		t.Error("known before it was asked about")
+	}
+	if l = held(); !l.known {
+		t.Error("not known")
+	}
+	if l.forget(); l.known {
+		t.Error("known from another term")
+	}
+}
+
+// Each clock may be slowed, or stand still while the machine sleeps.
+func TestLeaseIsCountedOnTheClockThatWentFurthest(t *testing.T) {
+	for why, at := range map[string]tenure.Instant{
+		"slewed":     {Mono: 1050 * ms, Raw: 1060 * ms, Boot: 1050 * ms},
+		"slewed up":  {Mono: 1060 * ms, Raw: 1050 * ms, Boot: 1060 * ms},
+		"has slept":  {Mono: 1020 * ms, Raw: 1020 * ms, Boot: 1060 * ms},
+		"both":       {Mono: 1010 * ms, Raw: 1020 * ms, Boot: 1050 * ms},
+		"with steps": {Mono: 1060 * ms, Raw: 1060 * ms, Boot: 1060 * ms},
+	} {
+		now := tenure.Reading{Instant: at, Wall: time.Unix(0, 0)} // set wrong
+		t.Run(why, func(t *testing.T) { due(t, held(), now, 40*ms, 70*ms) })
+	}
+}
+
+func TestReserve(t *testing.T) {
+	for stop, want := range map[time.Duration]time.Duration{0: 0, 40 * ms: 10 * ms, 400 * ms: 100 * ms, 5 * time.Second: 100 * ms} {
+		if got := Reserve(stop); got != want {
+			t.Errorf("of %v: %v, want %v", stop, got, want)
+		}
+	}
+}

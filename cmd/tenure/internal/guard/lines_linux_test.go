@@ -1,0 +1,4 @@
+package guard
+
+// tied: the command has one end of the tripwire.
+var tied = []string{"high"}

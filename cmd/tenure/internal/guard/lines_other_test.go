@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package guard
+
+// tied: there is no tripwire.
+var tied []string

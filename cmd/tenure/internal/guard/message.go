@@ -1,0 +1,116 @@
+//go:build unix
+
+package guard
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+)
+
+// order is what the candidate tells the guard: one of these.
+type order struct {
+	Run     *Command `json:"run,omitempty"`
+	Renewed bool     `json:"renewed,omitempty"` // what is left has changed: ask
+	Left    *left    `json:"left,omitempty"`
+	Signal  *forward `json:"signal,omitempty"`
+	Kill    bool     `json:"kill,omitempty"` // at once
+}
+
+// Command is what to run: bytes, since arguments need not be text, and JSON would make it such.
+type Command struct {
+	Path []byte   `json:"path"`
+	Args [][]byte `json:"args"`
+	Env  [][]byte `json:"env"`
+}
+
+// NewCommand is of a file, all arguments with the name in front, and the whole environment.
+func NewCommand(path string, args, env []string) Command {
+	return Command{[]byte(path), inBytes(args), inBytes(env)}
+}
+
+func inBytes(all []string) (b [][]byte) {
+	for _, s := range all {
+		b = append(b, []byte(s))
+	}
+	return b
+}
+
+func inText(all [][]byte) (s []string) {
+	for _, b := range all {
+		s = append(s, string(b))
+	}
+	return s
+}
+
+// left answers a question.
+type left struct {
+	Question uint64        `json:"question"`
+	Left     time.Duration `json:"left"` // of the lease, in nanoseconds; not above 0: the term is over
+	Stop     time.Duration `json:"stop"` // how long after that nobody else leads
+}
+
+// forward is a signal for the command alone, or for all that came of it.
+type forward struct {
+	Number int  `json:"number"`
+	All    bool `json:"all,omitempty"`
+}
+
+// report is what the guard tells the candidate: one of these.
+type report struct {
+	Ready    bool     `json:"ready,omitempty"`    // to run commands; this or the next comes first
+	Unable   string   `json:"unable,omitempty"`   // to, and why
+	Question uint64   `json:"question,omitempty"` // how much is left?
+	Started  int      `json:"started,omitempty"`  // the process
+	Failed   *failure `json:"failed,omitempty"`   // to start
+	Ended    *Ending  `json:"ended,omitempty"`
+	Empty    bool     `json:"empty,omitempty"` // nothing that came of the command is left
+}
+
+type failure struct {
+	Error   string `json:"error"`
+	Missing bool   `json:"missing,omitempty"` // there is no such file
+	Passing bool   `json:"passing,omitempty"` // the machine had no room for it just then
+}
+
+// Ending is how the command ended: by an exit code, or by a signal if that is not 0.
+type Ending struct {
+	Code   int `json:"code"`
+	Signal int `json:"signal,omitempty"`
+	// Forced: the guard had asked it to end before, or killed it.
+	Forced bool `json:"forced,omitempty"`
+}
+
+// ExitCode is what a shell would report.
+func (e Ending) ExitCode() int {
+	if e.Signal != 0 {
+		return 128 + e.Signal
+	}
+	return e.Code
+}
+
+// pipe writes messages, one on a line.
+type pipe struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (p *pipe) send(message any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return json.NewEncoder(p.w).Encode(message)
+}
+
+// receive calls hear for each message until there are no more, or one is none.
+func receive[T any](r io.Reader, hear func(T)) {
+	in := json.NewDecoder(bufio.NewReader(r))
+	for {
+		var message T
+		if in.Decode(&message) != nil {
+			return
+		}
+		hear(message)
+	}
+}

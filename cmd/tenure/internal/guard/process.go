@@ -1,0 +1,293 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/pages"
+	"golang.org/x/sys/unix"
+)
+
+// again is how often those who do not end are killed once more: a process may have begun another while it was looked for.
+const again = 5 * time.Millisecond
+
+var errAlone = errors.New("this command is for tenure run itself")
+
+// Main is the guard process, which is given the numbers of its files. It returns when the candidate is gone and nothing is left of
+// the command.
+func Main(numbers []string) error {
+	runtime.LockOSThread() // which starts the command, and must last as long as the guard
+	fds, err := inherited(numbers)
+	if err != nil {
+		return err
+	}
+	in, out := os.NewFile(uintptr(fds[0]), "orders"), os.NewFile(uintptr(fds[1]), "reports")
+	l, err := newLines(fds[2], fds[3])
+	if err != nil {
+		_ = (&pipe{w: out}).send(report{Unable: err.Error()})
+		return err
+	}
+	p := &process{clock: tenure.SystemClock(), lines: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
+	p.listen(in)
+	defer time.AfterFunc(settled, pages.GiveBack).Stop()
+	_ = p.reports.send(report{Ready: true})
+	p.loop()
+	return nil
+}
+
+// settled is when a guard has nothing to do but to wait.
+const settled = time.Second
+
+// inherited are the files that the candidate has given, see files.theirs: none of them is for the command.
+func inherited(numbers []string) (fds [4]int, err error) {
+	for i := range fds {
+		if fds[i], err = strconv.Atoi(at(numbers, i)); err != nil {
+			return fds, errAlone
+		}
+		if _, err = unix.FcntlInt(uintptr(fds[i]), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+			return fds, errAlone
+		}
+	}
+	return fds, nil
+}
+
+// process is the guard.
+type process struct {
+	clock   tenure.Clock
+	lines   *lines
+	orders  chan order
+	reports *pipe
+	child   chan os.Signal
+	timer   *time.Timer
+
+	orphaned bool     // the candidate is gone
+	pending  *Command // waits for its lease to be known
+	job      *job
+	lease    lease
+	asked    bool // the command was asked to end, for good
+	killing  bool
+	// leftovers of a command that has ended have until then.
+	leftovers *lease
+}
+
+// listen begins to hear orders and of children, and becomes deaf to everything else that may be heard: what ends the candidate
+// must not end the guard. Signals that are ignored stay so, for the command's sake.
+func (p *process) listen(in io.Reader) {
+	p.child = make(chan os.Signal, 1)
+	signal.Notify(p.child, unix.SIGCHLD)
+	deaf := make(chan os.Signal, 1)
+	for _, s := range Forwarded {
+		if !signal.Ignored(s) {
+			signal.Notify(deaf, s)
+		}
+	}
+	signal.Ignore(unix.SIGTSTP) // which those inherit who begin: a leader is not suspended from the keyboard, where nobody could wake it
+	go func() {
+		receive(in, func(o order) { p.orders <- o })
+		close(p.orders)
+	}()
+}
+
+// Forwarded are the signals that concern the command.
+var Forwarded = []os.Signal{
+	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
+}
+
+func (p *process) loop() {
+	for !p.orphaned || p.job != nil {
+		p.act()
+		select {
+		case o, ok := <-p.orders:
+			if ok {
+				p.obey(o)
+			} else {
+				p.bereaved()
+			}
+		case <-p.child:
+			p.collect()
+		case <-p.timer.C:
+			p.collect()
+		}
+	}
+}
+
+func (p *process) obey(o order) {
+	switch {
+	case o.Run != nil:
+		p.pending = o.Run
+		p.lease.forget()
+		p.ask()
+	case o.Renewed:
+		p.ask()
+	case o.Left != nil:
+		p.lease.answer(*o.Left)
+		p.start()
+	case p.pending != nil && (o.Kill || o.Signal != nil && o.Signal.All): // what would be ended at once need not begin
+		p.pending = nil
+		_ = p.reports.send(report{Empty: true})
+	case o.Signal != nil && p.job != nil:
+		p.forward(*o.Signal)
+	case o.Kill:
+		p.killing = true
+	}
+}
+
+// ask: nothing that the candidate says of time counts from later than this.
+func (p *process) ask() {
+	_ = p.reports.send(report{Question: p.lease.ask(p.clock.Now())})
+}
+
+// bereaved: nobody renews the lease any more, so the command had better end; it has until the time that is known.
+func (p *process) bereaved() {
+	p.orders, p.orphaned, p.pending = nil, true, nil
+	p.finish()
+}
+
+func (p *process) forward(f forward) {
+	if f.All {
+		p.job.ask(syscall.Signal(f.Number))
+		return
+	}
+	p.job.signal(syscall.Signal(f.Number))
+}
+
+// start runs the command once it is known until when it may run.
+func (p *process) start() {
+	c := p.pending
+	if c == nil || !p.lease.known || p.job != nil {
+		return
+	}
+	p.pending = nil
+	now := p.clock.Now()
+	if p.lease.over(now) <= 0 {
+		_ = p.reports.send(report{Empty: true})
+		return
+	}
+	p.asked, p.killing, p.leftovers = false, false, nil
+	p.arm(now, p.lease.kill(now)) // before there is anything to kill
+	j, err := begin(c, p.lines)
+	switch p.job = j; {
+	case err == nil:
+		_ = p.reports.send(report{Started: j.pid})
+		return
+	case j != nil: // it runs, but the lines could not be tied
+		p.killing = true
+	}
+	_ = p.reports.send(report{Failed: failedBy(err)})
+	if j == nil {
+		p.lines.disarm()
+		_ = p.reports.send(report{Empty: true})
+	}
+}
+
+// arm has the kernel do what this process does not, if it is stopped. The kernel has no timer on a clock that is not slewed, so a far
+// one is set earlier, and yet after the next look, which sets it anew.
+func (p *process) arm(now tenure.Reading, kill time.Duration) {
+	after := kill + Reserve(p.lease.stop)/2
+	if after > far {
+		after -= after / slewed
+	}
+	p.lines.arm(now, after)
+}
+
+// often is how often a guard looks at its clock where timers may stand still while the machine sleeps, and the clock goes on.
+const often = 200 * time.Millisecond
+
+// far is a time over which it matters that a time daemon may slew a clock: by 8.3 %, one part in this many.
+const (
+	far    = 100 * time.Millisecond
+	slewed = 12
+)
+
+// act does what is due, and sees to it that it is woken, or killed, when the next thing is.
+func (p *process) act() {
+	if p.job == nil {
+		return
+	}
+	now := p.clock.Now()
+	if p.lease.over(now) <= 0 {
+		p.finish()
+	}
+	if kill := p.lease.kill(now); kill > 0 {
+		p.arm(now, kill)
+	}
+	left := p.killIn(now)
+	if left <= 0 || p.killing {
+		p.killing = true
+		p.job.signalAll(unix.SIGKILL)
+		p.timer.Reset(again)
+		return
+	}
+	next := left
+	if over := p.lease.over(now); over > 0 {
+		next = min(next, over)
+	}
+	p.timer.Reset(p.soon(next))
+}
+
+// killIn is the time that is left to what runs.
+func (p *process) killIn(now tenure.Reading) time.Duration {
+	left := p.lease.kill(now)
+	if p.leftovers != nil {
+		left = min(left, p.leftovers.kill(now))
+	}
+	return left
+}
+
+// soon looks at a far deadline before it is due: timers run on a clock that may be slewed.
+func (p *process) soon(left time.Duration) time.Duration {
+	switch {
+	case FindsOrphans:
+	case p.leftovers != nil:
+		return again // nobody tells when those end
+	default:
+		left = min(left, often)
+	}
+	if left > far {
+		return left - left/8
+	}
+	return left
+}
+
+// finish asks the command to end, once.
+func (p *process) finish() {
+	if p.job != nil && !p.asked {
+		p.asked = true
+		p.job.finish()
+	}
+}
+
+// collect hears of the end of the command, and then of the end of all that came of it.
+func (p *process) collect() {
+	if p.job == nil {
+		return
+	}
+	end, empty := p.job.collect()
+	if end != nil {
+		end.Forced = p.asked || p.killing
+		_ = p.reports.send(report{Ended: end})
+	}
+	switch {
+	case empty:
+		p.lines.disarm()
+		p.job, p.leftovers = nil, nil
+		_ = p.reports.send(report{Empty: true})
+	case end != nil:
+		p.tidy()
+	}
+}
+
+// tidy ends what the command has left behind, which must not act for a leader that is none any more.
+func (p *process) tidy() {
+	p.leftovers = &lease{from: p.clock.Now(), stop: p.lease.stop}
+	p.job.finish()
+}

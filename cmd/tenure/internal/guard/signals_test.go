@@ -1,0 +1,157 @@
+//go:build unix
+
+package guard
+
+import (
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"golang.org/x/sys/unix"
+)
+
+func TestSignalsAreForTheCommandAloneOrForAll(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		c := newCandidate(t)
+		r := c.run(deafParent, long, long)
+		c.guard.Signal(unix.SIGUSR1, false)
+		c.journal.Await(t, "command", "SIGUSR1")
+		c.guard.Signal(unix.SIGUSR2, true)
+		for _, name := range []string{"command", "child", "other"} {
+			c.journal.Await(t, name, "SIGUSR2")
+		}
+		for _, name := range []string{"child", "other"} {
+			if _, is := c.journal.Find(name, "SIGUSR1"); is {
+				t.Errorf("the %s has heard what was for the command alone", name)
+			}
+		}
+		c.guard.Kill()
+		c.ends(r, killed)
+	})
+}
+
+func TestKillIsAtOnce(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		c := newCandidate(t)
+		r := c.run(deafParent, long, long)
+		c.guard.Kill()
+		c.ends(r, killed)
+		if _, is := c.journal.Find("command", "SIGTERM"); is {
+			t.Error("it was asked")
+		}
+		r = c.guard.Run(shell("exit 2"), c.lease(long), long) // that was for the first
+		c.started(r)
+		c.ends(r, Ending{Code: 2})
+	})
+}
+
+// Nobody could continue what a key that is typed has stopped, least of all where the command itself is not: then not even the guard is told.
+func TestNothingIsSuspendedFromTheKeyboard(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		c := newCandidate(t)
+		r := c.run(deafParent, long, long)
+		if err := unix.Kill(c.journal.Await(t, "child", "begin").PID, unix.SIGTSTP); err != nil {
+			t.Fatal(err)
+		}
+		c.goOn("child")
+		if err := unix.Kill(-c.pid(), unix.SIGTSTP); err != nil {
+			t.Fatal(err)
+		}
+		c.goOn("command", "child", "other")
+		c.guard.Kill()
+		c.ends(r, killed)
+	})
+}
+
+// A command may have set that back, with all its children.
+func TestGroupThatIsSuspendedFromTheKeyboardIsContinued(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		perl, err := exec.LookPath("perl") // a shell cannot do that
+		if err != nil {
+			t.Skip(err)
+		}
+		c := newCandidate(t)
+		w := c.worker(deafParent)
+		w.Args = append([][]byte{[]byte("perl"), []byte("-e"), []byte(`$SIG{TSTP} = "DEFAULT"; exec @ARGV`), w.Path}, w.Args[1:]...)
+		w.Path = []byte(perl)
+		r := c.guard.Run(w, c.lease(long), long)
+		c.started(r)
+		if err := unix.Kill(-c.pid(), unix.SIGTSTP); err != nil {
+			t.Fatal(err)
+		}
+		c.goOn("command", "child", "other")
+		c.guard.Kill()
+		c.ends(r, killed)
+	})
+}
+
+// goOn waits until all act for some time from now.
+func (c *candidate) goOn(names ...string) {
+	c.Helper()
+	for _, name := range names {
+		since := stamp.Now().Add(200 * time.Millisecond)
+		guardtest.Eventually(c.T, func() bool { return c.journal.Last(name, "act") > since }, func() string { return name + " does not act" })
+	}
+}
+
+// One that is stopped would not hear.
+func TestStoppedCommandIsContinuedWhenAsked(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		c := newCandidate(t)
+		r := c.run(guardtest.Worker{Code: 3}, long, long)
+		if err := unix.Kill(c.pid(), unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		c.guard.Signal(unix.SIGTERM, true)
+		c.ends(r, Ending{Code: 3})
+	})
+}
+
+// What ends the candidate, or all processes of a terminal or a service, must not end the guard.
+func TestGuardIsDeaf(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		c := newCandidate(t)
+		r := c.run(obedient, long, long)
+		for _, s := range []syscall.Signal{
+			unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
+		} {
+			if err := unix.Kill(c.guard.PID(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.guard.Signal(unix.SIGTERM, false)
+		c.ends(r, Ending{})
+		if c.guard.Gone() {
+			t.Error(c.guard.Err())
+		}
+	})
+}
+
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		signal.Ignore(unix.SIGHUP, unix.SIGINT)
+		c := newCandidate(t)
+		r := c.guard.Run(shell("kill -HUP $$; kill -INT $$; exit 5"), c.lease(long), long)
+		c.started(r)
+		c.ends(r, Ending{Code: 5})
+	})
+}
+
+// The guard is in no group of the terminal's foreground, and the command in none of the guard's.
+func TestGroupsAreTheirOwn(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		c := newCandidate(t)
+		r := c.run(obedient, long, long)
+		for who, pid := range map[string]int{"guard": c.guard.PID(), "command": c.pid()} {
+			if group, err := unix.Getpgid(pid); err != nil || group != pid {
+				t.Errorf("the %s %d is in group %d %v", who, pid, group, err)
+			}
+		}
+		c.guard.Kill()
+		c.ends(r, killed)
+	})
+}

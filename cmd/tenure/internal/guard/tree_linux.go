@@ -1,0 +1,40 @@
+package guard
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// descendants are all processes that came of one, as far as /proc shows them, parents before their children, and without what came of
+// the children given.
+func descendants(of int, but map[int]bool) []int {
+	children := map[int][]int{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			parent := parentOf(pid)
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	all := slices.DeleteFunc(children[of], func(pid int) bool { return but[pid] })
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// parentOf is 0 for one that has ended. The name of a program may hold anything, but the last parenthesis ends it.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	return parent
+}

@@ -1,0 +1,56 @@
+package pages
+
+import (
+	"bytes"
+	"os"
+	"runtime/debug"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// GiveBack returns to the system what starting has left behind: free memory, and the pages of the program's own file.
+func GiveBack() {
+	debug.FreeOSMemory()
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
+	smaps, _ := os.ReadFile("/proc/self/smaps")
+	for _, p := range clean(smaps, self) {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, p.start, p.end-p.start, unix.MADV_DONTNEED)
+	}
+}
+
+// part is a range of addresses.
+type part struct{ start, end uintptr }
+
+// clean are the parts of memory that are as they stand in a file, of what /proc/PID/smaps says. What may be written to is not, nor
+// is what has pages of the process's own, though it may not be written to any more: the loader puts addresses into the constants of
+// a program that can run anywhere (-buildmode=pie).
+func clean(smaps []byte, file string) (all []part) {
+	var p part
+	ok := false
+	for line := range bytes.Lines(smaps) {
+		fields := bytes.Fields(line)
+		switch {
+		case len(fields) < 2:
+		case !bytes.HasSuffix(fields[0], []byte(":")):
+			p, ok = ofFile(fields, file)
+		case ok && string(fields[0]) == "Anonymous:" && string(fields[1]) == "0":
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// ofFile reads the first line of an entry: addresses, permissions, offset, device, inode, file.
+func ofFile(fields [][]byte, file string) (part, bool) {
+	if len(fields) < 6 || string(fields[5]) != file || bytes.ContainsRune(fields[1], 'w') {
+		return part{}, false
+	}
+	from, to, _ := bytes.Cut(fields[0], []byte("-"))
+	a, errA := strconv.ParseUint(string(from), 16, 64)
+	b, errB := strconv.ParseUint(string(to), 16, 64)
+	return part{uintptr(a), uintptr(b)}, errA == nil && errB == nil && a < b
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package pages
+
+// GiveBack does nothing here.
+func GiveBack() {}

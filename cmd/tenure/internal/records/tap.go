@@ -1,0 +1,45 @@
+package records
+
+import (
+	"context"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Tap is the store, with see told of whatever an election gets to see there, by reading or by a push, before it does. See
+// returns at once, and may be called concurrently. The store must be a driver.Bounded, as all are that the command opens.
+func Tap(s driver.Store, see func(driver.Entry)) driver.Store {
+	t := &tap{s, s.(driver.Bounded), see}
+	if w, ok := s.(driver.Watcher); ok {
+		return &watchedTap{t, w}
+	}
+	return t
+}
+
+type tap struct {
+	driver.Store
+	driver.Bounded
+	see func(driver.Entry)
+}
+
+// Read is the store's.
+func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := t.Store.Read(ctx, key)
+	if err == nil {
+		t.see(e)
+	}
+	return e, err
+}
+
+type watchedTap struct {
+	*tap
+	watcher driver.Watcher
+}
+
+// Watch is the store's.
+func (t *watchedTap) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	return t.watcher.Watch(ctx, key, func(e driver.Entry) {
+		t.see(e)
+		see(e)
+	})
+}

@@ -1,0 +1,85 @@
+package stores
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+)
+
+// Forever is a limit for those who have nothing else to do.
+const Forever = time.Duration(math.MaxInt64)
+
+// Patience is how long to wait for a store.
+type Patience struct {
+	// Limit is the time after which no further attempt begins; 0: there is one.
+	Limit time.Duration
+	// Told hears of each failure that is waited out; it may be nil.
+	Told func(error)
+}
+
+// How long attempts may take: the first one little, so that soon something can be told; each later one twice as long, as
+// reading a long log may need it. And the pauses between them.
+const (
+	firstAttempt = 5 * time.Second
+	lastAttempt  = time.Minute
+	firstPause   = 100 * time.Millisecond
+	lastPause    = time.Second
+)
+
+// Connect opens a store and reads an election's record, as Open and Check do. While the servers cannot be reached it tries
+// again; what waiting cannot mend, such as a missing bucket or a wrong password, it returns at once. Its errors are for
+// people, but for the cause of ctx if that has ended.
+func Connect(ctx context.Context, p Place, key string, o Options, w Patience) (*Store, error) {
+	end := time.Now().Add(w.Limit)
+	least := firstAttempt
+	if o.Create {
+		least += createWithin
+	}
+	within := least
+	for pause := firstPause; ; pause, within = min(2*pause, lastPause), min(2*within, lastAttempt) {
+		s, err := attempt(ctx, p, key, o, min(within, max(least, time.Until(end))))
+		if err == nil {
+			return s, nil
+		}
+		left := time.Until(end)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !fault.Passes(err) || left <= 0:
+			return nil, err
+		case w.Told != nil:
+			w.Told(err)
+		}
+		if !sleep(ctx, min(pause, left)) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func attempt(ctx context.Context, p Place, key string, o Options, within time.Duration) (*Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	s, err := Open(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Check(ctx, key); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// sleep returns false as soon as the context has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

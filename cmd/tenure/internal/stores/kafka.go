@@ -1,0 +1,126 @@
+package stores
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+)
+
+// Kafka is a topic of Kafka that holds elections.
+type Kafka struct {
+	// Brokers are hosts, each with a port or not; none: those of the properties.
+	Brokers  []string `json:"brokers,omitempty"`
+	User     string   `json:"user,omitempty"`
+	Password string   `json:"password,omitempty"`
+	Topic    string   `json:"topic"`
+	// NELI is nil where nobody has precedence.
+	NELI *NELI `json:"neli,omitempty"`
+	// Replicas is how many brokers keep a topic that is created; 0: three, or all where there are fewer.
+	Replicas int `json:"replicas,omitempty"`
+	// Timeout is how long a broker may take for an answer; 0: half of the lease, 2 s at most.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// Properties are those of Kafka's clients, passwords among them.
+	Properties map[string]string `json:"properties,omitempty"`
+
+	origins map[string]string // what has set each of them, for errors
+	file    string            // in which some of them are
+}
+
+// NELI is a consumer group whose owner of partition 0 has precedence.
+type NELI struct {
+	// Group is its name; empty: the election's.
+	Group string `json:"group,omitempty"`
+	// Topic is what the group subscribes to; empty: Group + ".neli".
+	Topic string `json:"topic,omitempty"`
+	// NomineeOnly has nobody else claim, ever.
+	NomineeOnly bool `json:"nomineeOnly,omitempty"`
+	// Session is how long a member may be silent; 0: 15 s.
+	Session time.Duration `json:"session,omitempty"`
+}
+
+// String is the URL without credentials.
+func (k *Kafka) String() string {
+	u := "kafka://"
+	if k.User != "" {
+		u += hidden + "@"
+	}
+	u += strings.Join(k.Brokers, ",") + "/" + k.Topic
+	sign := "?"
+	for _, p := range k.parameters() {
+		if p.value != "" {
+			u += sign + p.key + "=" + p.value
+			sign = "&"
+		}
+	}
+	return u
+}
+
+// GoString is String.
+func (k *Kafka) GoString() string { return k.String() }
+
+func (k *Kafka) name() string { return k.String() }
+
+// parameters are all of them, as they would be written; empty where they are not given.
+func (k *Kafka) parameters() []parameter {
+	var ps []parameter
+	if n := k.NELI; n != nil {
+		ps = append(ps, parameter{"mode", "neli"}, parameter{"group", n.Group}, parameter{"group-topic", n.Topic})
+		if n.NomineeOnly {
+			ps = append(ps, parameter{"nominee-only", "true"})
+		}
+		if n.Session != 0 {
+			ps = append(ps, parameter{"session", n.Session.String()})
+		}
+	}
+	if k.Replicas != 0 {
+		ps = append(ps, parameter{"replicas", strconv.Itoa(k.Replicas)})
+	}
+	if k.Timeout != 0 {
+		ps = append(ps, parameter{"timeout", k.Timeout.String()})
+	}
+	return ps
+}
+
+// brokers are those of the URL, or else of the properties, with their ports.
+func (k *Kafka) brokers() []string {
+	all := k.Brokers
+	if len(all) == 0 {
+		all = strings.Split(cmp.Or(k.Properties["bootstrap.servers"], k.Properties["metadata.broker.list"]), ",")
+	}
+	ported := make([]string, 0, len(all))
+	for _, b := range all {
+		if b = strings.TrimSpace(b); b == "" {
+			continue
+		}
+		if i := strings.LastIndex(b, ":"); i < 0 || strings.HasSuffix(b, "]") {
+			b += ":" + kafkaPort
+		}
+		ported = append(ported, b)
+	}
+	return ported
+}
+
+// commands are those of Kafka's own tools. None of them forces a failover: a leader whose record is removed with all others of
+// the topic writes the next one after what was removed, and goes on.
+func (k *Kafka) commands(string) Commands {
+	return Commands{
+		Look: "kafka-console-consumer.sh " + k.at() + " --topic " + k.Topic + " --partition 0 --offset earliest " +
+			"--formatter-property print.headers=true --formatter-property print.offset=true",
+	}
+}
+
+// at is how Kafka's own tools reach the same brokers.
+func (k *Kafka) at() string {
+	at := "--bootstrap-server " + strings.Join(k.brokers(), ",")
+	if k.User != "" || len(k.Properties) > 0 {
+		at += " --command-config " + cmp.Or(k.file, "client.properties")
+	}
+	return at
+}
+
+// limits need no broker: they are the same for all.
+func (k *Kafka) limits() (driver.Bounded, error) { return new(kafkalog.Store), nil }

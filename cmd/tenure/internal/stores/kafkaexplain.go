@@ -1,0 +1,160 @@
+package stores
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const kafkaRights = "grant it with kafka-acls.sh, or give other credentials; docs/kafka.md lists all rights that a candidate needs"
+
+// explain says why a topic cannot be used.
+func (k *Kafka) explain(err error) *fault.Error {
+	if f := k.explainConnection(err); f != nil {
+		return f
+	}
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return fault.New(madeBy(k.recipe()), "there is no topic %s", k.Topic)
+	case errors.Is(err, kafkalog.ErrMayNotCreate):
+		return fault.New("grant Create on it, or have somebody make it with: "+k.recipe(),
+			"there is no topic %s, and the user may not create it", k.Topic)
+	case errors.Is(err, driver.ErrDenied):
+		return fault.New(kafkaRights, "%w", err)
+	case errors.Is(err, kerr.InvalidReplicationFactor):
+		return fault.New("put replicas=N into the URL, with as many as there are brokers or fewer", "%w", err)
+	}
+	f := fault.New("", "%w", err)
+	f.Passing = kerr.IsRetriable(err)
+	return f
+}
+
+// explainGroup says why a group cannot be joined.
+func (k *Kafka) explainGroup(name, topic string, err error) *fault.Error {
+	if f := k.explainConnection(err); f != nil {
+		return f
+	}
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return fault.New("add --create, name one that is there with group-topic=, or make it with: kafka-topics.sh "+k.at()+
+			" --create --topic "+topic+" --partitions 1", "there is no topic %s for group %s", topic, name)
+	case errors.Is(err, driver.ErrDenied):
+		return fault.New(kafkaRights, "%w", err)
+	case errors.Is(err, kerr.InvalidSessionTimeout):
+		return fault.New("put session=15s into the URL, or another time that the brokers allow", "%w", err)
+	}
+	return fault.New("", "%w", err)
+}
+
+// explainConnection is nil for what has nothing to do with the connection or with who logs in.
+func (k *Kafka) explainConnection(err error) *fault.Error {
+	var mechanism *kerr.Error
+	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return fault.New("check the user, the password and sasl.mechanism; "+elsewhere, "the brokers do not let this user in: %w", rootSASL(err))
+	case errors.Is(err, kerr.UnsupportedSaslMechanism):
+		return fault.New("set sasl.mechanism to one of sasl.enabled.mechanisms of the brokers; "+elsewhere,
+			"the brokers do not take this way to log in: %w", kerr.UnsupportedSaslMechanism)
+	case errors.Is(err, kerr.IllegalSaslState):
+		return fault.New("give the port of a listener with SASL, or no user and no password", "the listener knows no users: %w", kerr.IllegalSaslState)
+	case errors.As(err, &mechanism):
+		return nil
+	}
+	return k.explainTLS(err)
+}
+
+// explainTLS tells apart what a connection that ends at once may mean.
+func (k *Kafka) explainTLS(err error) *fault.Error {
+	var (
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		first     *kgo.ErrFirstReadEOF
+	)
+	at := strings.Join(k.brokers(), ",")
+	switch {
+	case errors.As(err, &authority):
+		return fault.New("name its authority with ssl.truststore.location (PEM) in the client properties; "+elsewhere,
+			"the brokers have certificates of an unknown authority")
+	case errors.As(err, &host):
+		return fault.New("give the brokers by the names in their certificates, or empty ssl.endpoint.identification.algorithm", "%w", host)
+	case errors.As(err, &record):
+		return fault.New("give security.protocol PLAINTEXT or SASL_PLAINTEXT, or the port of a listener with TLS", "the listener has no TLS")
+	case errors.As(err, &alert):
+		return fault.New("brokers with ssl.client.auth=required want ssl.keystore.location, a key and a certificate in PEM",
+			"the brokers refuse the TLS connection: %w", alert)
+	case strings.Contains(err.Error(), "broker port correct"):
+		return fault.New("check the hosts and ports in the URL", "something else than a broker answers at %s", at)
+	case errors.As(err, &first):
+		return fault.New(k.protocolHint(), "the brokers end the connection at once, so that the listener wants another security.protocol than %s", k.protocol())
+	}
+	if errors.Is(err, io.EOF) {
+		return fault.New("check security.protocol, and the user and the password if there are any; "+elsewhere,
+			"the brokers end the connection without a word")
+	}
+	return k.unreachable(at, err)
+}
+
+// protocol is what is set.
+func (k *Kafka) protocol() string {
+	p := map[string]string{"security.protocol": k.Properties["security.protocol"]}
+	if k.User != "" {
+		logIn(p, k.User, k.Password)
+	}
+	if p["security.protocol"] == "" {
+		return "PLAINTEXT"
+	}
+	return p["security.protocol"]
+}
+
+func (k *Kafka) protocolHint() string {
+	if strings.HasSuffix(k.protocol(), "SSL") {
+		return "give the port of a listener with TLS, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
+	}
+	return "set security.protocol to that of the listener: SASL_PLAINTEXT wants a user and a password, SSL and SASL_SSL are encrypted; " + elsewhere
+}
+
+// unreachable: nobody has answered. It is nil if that is not what went wrong.
+func (k *Kafka) unreachable(at string, err error) *fault.Error {
+	var (
+		name *net.DNSError
+		op   *net.OpError
+	)
+	switch {
+	case errors.As(err, &name):
+		return fault.Passing("check the hosts in the URL", "no broker answers at %s: %w", at, name)
+	case errors.As(err, &op):
+		f := fault.New("check the hosts and ports in the URL, and that the brokers run", "no broker answers at %s: %w", at, op)
+		f.Passing = away(op)
+		return f
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, kgo.ErrClientClosed):
+		hint := "check the hosts and ports in the URL, and that no firewall is in between"
+		if strings.HasSuffix(k.protocol(), "SSL") {
+			hint += ", and that the listener has TLS"
+		}
+		return fault.Passing(hint, "no broker answers at %s in time", at)
+	}
+	return nil
+}
+
+// rootSASL is the broker's own words, of which there may be many around.
+func rootSASL(err error) error {
+	if _, own, ok := strings.Cut(err.Error(), kerr.SaslAuthenticationFailed.Message); ok {
+		return errors.New(kerr.SaslAuthenticationFailed.Message + strings.TrimRight(own, ")"))
+	}
+	return kerr.SaslAuthenticationFailed
+}
+
+// recipe makes the topic as the driver would.
+func (k *Kafka) recipe() string { return kafkalog.CreateCommand(k.Topic, k.at()) }

@@ -1,0 +1,76 @@
+package stores
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/driver/kafkalog/clientprops"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// open connects and opens the topic.
+func (k *Kafka) open(ctx context.Context, o Options) (*Store, error) {
+	connection, err := k.connection(o)
+	if err != nil {
+		return nil, err
+	}
+	store, err := kafkalog.Open(ctx, connection, k.Topic, k.driverOptions(o)...)
+	if err != nil {
+		return nil, k.explain(err)
+	}
+	return &Store{Driver: store, close: store.Close, connection: connection, create: o.Create}, nil
+}
+
+func (k *Kafka) driverOptions(o Options) []kafkalog.Option {
+	var opts []kafkalog.Option
+	if d := k.timeout(o.Lease); d != 0 {
+		opts = append(opts, kafkalog.WithTimeout(d))
+	}
+	if k.Replicas != 0 {
+		opts = append(opts, kafkalog.WithReplicas(k.Replicas))
+	}
+	if !o.Create {
+		opts = append(opts, kafkalog.WithoutCreate())
+	}
+	return opts
+}
+
+// timeout suits a lease: a broker that does not answer must leave time to ask another one.
+func (k *Kafka) timeout(lease time.Duration) time.Duration {
+	if k.Timeout != 0 || lease == 0 {
+		return k.Timeout
+	}
+	return min(max(lease/2, shortTimeout), usualTimeout)
+}
+
+// connection is how brokers are reached: the URL decides before the properties.
+func (k *Kafka) connection(o Options) ([]kgo.Opt, error) {
+	p := map[string]string{}
+	maps.Copy(p, k.Properties)
+	delete(p, "metadata.broker.list")
+	p["bootstrap.servers"] = strings.Join(k.brokers(), ",")
+	if p["client.id"] == "" && o.Client != "" {
+		p["client.id"] = strings.ReplaceAll(o.Client, " ", "-")
+	}
+	if k.User != "" {
+		logIn(p, k.User, k.Password)
+	}
+	opts, err := clientprops.Options(p)
+	if err != nil {
+		return nil, k.explainProperties(err)
+	}
+	if o.OnConnection != nil {
+		opts = append(opts, kgo.WithHooks(&brokerNews{told: o.OnConnection, down: map[string]bool{}}))
+	}
+	return opts, nil
+}
+
+func (k *Kafka) check(ctx context.Context, s *Store, key string) error {
+	if _, err := s.Driver.Read(ctx, key); err != nil {
+		return k.explain(err)
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package stores_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// cluster starts three brokers, and returns how a URL names them.
+func cluster(t *testing.T, opts ...kfake.Opt) string {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return strings.Join(c.ListenAddrs(), ",")
+}
+
+// enter opens a place in Kafka and reads a record there.
+func enter(t *testing.T, url string, properties map[string]string, create bool) (*stores.Store, error) {
+	t.Helper()
+	place, err := stores.Parse("--store", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place.Kafka.Properties = properties
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s, err := stores.Open(ctx, place, stores.Options{Client: "a test", Create: create, Lease: 2 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, s.Check(ctx, "key")
+}
+
+// says checks that this is an error for people, with all that it should say.
+func says(t *testing.T, err error, want, hint string) {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.HasPrefix(f.Error(), "--store kafka://") || !strings.Contains(f.Error(), want) || !strings.Contains(f.Hint, hint) {
+		t.Errorf("got error %q and hint %q", f.Error(), f.Hint)
+	}
+	if strings.Contains(f.Error()+f.Hint, "s3cret") {
+		t.Errorf("shows the password: %v", f)
+	}
+}
+
+// A user who lacks a right each.
+func right(user, topic string, rights ...kmsg.ACLOperation) kfake.Opt {
+	var all []kfake.ACL
+	for _, r := range rights {
+		all = append(all, kfake.ACL{
+			Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: r, Allow: true,
+		})
+	}
+	return kfake.User("PLAIN", user, "s3cret", all...)
+}
+
+func withUsers(t *testing.T) string {
+	return cluster(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "all", "s3cret"),
+		right("reader", "there", kmsg.ACLOperationRead, kmsg.ACLOperationDescribe),
+		right("maker", "missing", kmsg.ACLOperationDescribe, kmsg.ACLOperationRead, kmsg.ACLOperationWrite),
+		right("stranger", "other", kmsg.ACLOperationRead))
+}
+
+// The brokers of this test drop connections where real ones say what is wrong, so that errors of those are made up below.
+func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
+	hosts, plain := withUsers(t), cluster(t)
+	for _, c := range []struct {
+		why, url   string
+		properties map[string]string
+		create     bool
+		err, hint  string
+	}{
+		{"no broker", "kafka://127.0.0.1:1/t", nil, false, "no broker answers at 127.0.0.1:1: dial tcp", "check the hosts and ports"},
+		{"no host", "kafka://nowhere.invalid/t", nil, false, "no broker answers at nowhere.invalid:9092", "check the hosts"},
+		{"no users", "kafka://" + hosts + "/t", nil, false, "another security.protocol than PLAINTEXT", "SASL_PLAINTEXT wants a user"},
+		{"a wrong password", "kafka://all:wrong@" + hosts + "/t", nil, false, "end the connection without a word", "TENURE_KAFKA_PASSWORD"},
+		{
+			"another mechanism", "kafka://all:s3cret@" + hosts + "/t", map[string]string{"sasl.mechanism": "SCRAM-SHA-512"}, false,
+			"end the connection without a word", "the user and the password",
+		},
+		{"no TLS", "kafka://" + plain + "/t", map[string]string{"security.protocol": "SSL"}, false, "no broker answers", "the listener has TLS"},
+		{"no topic", "kafka://" + plain + "/t", nil, false, "there is no topic t", "makes it, and so does: kafka-topics.sh --bootstrap-server 127.0.0.1:"},
+		{"no right to make it", "kafka://maker:s3cret@" + hosts + "/missing", nil, true, "there is no topic missing, and the user may not create it", "grant Create"},
+		{"no right to see it", "kafka://stranger:s3cret@" + hosts + "/t", nil, true, "TOPIC_AUTHORIZATION_FAILED", "kafka-acls.sh"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			began := time.Now()
+			_, err := enter(t, c.url, c.properties, c.create)
+			says(t, err, c.err, c.hint)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("it takes %v", took)
+			}
+		})
+	}
+}
+
+func TestOpenRefusesAnUnsafeTopic(t *testing.T) {
+	hosts := cluster(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(hosts, ",")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	compact := "compact"
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "t", 1, 3
+	topic.Configs = append(topic.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: "cleanup.policy", Value: &compact})
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics = append(req.Topics, topic)
+	if _, err := req.RequestWith(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	_, err = enter(t, "kafka://"+hosts+"/t", nil, true)
+	says(t, err, "unsafe: cleanup.policy: ", "")
+}
+
+func TestOpenCreatesTheTopicIfAsked(t *testing.T) {
+	url := "kafka://all:s3cret@" + withUsers(t) + "/t"
+	for _, create := range []bool{true, false} { // the second time it is there
+		if _, err := enter(t, url, nil, create); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Encrypted brokers, whose authority is known or not.
+func TestOpenOverTLS(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS() // for its certificate
+	s.Close()
+	hosts := cluster(t, kfake.TLS(&tls.Config{Certificates: s.TLS.Certificates}))
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL", "ssl.truststore.location": ca}, true); err != nil {
+		t.Error(err)
+	}
+	_, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL"}, true)
+	says(t, err, "an unknown authority", "ssl.truststore.location")
+	_, err = enter(t, "kafka://"+hosts+"/t", nil, true)
+	says(t, err, "another security.protocol than PLAINTEXT", "TENURE_KAFKA_SECURITY_PROTOCOL")
+}
+
+func TestConnectionNews(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	place, err := stores.Parse("--store", "kafka://"+l.Addr().String()+"/t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	news := make(chan error, 100)
+	_, err = stores.Open(t.Context(), place, stores.Options{OnConnection: func(up bool, err error) {
+		if !up {
+			news <- err
+		}
+	}})
+	says(t, err, "no broker answers", "")
+	if len(news) != 1 || !strings.HasPrefix((<-news).Error(), "broker "+l.Addr().String()+": dial tcp") {
+		t.Error("told otherwise than once")
+	}
+}
+
+// nominate is one candidate of an election.
+func nominate(t *testing.T, s *stores.Store, election string) *stores.Nomination {
+	t.Helper()
+	n, err := s.Nominate(t.Context(), election)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	return n
+}
+
+func TestNomineeLeads(t *testing.T) {
+	s, err := enter(t, "kafka://"+cluster(t)+"/t?mode=neli&session=1s&nominee-only=true", nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := nominate(t, s, "billing")
+	e, err := tenure.New(s.Driver, "billing", tenure.Config{ID: "a", Lease: time.Second, Nominator: n, NomineeOnly: n.NomineeOnly, Metadata: n.Metadata})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	term, err := e.Campaign(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(ctx); err != nil {
+		t.Error(err)
+	}
+	if !n.NomineeOnly || n.Metadata["kafka.group"] != "billing" {
+		t.Errorf("got %+v", n)
+	}
+	if err := n.Check(map[string]string{"kafka.group": "other"}); err == nil || n.Check(n.Metadata) != nil {
+		t.Errorf("two groups: got %v", err)
+	}
+}
+
+func TestNominationSaysWhatIsWrong(t *testing.T) {
+	hosts := cluster(t)
+	if _, err := enter(t, "kafka://"+hosts+"/t", nil, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ why, parameters, election, err, hint string }{
+		{"no topic", "mode=neli", "billing", "there is no topic billing.neli for group billing", "add --create, name one"},
+		{"no topic of that name", "mode=neli&group=g&group-topic=x", "billing", "there is no topic x for group g", "--create --topic x"},
+		{"a name that no group has", "mode=neli", "a b", "cannot be named like election", "group=NAME"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			s, err := enter(t, "kafka://"+hosts+"/t?"+c.parameters, nil, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Nominate(t.Context(), c.election)
+			says(t, err, c.err, c.hint)
+		})
+	}
+	s, err := enter(t, "kafka://"+hosts+"/t", nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Nominate(t.Context(), "billing"); n != nil || err != nil {
+		t.Errorf("without a group: %v, %v", n, err)
+	}
+}

@@ -1,0 +1,144 @@
+package stores
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/magiconair/properties"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/driver/kafkalog/clientprops"
+)
+
+// KafkaSettings say where the properties of Kafka's clients come from.
+type KafkaSettings struct {
+	// Setting is what named the file, for errors: "--kafka-properties", or a variable of the environment.
+	Setting string
+	// File is in the format that Kafka's own tools have; empty: none.
+	File string
+	// Env looks up a variable of the environment.
+	Env func(string) string
+}
+
+// With returns the place with the properties that the settings name, the variables before the file. Another place than Kafka
+// stays as it is. Its errors are for people and show no credentials.
+func (p Place) With(s KafkaSettings) (Place, error) {
+	if p.Kafka == nil {
+		return p, nil
+	}
+	k := *p.Kafka
+	k.Properties, k.origins, k.file = map[string]string{}, map[string]string{}, s.File
+	if s.File != "" {
+		all, err := readProperties(s.File)
+		if err != nil {
+			return p, fault.New("name a file such as Kafka's own tools take with --command-config", "%s %s: %w", s.Setting, s.File, err)
+		}
+		for name, value := range all {
+			k.Properties[name], k.origins[name] = value, s.Setting+" "+s.File
+		}
+	}
+	k.fromEnvironment(s.Env)
+	p.Kafka = &k
+	if len(k.brokers()) == 0 {
+		return p, p.blame(errNoBrokers)
+	}
+	if _, err := k.connection(Options{}); err != nil {
+		return p, err
+	}
+	return p, nil
+}
+
+var errNoBrokers = fault.New("give a URL such as "+shapeKafka+", or properties with bootstrap.servers", "names no broker")
+
+// readProperties reads a file as Java does, but leaves references to variables alone.
+func readProperties(name string) (map[string]string, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		var path *os.PathError
+		if errors.As(err, &path) {
+			err = path.Err // without the name, which stands in front
+		}
+		return nil, err
+	}
+	l := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
+	all, err := l.LoadBytes(text)
+	if err != nil { // its text may quote a value
+		return nil, errors.New("is no file of properties")
+	}
+	return all.Map(), nil
+}
+
+// Variables of the environment for who logs in, which has no flags.
+const (
+	kafkaUser     = "TENURE_KAFKA_USER"
+	kafkaPassword = "TENURE_KAFKA_PASSWORD"
+)
+
+// kafkaVariable is TENURE_KAFKA_SECURITY_PROTOCOL for security.protocol.
+func kafkaVariable(property string) string {
+	return "TENURE_KAFKA_" + strings.ToUpper(strings.ReplaceAll(property, ".", "_"))
+}
+
+// fromEnvironment takes the properties that variables say. An empty variable is none.
+func (k *Kafka) fromEnvironment(env func(string) string) {
+	for _, name := range clientprops.Names() {
+		if value := env(kafkaVariable(name)); value != "" {
+			k.Properties[name], k.origins[name] = value, kafkaVariable(name)
+		}
+	}
+	if user, password := env(kafkaUser), env(kafkaPassword); user != "" || password != "" {
+		logIn(k.Properties, user, password)
+		k.origins["sasl.username"], k.origins["sasl.password"] = kafkaUser, kafkaPassword
+	}
+}
+
+// logIn replaces who logs in. Without a mechanism and a protocol they are what they are for a user and a password of other
+// stores: the plain ones.
+func logIn(p map[string]string, user, password string) {
+	delete(p, "sasl.jaas.config")
+	p["sasl.username"], p["sasl.password"] = user, password
+	if p["sasl.mechanism"] == "" && p["sasl.mechanisms"] == "" {
+		delete(p, "sasl.mechanisms")
+		p["sasl.mechanism"] = "PLAIN"
+	}
+	switch strings.ToUpper(p["security.protocol"]) {
+	case "", "PLAINTEXT":
+		p["security.protocol"] = "SASL_PLAINTEXT"
+	case "SSL":
+		p["security.protocol"] = "SASL_SSL"
+	}
+}
+
+// explainProperties names what has set each property that is wrong. The remedy is that for the first.
+func (k *Kafka) explainProperties(err error) *fault.Error {
+	var hint string
+	var all []error
+	for _, p := range problems(err) {
+		origin := "properties"
+		if from := k.origins[p.Name]; from != "" {
+			origin = from
+		}
+		all = append(all, fmt.Errorf("%s: %s %s", origin, p.Name, p.Fault))
+		if hint == "" {
+			hint = p.Remedy
+		}
+	}
+	return fault.New(hint, "%w", errors.Join(all...))
+}
+
+// problems are those that clientprops has joined.
+func problems(err error) []*clientprops.Problem {
+	var all []*clientprops.Problem
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			all = append(all, problems(one)...)
+		}
+		return all
+	}
+	var p *clientprops.Problem
+	if errors.As(err, &p) {
+		all = append(all, p)
+	}
+	return all
+}

@@ -1,0 +1,73 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog/group"
+)
+
+// Nomination is part of an election where something outside of it says which candidate has precedence.
+type Nomination struct {
+	driver.Nominator
+	// NomineeOnly has nobody but the nominee claim, ever.
+	NomineeOnly bool
+	// Metadata is what each candidate publishes, for Check.
+	Metadata map[string]string
+	// Check returns an error if what a leader publishes shows that it is nominated otherwise.
+	Check func(leader map[string]string) error
+	// Close gives the nomination up at once, if there is one.
+	Close func() error
+}
+
+// Nominate takes part in the nomination for an election, if the place has one; it returns nil otherwise. Candidates do, and
+// observers do not. Its errors are for people.
+func (s *Store) Nominate(ctx context.Context, election string) (*Nomination, error) {
+	k := s.place.Kafka
+	if k == nil || k.NELI == nil {
+		return nil, nil
+	}
+	name := k.NELI.groupFor(election)
+	if !validTopic(name) {
+		return nil, s.place.blame(fault.New("put group=NAME into the URL", "a consumer group cannot be named like election %q", election))
+	}
+	g, err := group.Join(ctx, s.connection, group.Config{
+		Name: name, Topic: k.NELI.topicFor(election), SessionTimeout: k.NELI.Session, Replicas: k.Replicas, NoCreate: !s.create,
+	})
+	if err != nil {
+		return nil, s.place.blame(k.explainGroup(name, k.NELI.topicFor(election), err))
+	}
+	return &Nomination{
+		Nominator:   g,
+		NomineeOnly: k.NELI.NomineeOnly,
+		Metadata:    group.Metadata(name),
+		Check:       func(leader map[string]string) error { return group.CheckLeader(name, leader) },
+		Close:       g.Close,
+	}, nil
+}
+
+// tell is for people.
+func (n *NELI) tell(election string) string {
+	text := fmt.Sprintf("Consumer group %s names who is to lead: the owner of partition 0 of %s. ", n.groupFor(election), n.topicFor(election))
+	if n.NomineeOnly {
+		return text + "Nobody else ever does."
+	}
+	return text + "Others wait a lease longer before they claim."
+}
+
+// topicFor is what the group subscribes to.
+func (n *NELI) topicFor(election string) string {
+	if n.Topic != "" {
+		return n.Topic
+	}
+	return n.groupFor(election) + ".neli"
+}
+
+func (n *NELI) groupFor(election string) string {
+	if n.Group != "" {
+		return n.Group
+	}
+	return election
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package terminaltest
+
+import (
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// patience is how long a window waits for what should happen at once.
+const patience = 30 * time.Second
+
+// Window is a terminal in which a program runs.
+type Window struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	master *os.File
+	before *term.State
+	closed chan struct{} // when nobody can write to it any more
+
+	mu     sync.Mutex
+	output strings.Builder
+}
+
+// Open starts a program in a new terminal of a size, which the program gets by its standard files. It is killed when the
+// test ends.
+func Open(t *testing.T, cmd *exec.Cmd, columns, lines uint16) *Window {
+	t.Helper()
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Window{t: t, cmd: cmd, master: master, closed: make(chan struct{})}
+	w.Resize(columns, lines)
+	w.before = w.state()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go w.read()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_, _ = cmd.Process.Wait()
+		_, _ = slave.Close(), master.Close()
+		<-w.closed
+	})
+	return w
+}
+
+func (w *Window) read() {
+	defer close(w.closed)
+	part := make([]byte, 4096)
+	for {
+		n, err := w.master.Read(part)
+		w.mu.Lock()
+		w.output.Write(part[:n])
+		w.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Output is all that was written so far.
+func (w *Window) Output() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.output.String()
+}
+
+// Await waits until the output holds a text after its first bytes, and returns what comes before it and after it.
+func (w *Window) Await(from int, text string) (before, after string) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if before, after, ok := strings.Cut(w.Output()[from:], text); ok {
+			return before, after
+		}
+	}
+	w.t.Fatalf("%q is not written; but:\n%q", text, w.Output()[from:])
+	return "", ""
+}
+
+// Press types keys.
+func (w *Window) Press(keys string) {
+	w.t.Helper()
+	if _, err := w.master.WriteString(keys); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Resize is what a person does with the mouse.
+func (w *Window) Resize(columns, lines uint16) {
+	w.t.Helper()
+	if err := pty.Setsize(w.master, &pty.Winsize{Cols: columns, Rows: lines}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Restored waits until the program has written its last words, which come when it has given the terminal back, and has
+// ended. It returns how, and what was written once all that it had set was undone.
+func (w *Window) Restored(lastWords string) (after string, code int) {
+	w.t.Helper()
+	before, _ := w.Await(0, lastWords)
+	for _, mode := range []struct{ what, on, off string }{
+		{"paste", "\x1b[?2004h", "\x1b[?2004l"},
+		{"the cursor", "\x1b[?25l", "\x1b[?25h"},
+		{"the other screen", "\x1b[?1049h", "\x1b[?1049l"},
+	} {
+		on, off := strings.LastIndex(before, mode.on), strings.LastIndex(before, mode.off)
+		if on < 0 || off < on {
+			w.t.Errorf("%s: set at %d, undone at %d, in:\n%q", mode.what, on, off, before)
+			continue
+		}
+		after = w.Output()[off+len(mode.off):]
+	}
+	_ = w.cmd.Wait()
+	if now := w.state(); !reflect.DeepEqual(now, w.before) {
+		w.t.Errorf("the terminal was %+v, and is %+v", w.before, now)
+	}
+	return after, w.cmd.ProcessState.ExitCode()
+}
+
+// state says whether it echoes, and the like.
+func (w *Window) state() *term.State {
+	w.t.Helper()
+	s, err := term.GetState(int(w.master.Fd()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}

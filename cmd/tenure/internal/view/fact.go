@@ -1,0 +1,70 @@
+package view
+
+import "time"
+
+// Fact is one thing that happened. Its texts may come from anywhere: what a terminal would not print as it stands is
+// replaced before it is shown.
+type Fact struct {
+	// At is when it happened, as far as this process can know. Facts come in this order, or nearly.
+	At time.Time
+	// What happened decides which of the other fields matter.
+	What What
+	// Who is the candidate's ID; empty if it is about none.
+	Who string
+	// Term is 0 where there is none.
+	Term uint64
+	// Text is for people, in one line.
+	Text string
+	// Address is what a leader publishes, for Elected and Renewed; empty where it is not known.
+	Address string
+	// Lease is how long after At a successor has to wait, for Elected and Renewed; 0: Screen.Lease.
+	Lease time.Duration
+	// Took is what the failover took that an Elected completes, 0 if it was not measured, and Least what it had to take,
+	// below 0 if that is unknown. Most is what it may take where the store is polled, 0 where there is no such bound. Text
+	// is why there was a failover.
+	Took, Least, Most time.Duration
+}
+
+// What names what happened. Any other value is told in the news as it stands, and changes nothing else.
+type What string
+
+// What can happen.
+const (
+	Started  What = "started"  // Who takes part from now on, and does not follow yet
+	Follows  What = "follows"  // Who seeks leadership, or watches
+	Elected  What = "elected"  // Who leads in Term, or is seen to; the same again changes the Address alone
+	Renewed  What = "renewed"  // the record was seen to be written anew by the leader of Term, perhaps before its Elected
+	Asked    What = "asked"    // Who, the leader, was asked to hand over or to end
+	Leaving  What = "leaving"  // Who, the leader, finishes its work
+	Released What = "released" // Who has released the lease of Term
+	Lost     What = "lost"     // Who has lost Term otherwise
+	Crashed  What = "crashed"  // the process of Who died
+	Frozen   What = "frozen"   // the process of Who was stopped
+	Woken    What = "woken"    // and goes on
+	Ended    What = "ended"    // the process of Who ended in good order
+	Nobody   What = "nobody"   // nobody leads
+	Overlap  What = "overlap"  // two led at once: Text says who
+	Alarm    What = "alarm"    // a person should look
+	Trouble  What = "trouble"  // the store failed or refused
+	Note     What = "note"     // worth saying
+	Checked  What = "checked"  // Text says what was checked so far; told in the corner, not in the news
+)
+
+// Screen is what stays the same.
+type Screen struct {
+	// Title is the command's name.
+	Title    string
+	Place    string // without credentials
+	Election string
+	// Lease is shown as the whole bar, and half of it is a column of the timeline.
+	Lease time.Duration
+	Renew time.Duration
+	// Members are shown from the start; others as they appear.
+	Members []string
+	// Hints are lines at the end for what a person may type elsewhere. They are shown whole or not at all.
+	Hints []string
+	// Began is when the timeline begins; zero: with the first fact.
+	Began time.Time
+	// Colour allows colours; nothing depends on them.
+	Colour bool
+}

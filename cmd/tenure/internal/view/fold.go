@@ -1,0 +1,130 @@
+package view
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+)
+
+// Take adds one fact.
+func (m *Model) Take(f Fact) {
+	f.What, f.Who, f.Text, f.Address = What(units.Plain(string(f.What))), units.Plain(f.Who), units.Plain(f.Text), units.Plain(f.Address)
+	if m.began.IsZero() {
+		m.began = f.At
+	}
+	at := m.since(f.At)
+	switch f.What {
+	case Renewed:
+		m.renew(f, at)
+		return
+	case Checked:
+		m.checked = f.Text
+		return
+	case Elected:
+		if !m.elect(f, at) {
+			return
+		}
+	default:
+		m.befall(f, at)
+	}
+	m.stand(f)
+	if !dull[f.What] {
+		m.news = bound(append(m.news, f), maxNews)
+	}
+}
+
+// dull facts are seen at the members.
+var dull = map[What]bool{Started: true, Follows: true, Ended: true}
+
+// stand: the latest that happened to a member says where it stands. Who leads has sought that before.
+func (m *Model) stand(f Fact) {
+	next, ok := states[f.What]
+	if !ok || f.Who == "" {
+		return
+	}
+	who := m.member(f.Who)
+	if f.What == Follows && who.state == leads && m.leading(f.Who) {
+		return
+	}
+	who.state = next
+}
+
+func (m *Model) leading(who string) bool {
+	t := m.current()
+	return t != nil && t.who == who && !t.over()
+}
+
+// renew also shows that a leader that was frozen, and woken in time, leads on. What is seen just after it was frozen shows
+// nothing: that was on its way.
+func (m *Model) renew(f Fact, at time.Duration) {
+	m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
+	t := m.current()
+	if t == nil || t.number != f.Term {
+		return
+	}
+	t.address = cmp.Or(f.Address, t.address)
+	if who := m.member(t.who); t.ended == Frozen && !t.taken && who.state == follows {
+		who.state, t.ended = leads, ""
+	}
+}
+
+func (m *Model) lease(f Fact) time.Duration {
+	if f.Lease > 0 {
+		return f.Lease
+	}
+	return m.screen.Lease
+}
+
+// elect returns false if that is no news.
+func (m *Model) elect(f Fact, at time.Duration) bool {
+	before := m.current()
+	m.vacant = ""
+	if before != nil && before.who == f.Who && before.number == f.Term {
+		before.address = f.Address
+		return false
+	}
+	if before != nil {
+		before.end(Elected, at)
+		m.changes = bound(append(m.changes, change{before.who, f.Who, f}), maxChanges)
+		if old := m.member(before.who); old.state == leads || old.state == leaving {
+			old.state = unheard
+		}
+	}
+	if m.renewal.term != f.Term { // else its renewal was seen before it was heard of
+		m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
+	}
+	address := cmp.Or(f.Address, m.renewal.address)
+	m.terms = bound(append(m.terms, term{who: f.Who, number: f.Term, address: address, from: at}), maxTerms)
+	return true
+}
+
+// befall is what ends terms, and leaves marks.
+func (m *Model) befall(f Fact, at time.Duration) {
+	if f.What == Overlap {
+		m.overlaps++
+		m.mark(f.Who, f.What, at)
+		return
+	}
+	t := m.current()
+	if f.What == Nobody {
+		m.vacant = f.Text
+	}
+	if t == nil || t.taken || f.What != Nobody && t.who != f.Who || f.Term != 0 && f.Term != t.number {
+		return
+	}
+	switch f.What {
+	case Crashed, Frozen, Lost, Released, Nobody:
+		if !t.over() {
+			m.mark(t.who, f.What, at)
+		}
+		t.end(f.What, at)
+	}
+	if one := m.member(t.who); f.What == Nobody && (one.state == leads || one.state == leaving) {
+		one.state = unheard
+	}
+}
+
+func (m *Model) mark(who string, what What, at time.Duration) {
+	m.marks = bound(append(m.marks, mark{at, who, what}), maxMarks)
+}

@@ -1,0 +1,213 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+)
+
+// size is a terminal's.
+type size struct{ width, height int }
+
+var (
+	standard = size{80, 24}
+	sizes    = []size{{40, 10}, standard, {120, 40}}
+)
+
+// moment is what a golden shows.
+type moment struct {
+	name string
+	tell func(view.Screen) (s *story, millis int)
+}
+
+var moments = []moment{
+	{"start", func(s view.Screen) (*story, int) { return begin(s), 260 }},
+	{"steady", func(s view.Screen) (*story, int) { return demo(s), 55100 }},
+	{"crash", func(s view.Screen) (*story, int) {
+		d := demo(s)
+		d.befall(55150, view.Crashed, kill)
+		return d, 56200
+	}},
+	{"frozen", func(s view.Screen) (*story, int) {
+		d := demo(s)
+		d.befall(55150, view.Frozen, freeze)
+		return d, 55300
+	}},
+	{"leaving", func(s view.Screen) (*story, int) {
+		d := demo(s)
+		d.befall(55150, view.Asked, "the demo asks the leader to end (SIGTERM)")
+		d.befall(55153, view.Leaving, "shutting down")
+		return d, 55190
+	}},
+	{"hand-over", func(s view.Screen) (*story, int) {
+		d := demo(s)
+		d.leave(55150)
+		d.elect(55160, "c1", 56, graceful(4900), 55900)
+		return d, 55900
+	}},
+	{"nobody", func(s view.Screen) (*story, int) {
+		d := demo(s)
+		d.leave(55150)
+		d.tell(55170, view.Fact{What: view.Trouble, Who: "c1", Text: "write: not connected"})
+		return d, 58300
+	}},
+	{"overlap", func(s view.Screen) (*story, int) {
+		d := demo(s)
+		d.elect(55160, "c1", 56, view.Fact{Text: "other", Took: ms(20), Least: -1}, 55900)
+		d.tell(55200, view.Fact{What: view.Overlap, Who: "c1", Term: 56,
+			Text: "c3 (process 4712) acts in term 51 35ms after c1 (process 4711) first acted in term 56"})
+		return d, 55900
+	}},
+}
+
+// watched is what somebody sees who only looks at the store.
+func watched(s view.Screen) *story {
+	s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
+	t := &story{screen: s}
+	t.tell(0, view.Fact{What: view.Elected, Who: "node-1", Term: 4, Address: "10.0.0.1:8080", Least: -1})
+	t.renew(4, 4000, 44000, "")
+	t.tell(47000, view.Fact{What: view.Asked, Who: "node-1", Term: 4, Text: "by ops, to node-2"})
+	t.tell(47400, view.Fact{What: view.Released, Who: "node-1", Term: 4})
+	t.tell(47405, view.Fact{What: view.Elected, Who: "node-2", Term: 7, Text: "graceful", Took: ms(5)})
+	t.renew(7, 52400, 118000, "10.0.0.2:8080")
+	return t
+}
+
+// renew tells of renewals each five seconds.
+func (s *story) renew(term uint64, from, until int, address string) {
+	for t := from; t < until; t += 5000 {
+		s.tell(t, view.Fact{What: view.Renewed, Term: term, Address: address})
+	}
+}
+
+func init() {
+	moments = append(moments, []moment{
+		{"watch", func(s view.Screen) (*story, int) { return watched(s), 119200 }},
+		{"watch-silent", func(s view.Screen) (*story, int) { return watched(s), 133000 }},
+		{"watch-vacant", func(s view.Screen) (*story, int) {
+			w := watched(s)
+			w.tell(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2, last seen to be renewed 15.000 s ago, has run out"})
+			return w, 133000
+		}},
+		{"watch-next", func(s view.Screen) (*story, int) {
+			w := watched(s)
+			w.tell(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2, last seen to be renewed 15.000 s ago, has run out"})
+			w.tell(132410, view.Fact{What: view.Elected, Who: "node-1", Term: 9, Text: "silence", Took: ms(15010), Least: ms(15000)})
+			return w, 140000
+		}},
+	}...)
+}
+
+func TestFrames(t *testing.T) {
+	for _, m := range moments {
+		for _, z := range sizes {
+			for kind, colour := range map[string]bool{"txt": false, "ansi": true} {
+				s := screen
+				s.Colour = colour
+				if colour && z != standard {
+					continue // colours are the same in all sizes
+				}
+				d, millis := m.tell(s)
+				frame := d.frame(z, millis)
+				golden(t, fmt.Sprintf("testdata/%s-%dx%d.%s", m.name, z.width, z.height, kind), frame+"\n")
+				checkSize(t, m.name, frame, z)
+			}
+		}
+	}
+}
+
+func checkSize(t *testing.T, name, frame string, z size) {
+	t.Helper()
+	lines := strings.Split(frame, "\n")
+	if len(lines) > z.height {
+		t.Errorf("%s: %d lines in a terminal of %d", name, len(lines), z.height)
+	}
+	for _, line := range lines {
+		if w := lipgloss.Width(line); w > z.width {
+			t.Errorf("%s: %d columns in a terminal of %d: %s", name, w, z.width, line)
+		}
+	}
+}
+
+// The smallest and the oddest sizes must not break anything, at any moment.
+func TestFramesOfAnySize(t *testing.T) {
+	for _, m := range moments {
+		d, millis := m.tell(screen)
+		known := d.until(millis)
+		for width := range 90 {
+			for _, height := range []int{0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 24, 29} {
+				checkSize(t, m.name, known.Frame(width, height, at(millis)), size{max(1, width), max(1, height)})
+			}
+		}
+	}
+}
+
+// What colours tell, the text alone tells as well.
+func TestColoursChangeNoText(t *testing.T) {
+	for _, m := range moments {
+		plain, millis := m.tell(screen)
+		s := screen
+		s.Colour = true
+		coloured, _ := m.tell(s)
+		want, got := plain.frame(standard, millis), coloured.frame(standard, millis)
+		if strings.Contains(want, "\x1b") || !strings.Contains(got, "\x1b[") {
+			t.Errorf("%s: colours where there should be none, or none", m.name)
+		}
+		if stripped := trim(ansi.Strip(got)); stripped != want {
+			t.Errorf("%s: got without its colours:\n%s\nwant:\n%s", m.name, stripped, want)
+		}
+	}
+}
+
+// trim leaves out blanks at the ends of lines, which may have a colour.
+func trim(frame string) string {
+	lines := strings.Split(frame, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A frame depends on the facts and the moment alone, and drawing changes nothing.
+func TestFramesArePure(t *testing.T) {
+	for _, m := range moments {
+		d, millis := m.tell(screen)
+		known := d.until(millis)
+		want := known.Frame(80, 24, at(millis))
+		known.Frame(40, 10, at(millis+5000))
+		if got := known.Frame(80, 24, at(millis)); got != want {
+			t.Errorf("%s: got a second time:\n%s\nwant:\n%s", m.name, got, want)
+		}
+	}
+}
+
+func TestNothingKnown(t *testing.T) {
+	got := view.New(view.Screen{}).Frame(80, 24, time.Now())
+	if !strings.Contains(got, "nobody leads yet") {
+		t.Errorf("got:\n%s", got)
+	}
+}
+
+// What comes from records and processes must not reach the terminal as it is.
+func TestTextsAreCleaned(t *testing.T) {
+	s := screen
+	s.Place, s.Election, s.Members, s.Hints = "\x1b]0;x\a", "a\nb", []string{"\x1b[2J"}, []string{"\x1bc"}
+	d := begin(s)
+	d.elect(1000, "\x1b[31mc9\u202e", 1, view.Fact{Address: "\x1b[?1049l"}, 1500)
+	d.tell(1500, view.Fact{What: view.Overlap, Who: "\x9b2J", Text: "\x1b[H"})
+	d.tell(1501, view.Fact{What: view.Trouble, Text: "two\r\nlines\a"})
+	d.tell(1501, view.Fact{What: "\x1b[1m", Text: "new"})
+	d.tell(1502, view.Fact{What: view.Checked, Text: "\x1b[5m"})
+	frame := d.frame(size{200, 50}, 1600)
+	for _, r := range frame {
+		if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x202e) {
+			t.Fatalf("%q in:\n%q", r, frame)
+		}
+	}
+	checkSize(t, "cleaned", frame, size{200, 50})
+}

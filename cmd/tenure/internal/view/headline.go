@@ -1,0 +1,106 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// title says what is shown, and for how long already.
+func (m *Model) title(f frame, _ int) []string {
+	s := m.screen
+	left := " " + m.ink.with(strong, s.Title)
+	if s.Election != "" {
+		left += "  election " + strconv.Quote(s.Election)
+	}
+	if s.Place != "" {
+		left += m.ink.with(dim, " in "+s.Place)
+	}
+	return []string{ends(left, m.ink.with(dim, age(f.now))+" ", f.width)}
+}
+
+// headline says who leads, and beside that what was checked if there is room.
+func (m *Model) headline(f frame, _ int) []string {
+	left, right := " "+m.who(f.now), m.ink.with(dim, m.checked)+" "
+	if width(left)+width(right)+2 > f.width {
+		right = ""
+	}
+	return []string{ends(left, right, f.width)}
+}
+
+func (m *Model) who(now time.Duration) string {
+	t := m.current()
+	if t == nil {
+		return m.ink.with(dim, "○ nobody leads yet"+m.because(""))
+	}
+	one, number := m.member(t.who), m.ink.with(dim, fmt.Sprintf("  term %d", t.number))
+	switch {
+	case t.taken:
+		return m.ink.with(bad, "○ nobody leads") + m.ink.with(dim, "  for "+age(now-t.gone)+
+			m.because(fmt.Sprintf("since %s %s term %d", t.who, pastOf[t.ended], t.number)))
+	case t.over() && now < m.deadline(t):
+		return m.ink.with(bad, stateGlyphs[stateOf(t.ended)]+" "+t.who+" "+presentOf[t.ended]) + number +
+			m.ink.with(dim, "  its lease runs out")
+	case t.over():
+		return m.ink.with(bad, "○ nobody leads") + m.ink.with(dim, fmt.Sprintf("  the lease of %s is over", t.who))
+	case now >= m.deadline(t):
+		return m.ink.with(bad, "○ "+t.who+" is silent") + number + m.ink.with(dim, "  its lease is over")
+	case one.state == leaving:
+		return m.ink.with(one.hue(), stateGlyphs[leaving]+" "+t.who+" is leaving") + number
+	}
+	return m.ink.with(one.hue(), stateGlyphs[leads]+" ") + m.ink.with(strong, t.who+" leads") + number + m.ink.with(dim, m.detail(t, now))
+}
+
+// because is why nobody leads: what was told, or else what is known.
+func (m *Model) because(known string) string {
+	if text := cmp.Or(m.vacant, known); text != "" {
+		return ", " + text
+	}
+	return ""
+}
+
+// detail is how long somebody leads, and where.
+func (m *Model) detail(t *term, now time.Duration) string {
+	text := "  for " + age(now-t.from)
+	if t.address != "" {
+		text += "  at " + t.address
+	}
+	return text
+}
+
+func stateOf(why What) state {
+	if why == Lost {
+		return follows
+	}
+	return states[why]
+}
+
+// How a leader ended its term.
+var (
+	presentOf = map[What]string{Crashed: "has died", Frozen: "is frozen", Lost: "lost the lease"}
+	pastOf    = map[What]string{
+		Released: "released", Nobody: "lost", Lost: "lost", Crashed: "died in", Frozen: "was frozen in",
+	}
+)
+
+// banner tells overlaps, which should never be, and which nobody must overlook.
+func (m *Model) banner(f frame, lines int) []string {
+	if m.overlaps == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("!!! OVERLAP: two leaders at once !!! (%d)", m.overlaps)
+	for _, n := range m.news {
+		if n.What == Overlap && n.Text != "" {
+			text = fmt.Sprintf("!!! OVERLAP: two leaders at once !!! (%d)\n%s", m.overlaps, n.Text)
+		}
+	}
+	all := strings.Split(ansi.Wrap(text, f.width-2, ""), "\n")
+	for i, line := range all {
+		all[i] = m.ink.with(alarm, pad(" "+line, f.width))
+	}
+	return all[:min(len(all), lines)]
+}

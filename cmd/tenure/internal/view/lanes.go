@@ -1,0 +1,179 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Signs of the timeline. They differ without colours too.
+const (
+	signLed     = "█"
+	signWaiting = "░"
+	signNobody  = "╍"
+	signCrash   = "✗"
+	signFreeze  = "‖"
+	signLeft    = "▸"
+	signLost    = "×"
+	signOverlap = "!"
+)
+
+var signs = map[What]string{
+	Crashed: signCrash, Frozen: signFreeze, Released: signLeft, Lost: signLost, Nobody: signLost, Overlap: signOverlap,
+}
+
+// columns are how a lane is divided.
+type columns struct{ name, state, time int }
+
+// Widths of what stands before the timeline.
+const (
+	maxName    = 16
+	stateWidth = len("leaving")
+	wideEnough = 60 // for the state in words
+)
+
+func (m *Model) columns(across int) columns {
+	c := columns{name: width(nobodyLane)}
+	for _, one := range m.members {
+		c.name = max(c.name, width(one.id))
+	}
+	c.name = min(c.name, maxName, across/3)
+	if across >= wideEnough {
+		c.state = stateWidth
+	}
+	c.time = max(0, across-c.before()-1)
+	return c
+}
+
+// before is the width of a sign, a name, a state, and what is between them.
+func (c columns) before() int {
+	n := 3 + c.name + 2
+	if c.state > 0 {
+		n += c.state + 2
+	}
+	return n
+}
+
+const nobodyLane = "nobody"
+
+// lanes is a line for each of the members that matter most, and if there is room one for the times without a leader.
+func (m *Model) lanes(f frame, lines int) []string {
+	c := m.columns(f.width)
+	l := m.timeline(c.time, f.now)
+	shown := m.shown(lines)
+	var all []string
+	for _, one := range shown {
+		all = append(all, m.lane(one, c, l))
+	}
+	if lines > len(all) && len(shown) == len(m.members) {
+		all = append(all, m.nobody(c, l))
+	}
+	return all
+}
+
+// shown are those who led last, in the order of all.
+func (m *Model) shown(most int) []*member {
+	if len(m.members) <= most {
+		return m.members
+	}
+	latest := map[string]int{}
+	for i := range m.terms {
+		latest[m.terms[i].who] = i + 1
+	}
+	by := slices.Clone(m.members)
+	slices.SortStableFunc(by, func(a, b *member) int { return cmp.Compare(latest[b.id], latest[a.id]) })
+	by = by[:max(0, most)]
+	slices.SortFunc(by, func(a, b *member) int { return cmp.Compare(a.index, b.index) })
+	return by
+}
+
+// lane is one member: where it stands, and when it led.
+func (m *Model) lane(one *member, c columns, l *timeline) string {
+	row := make([]piece, len(l.cells))
+	for i, cell := range l.cells {
+		switch {
+		case cell.term == nil || cell.term.who != one.id:
+		case cell.led:
+			row[i] = piece{one.hue(), signLed}
+		default:
+			row[i] = piece{one.hue(), signWaiting}
+		}
+	}
+	for _, k := range m.marks {
+		if i := l.column(k.at); k.who == one.id && i >= 0 && i < len(row) {
+			row[i] = piece{markInk(k.what), signs[k.what]}
+		}
+	}
+	state := m.stands(one, l.now)
+	return m.before(c, one.ink(state), stateGlyphs[state], one.id, string(state)) + m.row(row)
+}
+
+// stands is where a member stands; of a leader that is silent for too long nothing is known.
+func (m *Model) stands(one *member, now time.Duration) state {
+	if t := m.current(); m.leading(one.id) && now >= m.deadline(t) {
+		return silent
+	}
+	return one.state
+}
+
+// ink: those who do nothing are told quietly.
+func (one *member) ink(s state) ink {
+	switch s {
+	case leads, leaving:
+		return one.hue()
+	case frozen, down, silent:
+		return bad
+	}
+	return dim
+}
+
+func markInk(what What) ink {
+	switch what {
+	case Overlap:
+		return alarm
+	case Released:
+		return strong
+	case "":
+		return plain
+	}
+	return bad
+}
+
+// nobody is when nobody led.
+func (m *Model) nobody(c columns, l *timeline) string {
+	row := make([]piece, len(l.cells))
+	for i, cell := range l.cells {
+		if !cell.past && (cell.term == nil || !cell.led) {
+			row[i] = piece{bad, signNobody}
+		}
+	}
+	return m.before(c, dim, " ", nobodyLane, "") + m.row(row)
+}
+
+func (m *Model) before(c columns, how ink, glyph, name, state string) string {
+	text := " " + glyph + " " + pad(name, c.name) + blanks(2)
+	if c.state > 0 {
+		text += pad(state, c.state) + blanks(2)
+	}
+	return m.ink.with(how, text)
+}
+
+// piece is a sign in a colour; empty: a blank.
+type piece struct {
+	ink  ink
+	sign string
+}
+
+// row writes pieces of one colour together.
+func (m *Model) row(pieces []piece) string {
+	var line strings.Builder
+	for i := 0; i < len(pieces); {
+		how, run := pieces[i].ink, ""
+		for ; i < len(pieces) && pieces[i].ink == how; i++ {
+			run += cmp.Or(pieces[i].sign, " ")
+		}
+		line.WriteString(m.ink.with(how, run))
+	}
+	return line.String()
+}

@@ -1,0 +1,45 @@
+package view
+
+// member is a candidate.
+type member struct {
+	id    string
+	index int // in the order of appearance, which gives it its colour
+	state state
+}
+
+// state is where a member stands, in the word that is shown.
+type state string
+
+const (
+	unheard  state = ""
+	starts   state = "starts"
+	follows  state = "follows"
+	leads    state = "leads"
+	leaving  state = "leaving"
+	frozen   state = "frozen"
+	down     state = "down"
+	finished state = "ended"
+	silent   state = "silent"
+)
+
+var stateGlyphs = map[state]string{
+	unheard: "·", starts: "◌", follows: "○", leads: "●", leaving: "◐", frozen: "‖", down: "✗", finished: "·", silent: "?",
+}
+
+// states follow from what happened to a member alone. Of who has led nothing is known until it is heard of again.
+var states = map[What]state{
+	Started: starts, Follows: follows, Elected: leads, Leaving: leaving, Released: unheard, Lost: unheard,
+	Crashed: down, Frozen: frozen, Woken: follows, Ended: finished,
+}
+
+// member finds one, or adds it.
+func (m *Model) member(id string) *member {
+	for _, one := range m.members {
+		if one.id == id {
+			return one
+		}
+	}
+	one := &member{id: id, index: len(m.members)}
+	m.members = append(m.members, one)
+	return one
+}

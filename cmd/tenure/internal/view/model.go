@@ -1,0 +1,80 @@
+package view
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+)
+
+// Bounds of what is remembered, each more than the largest terminal shows.
+const (
+	maxTerms   = 1000
+	maxMarks   = 1000
+	maxChanges = 200
+	maxNews    = 200
+)
+
+// Model is what the facts so far amount to. It is for one goroutine at a time.
+type Model struct {
+	screen  Screen
+	ink     palette
+	began   time.Time // all that follows counts from here
+	members []*member
+	terms   []term
+	marks   []mark
+	changes []change
+	news    []Fact
+
+	renewal  renewal
+	vacant   string // why nobody leads, as far as that was told
+	overlaps int
+	checked  string
+}
+
+// New knows nothing yet but what stays the same.
+func New(s Screen) *Model {
+	m := &Model{screen: s, ink: palette(s.Colour), began: s.Began}
+	m.screen.Title, m.screen.Place, m.screen.Election = units.Plain(s.Title), units.Plain(s.Place), units.Plain(s.Election)
+	for _, id := range s.Members {
+		m.member(units.Plain(id))
+	}
+	return m
+}
+
+// mark is a sign on the timeline.
+type mark struct {
+	at   time.Duration
+	who  string
+	what What
+}
+
+// change is one leader after another.
+type change struct {
+	from, to string
+	fact     Fact
+}
+
+// renewal is the last that was seen.
+type renewal struct {
+	term    uint64
+	at      time.Duration
+	lease   time.Duration
+	address string
+}
+
+// since is how long after the beginning a moment is.
+func (m *Model) since(at time.Time) time.Duration { return at.Sub(m.began) }
+
+// bound forgets the oldest, now and then, when there are more than n.
+func bound[T any](all []T, n int) []T {
+	if len(all) <= 2*n {
+		return all
+	}
+	return slices.Clone(last(all, n))
+}
+
+// last is the newest n.
+func last[T any](all []T, n int) []T {
+	return all[max(0, len(all)-n):]
+}

@@ -1,0 +1,40 @@
+package view
+
+var newsInks = map[What]ink{
+	Elected: good, Asked: warn, Leaving: warn, Released: warn, Lost: bad, Crashed: bad, Frozen: bad, Woken: warn,
+	Nobody: bad, Overlap: alarm, Alarm: alarm, Trouble: warn,
+}
+
+// latest is what happened last, the newest at the end.
+func (m *Model) latest(_ frame, lines int) []string {
+	var all []string
+	for _, f := range last(m.news, lines) {
+		who := f.Who
+		if who == "" {
+			who = "-"
+		}
+		line := " " + m.ink.with(dim, f.At.Local().Format("15:04:05.000")) + "  " + pad(who, m.newsName()) + "  " +
+			m.ink.with(newsInks[f.What], pad(string(f.What), len(Released)))
+		if text := m.told(f); text != "" {
+			line += "  " + text
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func (m *Model) newsName() int {
+	w := 1
+	for _, one := range m.members {
+		w = max(w, width(one.id))
+	}
+	return min(w, maxName)
+}
+
+// told is the text, and that of an election says the term instead of why there was one.
+func (m *Model) told(f Fact) string {
+	if f.What == Elected {
+		return "term " + number(f.Term)
+	}
+	return f.Text
+}

@@ -1,0 +1,126 @@
+//go:build unix
+
+package view_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+)
+
+// childEnv makes the test binary a program with a view: it says how that is to end.
+const childEnv = "TENURE_TEST_VIEW"
+
+// The child's last words.
+const farewell = "after the view"
+
+// place fits into a terminal of 80 columns, but not into one of 44.
+var place = strings.Repeat("p", 50)
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // what people read is in local time
+	if how := os.Getenv(childEnv); how != "" {
+		err := child(how)
+		fmt.Printf("%s: %v\n", farewell, err)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child tells of one leader, and no more.
+func child(how string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	facts := make(chan view.Fact, 16)
+	s := view.Screen{Title: "test", Place: place, Lease: time.Second, Colour: true}
+	facts <- view.Fact{At: time.Now(), What: view.Elected, Who: "c1", Term: 1}
+	in := os.Stdin
+	switch how {
+	case view.PanicUpdate, view.PanicView, view.PanicCmd:
+		return view.RunPanicking(ctx, os.Stdin, os.Stdout, s, facts, how)
+	case "closed":
+		time.AfterFunc(time.Second, func() { close(facts) })
+	case "no keys":
+		in = nil
+	}
+	return view.Run(ctx, in, os.Stdout, s, facts)
+}
+
+func open(t *testing.T, how string) (*terminaltest.Window, *exec.Cmd) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childEnv+"="+how, "TERM=xterm-256color")
+	return terminaltest.Open(t, cmd, 80, 24), cmd
+}
+
+func TestEveryEndRestoresTheTerminal(t *testing.T) {
+	type window = *terminaltest.Window
+	for _, end := range []struct {
+		why string
+		how string
+		do  func(window, *exec.Cmd) error
+	}{
+		{"the user presses q", "run", func(w window, _ *exec.Cmd) error { w.Press("q"); return nil }},
+		{"the user presses Ctrl-C", "run", func(w window, _ *exec.Cmd) error { w.Press("\x03"); return nil }},
+		{"a signal ends the context", "run", func(_ window, c *exec.Cmd) error { return c.Process.Signal(syscall.SIGTERM) }},
+		{"a signal, without keys", "no keys", func(_ window, c *exec.Cmd) error { return c.Process.Signal(syscall.SIGTERM) }},
+		{"there are no more facts", "closed", func(window, *exec.Cmd) error { return nil }},
+	} {
+		t.Run(end.why, func(t *testing.T) {
+			t.Parallel()
+			w, cmd := open(t, end.how)
+			w.Await(0, "c1 leads")
+			if err := end.do(w, cmd); err != nil {
+				t.Fatal(err)
+			}
+			if after, code := w.Restored(farewell); !strings.HasSuffix(after, farewell+": <nil>\r\n") || code != 0 {
+				t.Errorf("ended with %d and %q", code, after)
+			}
+		})
+	}
+}
+
+func TestPanicsRestoreTheTerminal(t *testing.T) {
+	for _, where := range []string{view.PanicUpdate, view.PanicView, view.PanicCmd} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			w, _ := open(t, where)
+			w.Await(0, "c1 leads")
+			w.Press("p")
+			after, _ := w.Restored(farewell)
+			wants := []string{farewell + ": the live view: ", "panic", "planted in", "panicking)."}
+			if where == view.PanicCmd {
+				wants = wants[:2] // a goroutine of its own tells of it, perhaps too late
+			}
+			for _, want := range wants {
+				if !strings.Contains(after, want) {
+					t.Errorf("%q is not told after the view, but:\n%q", want, after)
+				}
+			}
+		})
+	}
+}
+
+func TestViewFollowsTheSizeOfTheTerminal(t *testing.T) {
+	t.Parallel()
+	w, _ := open(t, "run")
+	w.Await(0, place+"\x1b")
+	seen := len(w.Output())
+	w.Resize(44, 12)
+	w.Await(seen, "pp…")
+	w.Press("q")
+	w.Restored(farewell)
+}

@@ -1,0 +1,155 @@
+package view_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+)
+
+// noon is when every story begins.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func at(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Millisecond) }
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// story is an election as it is told, in milliseconds from noon.
+type story struct {
+	screen view.Screen
+	facts  []view.Fact
+	term   uint64 // the latest, and who leads in it
+	who    string
+}
+
+var screen = view.Screen{
+	Title: "tenure demo", Place: "nats://127.0.0.1:41231/DEMO_ELECTION", Election: "demo",
+	Lease: 2 * time.Second, Renew: 2 * time.Second / 3, Members: []string{"c1", "c2", "c3", "c4", "c5"}, Began: noon,
+	Hints: []string{
+		"look in:   nats --server nats://127.0.0.1:41231 kv get DEMO_ELECTION demo",
+		"fail over: nats --server nats://127.0.0.1:41231 kv del DEMO_ELECTION demo",
+	},
+}
+
+func begin(s view.Screen) *story {
+	t := &story{screen: s}
+	for i, id := range s.Members {
+		t.tell(5+i, view.Fact{What: view.Started, Who: id})
+		t.tell(200+7*i, view.Fact{What: view.Follows, Who: id})
+	}
+	return t
+}
+
+func (s *story) tell(millis int, f view.Fact) {
+	f.At = at(millis)
+	s.facts = append(s.facts, f)
+}
+
+// until is what is known at a moment.
+func (s *story) until(millis int) *view.Model {
+	slices.SortStableFunc(s.facts, func(a, b view.Fact) int { return a.At.Compare(b.At) })
+	m := view.New(s.screen)
+	for _, f := range s.facts {
+		if !f.At.After(at(millis)) {
+			m.Take(f)
+		}
+	}
+	return m
+}
+
+// frame is what is shown at a moment.
+func (s *story) frame(z size, millis int) string {
+	return s.until(millis).Frame(z.width, z.height, at(millis))
+}
+
+// elect: who leads from then on, and renews until the moment given.
+func (s *story) elect(millis int, who string, term uint64, f view.Fact, until int) {
+	s.tell(millis-2, view.Fact{What: view.Renewed, Term: term})
+	f.What, f.Who, f.Term = view.Elected, who, term
+	s.tell(millis, f)
+	s.who, s.term = who, term
+	for t := millis + 665; t < until; t += 667 {
+		s.tell(t, view.Fact{What: view.Renewed, Term: term})
+	}
+}
+
+// befall tells what was done to the leader.
+func (s *story) befall(millis int, what view.What, text string) {
+	s.tell(millis, view.Fact{What: what, Who: s.who, Term: s.term, Text: text})
+}
+
+// leave is a hand-over in good order.
+func (s *story) leave(millis int) {
+	s.befall(millis, view.Asked, "the demo asks the leader to end (SIGTERM)")
+	s.befall(millis+3, view.Leaving, "shutting down")
+	s.befall(millis+6, view.Released, "")
+	s.tell(millis+40, view.Fact{What: view.Ended, Who: s.who})
+}
+
+// back: a process is there again.
+func (s *story) back(millis int, who string) {
+	s.tell(millis, view.Fact{What: view.Started, Who: who})
+	s.tell(millis+180, view.Fact{What: view.Follows, Who: who})
+}
+
+const (
+	kill   = "the demo kills the leader (SIGKILL)"
+	freeze = "the demo freezes the leader for two leases, 4s (SIGSTOP)"
+)
+
+func crash(took, least int) view.Fact {
+	return view.Fact{Text: "crash", Took: ms(took), Least: ms(least)}
+}
+
+func pause(took, least int) view.Fact {
+	return view.Fact{Text: "pause", Took: ms(took), Least: ms(least)}
+}
+
+func graceful(micros int) view.Fact {
+	return view.Fact{Text: "graceful", Took: time.Duration(micros) * time.Microsecond}
+}
+
+// demo is most of a minute of it: each of the three disturbances, several times.
+func demo(s view.Screen) *story {
+	t := begin(s)
+	t.tell(3, view.Fact{What: view.Note, Text: "warning: replicas: one server (run three)"})
+	t.elect(300, "c3", 1, view.Fact{}, 5100)
+	t.befall(5100, view.Crashed, kill)
+	t.back(6140, "c3")
+	t.elect(6979, "c1", 5, crash(1879, 1866), 10100)
+	t.befall(10100, view.Frozen, freeze)
+	t.elect(11984, "c5", 9, pause(1884, 1852), 15100)
+	t.tell(14100, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
+	t.tell(14101, view.Fact{What: view.Lost, Who: "c1", Term: 5, Text: "lease ran out before a renewal was confirmed"})
+	t.tell(14103, view.Fact{What: view.Follows, Who: "c1"})
+	t.leave(15100)
+	t.elect(15112, "c2", 13, graceful(5210), 20120)
+	t.back(16130, "c5")
+	t.befall(20120, view.Crashed, kill)
+	t.back(21160, "c2")
+	t.elect(21459, "c4", 20, crash(1339, 1331), 25120)
+	t.befall(25120, view.Frozen, freeze)
+	t.elect(26796, "c3", 24, pause(1676, 1661), 30120)
+	t.tell(29120, view.Fact{What: view.Woken, Who: "c4", Text: "the demo wakes it (SIGCONT)"})
+	t.tell(29121, view.Fact{What: view.Lost, Who: "c4", Term: 20, Text: "lease ran out before a renewal was confirmed"})
+	t.tell(29123, view.Fact{What: view.Follows, Who: "c4"})
+	t.leave(30120)
+	t.elect(30130, "c5", 29, graceful(3870), 35140)
+	t.back(31150, "c3")
+	t.befall(35140, view.Crashed, kill)
+	t.back(36180, "c5")
+	t.elect(36474, "c1", 36, crash(1334, 1329), 40140)
+	t.befall(40140, view.Frozen, freeze)
+	t.elect(41812, "c2", 41, pause(1672, 1666), 45140)
+	t.tell(44140, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
+	t.tell(44141, view.Fact{What: view.Lost, Who: "c1", Term: 36, Text: "lease ran out before a renewal was confirmed"})
+	t.tell(44143, view.Fact{What: view.Follows, Who: "c1"})
+	t.leave(45140)
+	t.elect(45149, "c4", 46, graceful(4410), 50150)
+	t.back(46170, "c2")
+	t.befall(50150, view.Crashed, kill)
+	t.back(51190, "c4")
+	t.elect(51483, "c3", 51, crash(1333, 1330), 55160)
+	t.tell(55000, view.Fact{What: view.Checked, Text: "2409 acts checked, 0 overlaps"})
+	return t
+}

@@ -1,0 +1,51 @@
+package view
+
+import "time"
+
+// term is a time for which somebody led.
+type term struct {
+	who     string
+	number  uint64
+	address string
+	from    time.Duration
+	ended   What          // why it is over; empty while it is not
+	until   time.Duration // if it is over
+	// gone is when the lease that it left behind ran out or was taken over, if that was seen.
+	gone  time.Duration
+	taken bool
+}
+
+func (t *term) over() bool { return t.ended != "" }
+
+// end takes the first of what ends a term for the cause of all that follows.
+func (t *term) end(why What, at time.Duration) {
+	if !t.over() {
+		t.ended, t.until = why, max(at, t.from)
+	}
+	if why == Released || why == Nobody || why == Elected {
+		t.free(at)
+	}
+}
+
+// free: nobody has to wait for its lease any more.
+func (t *term) free(at time.Duration) {
+	if !t.taken {
+		t.gone, t.taken = max(at, t.from), true
+	}
+}
+
+// current is the latest term, nil before the first.
+func (m *Model) current() *term {
+	if len(m.terms) == 0 {
+		return nil
+	}
+	return &m.terms[len(m.terms)-1]
+}
+
+// deadline is when the lease of a term ends, as far as renewals were seen.
+func (m *Model) deadline(t *term) time.Duration {
+	if m.renewal.term == t.number {
+		return m.renewal.at + m.renewal.lease
+	}
+	return t.from + m.screen.Lease
+}

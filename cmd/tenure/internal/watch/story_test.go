@@ -1,0 +1,223 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/driver"
+)
+
+var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func at(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Millisecond) }
+
+// plot is an election as an observer meets it, in milliseconds from noon.
+type plot struct {
+	story
+	told []item
+	seq  int
+}
+
+func newPlot() *plot { return &plot{story: story{signs: map[uint64]*sign{}}} }
+
+// wrote: the store shows what a leader wrote.
+func (p *plot) wrote(millis int, leader string, term uint64, more string) {
+	p.seq++
+	p.shows(millis, fmt.Sprintf(`{"leaderID":%q,"term":%d,"leaseMillis":2000,"nonce":"%d"%s}`, leader, term, p.seq, more))
+}
+
+func (p *plot) shows(millis int, value string) {
+	p.told = append(p.told, p.see(driver.Entry{Value: []byte(value)}, at(millis))...)
+}
+
+// says: the election tells of it.
+func (p *plot) says(millis int, kind tenure.EventKind, l tenure.Leader, cause error) {
+	p.told = append(p.told, p.hear(tenure.Event{
+		Time: at(millis), Kind: kind, Election: "billing", ID: "me", Term: l.Term, Leader: l, Cause: cause,
+	})...)
+}
+
+func (p *plot) leads(millis int, id string, term uint64) {
+	p.says(millis, tenure.EventLeader, tenure.Leader{ID: id, Term: term, Incarnation: id}, nil)
+}
+
+func (p *plot) nobody(millis int) { p.says(millis, tenure.EventLeader, tenure.Leader{}, nil) }
+
+// whole has everything in it that can be told.
+func whole() *plot {
+	p := newPlot()
+	p.shows(0, "")
+	p.told = append(p.told, p.begin(tenure.Status{Known: true}, "billing", "me")...)
+	p.told[0].event.Time, p.told[0].fact.At = at(1), at(1)
+	p.wrote(100, "a", 1, "")
+	p.says(102, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Address: "10.0.0.1:80"}, nil)
+	p.wrote(700, "a", 1, "")
+	p.shows(1000, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"2","request":{"term":1,"to":"b","by":"ops"}}`)
+	p.wrote(1010, "a", 1, `,"released":true`)
+	p.nobody(1011)
+	p.wrote(1015, "b", 7, "")
+	p.leads(1016, "b", 7)
+	p.wrote(1600, "b", 7, "")
+	p.nobody(3601)
+	p.wrote(3610, "c", 9, "")
+	p.leads(3612, "c", 9)
+	p.shows(4000, "")
+	p.nobody(4001)
+	p.wrote(6000, "d\x1b[31m", 12, "")
+	p.leads(6001, "d\x1b[31m", 12)
+	p.says(6500, tenure.EventTrouble, tenure.Leader{}, errors.New("no\nanswer"))
+	p.says(6600, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
+	p.told = append(p.told, item{
+		fact: view.Fact{At: at(7000), What: connection, Text: connectionText(false, errors.New("EOF"))}, cause: errors.New("EOF"),
+	})
+	p.nobody(8001)
+	p.told = append(p.told, item{fact: view.Fact{At: at(9000), What: connection, Text: connectionText(true, nil)}, up: true})
+	p.shows(9100, "other")
+	p.says(9101, tenure.EventAlarm, tenure.Leader{}, tenure.ErrForeign)
+	p.nobody(9102)
+	return p
+}
+
+func TestLines(t *testing.T) {
+	defer func(l *time.Location) { time.Local = l }(time.Local)
+	time.Local = time.UTC
+	var out strings.Builder
+	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://***@host/E")})
+	for _, i := range whole().told {
+		l.tell(i)
+	}
+	golden(t, "lines.txt", out.String())
+}
+
+func TestObjects(t *testing.T) {
+	var out strings.Builder
+	o := &objects{out: &out, options: Options{Election: "billing", Config: tenure.Config{ID: "me"}}}
+	for _, i := range whole().told {
+		o.tell(i)
+	}
+	golden(t, "objects.jsonl", out.String())
+}
+
+type place string
+
+func (p place) String() string { return string(p) }
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	want, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil || got != string(want) {
+		t.Errorf("%v; got\n%swant\n%s", err, got, want)
+	}
+}
+
+// What the live view is told: the lease by renewals, and each failover with its time.
+func TestFacts(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		plot func(p *plot)
+		want []view.Fact
+	}{
+		{"a renewal is told once, and a request is none", func(p *plot) {
+			p.shows(0, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)
+			p.shows(5, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)
+			p.shows(9, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n","request":{"term":1}}`)
+			p.shows(9, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n","request":{"term":1}}`)
+		}, []view.Fact{
+			{At: at(0), What: view.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
+			{At: at(9), What: view.Asked, Who: "a", Term: 1, Text: "to hand over"},
+		}},
+		{"a leader leads since its record was first seen", func(p *plot) {
+			p.wrote(0, "a", 1, "")
+			p.leads(5, "a", 1)
+			p.says(9, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Address: "x"}, nil)
+		}, []view.Fact{
+			{At: at(0), What: view.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
+			{At: at(0), What: view.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
+			{At: at(9), What: view.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1, Address: "x"},
+		}},
+		{"a release is told once, and counted from", func(p *plot) {
+			p.wrote(0, "a", 1, "")
+			p.leads(0, "a", 1)
+			p.wrote(500, "a", 1, `,"released":true`)
+			p.wrote(500, "a", 1, `,"released":true`)
+			p.wrote(510, "b", 2, "")
+			p.leads(511, "b", 2)
+		}, []view.Fact{
+			{At: at(0), What: view.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
+			{At: at(0), What: view.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
+			{At: at(500), What: view.Released, Who: "a", Term: 1},
+			{At: at(510), What: view.Renewed, Who: "b", Term: 2, Lease: 2 * time.Second},
+			{At: at(510), What: view.Elected, Who: "b", Term: 2, Lease: 2 * time.Second, Took: 10 * time.Millisecond, Text: graceful},
+		}},
+		{"what was not seen is not measured", func(p *plot) {
+			p.leads(0, "a", 1)
+			p.leads(511, "b", 2)
+		}, []view.Fact{
+			{At: at(0), What: view.Elected, Who: "a", Term: 1, Least: -1},
+			{At: at(511), What: view.Elected, Who: "b", Term: 2, Least: -1},
+		}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			p := newPlot()
+			c.plot(p)
+			if len(p.told) != len(c.want) {
+				t.Fatalf("told %+v", p.told)
+			}
+			for i, got := range p.told {
+				if got.fact != c.want[i] {
+					t.Errorf("got  %+v\nwant %+v", got.fact, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestNobodyIsToldOnceAtTheBeginning(t *testing.T) {
+	p := newPlot()
+	if got := p.begin(tenure.Status{Leader: tenure.Leader{ID: "a"}}, "billing", "me"); got != nil {
+		t.Errorf("with a leader: got %+v", got)
+	}
+	p.leads(0, "a", 1)
+	if got := p.begin(tenure.Status{}, "billing", "me"); got != nil {
+		t.Errorf("after a leader: got %+v", got)
+	}
+	q := newPlot()
+	if len(q.begin(tenure.Status{}, "billing", "me")) != 1 || q.begin(tenure.Status{}, "billing", "me") != nil {
+		t.Error("told otherwise than once")
+	}
+}
+
+// What is known of earlier terms does not pile up.
+func TestEarlierTermsAreForgotten(t *testing.T) {
+	p := newPlot()
+	for term := uint64(1); term < 100; term++ {
+		p.wrote(0, "a", term, "")
+		p.leads(0, "a", term)
+	}
+	if len(p.signs) > 3 {
+		t.Errorf("%d terms are known", len(p.signs))
+	}
+}
+
+// A reader that is slow holds up nothing.
+func TestNewsThatNobodyReadsAreDropped(t *testing.T) {
+	w := New(Options{Place: place("x")})
+	for range 2 * queued {
+		w.Connection(false, errors.New("x"))
+	}
+	if len(w.news) != queued || w.story.lease() != usualLease {
+		t.Errorf("%d wait, lease %v", len(w.news), w.story.lease())
+	}
+	w.story.see(driver.Entry{Value: []byte(`{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)}, noon)
+	if records.Read(driver.Entry{}).Lease != 0 || w.story.lease() != 2*time.Second {
+		t.Errorf("lease %v", w.story.lease())
+	}
+}

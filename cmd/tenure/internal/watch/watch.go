@@ -1,0 +1,187 @@
+// Package watch tells what happens in an election, to somebody who takes no part in it.
+//
+// Two sources are folded into one story: the election says who leads, and the record that it sees says when it was renewed,
+// released, or its leader asked to hand over.
+package watch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Options say what to watch, and how to tell of it.
+type Options struct {
+	Place    fmt.Stringer // without credentials
+	Election string
+	// Config is an observer's.
+	Config tenure.Config
+	// Hints are what a person may type elsewhere.
+	Hints []string
+
+	Out  io.Writer
+	JSON bool
+	// Screen is the terminal of a live view; nil: lines are written to Out. Keys come from In.
+	Screen, In *os.File
+	Colour     bool
+}
+
+// Watcher watches one election.
+type Watcher struct {
+	options Options
+	story   story
+	news    chan item
+}
+
+// queued is how much may wait for a slow terminal.
+const queued = 1024
+
+// New returns one that has not begun.
+func New(o Options) *Watcher {
+	w := &Watcher{options: o, news: make(chan item, queued)}
+	w.story.signs = map[uint64]*sign{}
+	return w
+}
+
+// Connection tells of the connection to the store, as stores.Options.OnConnection is told. It does not block.
+func (w *Watcher) Connection(up bool, err error) {
+	w.post(item{fact: view.Fact{At: time.Now(), What: connection, Text: connectionText(up, err)}, up: up, cause: err})
+}
+
+func connectionText(up bool, err error) string {
+	text := "the connection is lost"
+	if up {
+		text = "the connection is back"
+	}
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	return text
+}
+
+// connection is what happened to that; the live view tells it as it stands.
+const connection view.What = "store"
+
+// item is one thing to tell.
+type item struct {
+	fact view.Fact
+	// event is the library's, nil if it has none for this.
+	event *tenure.Event
+	// before is who led before the leader of an Elected, if anybody did.
+	before tenure.Leader
+	// request is that of an Asked.
+	request *records.Request
+	// up and cause are about the connection.
+	up    bool
+	cause error
+}
+
+// post drops what cannot be told in time.
+func (w *Watcher) post(all ...item) {
+	for _, i := range all {
+		select {
+		case w.news <- i:
+		default:
+		}
+	}
+}
+
+// Run tells until ctx ends, or the user of the live view wants no more, and returns nil then. It returns an error that wraps
+// driver.ErrDenied if the record may not be read.
+func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cfg := w.options.Config
+	cfg.OnEvent = func(e tenure.Event) { w.post(w.story.hear(e)...) }
+	see := func(e driver.Entry) { w.post(w.story.see(e, time.Now())...) }
+	e, err := tenure.New(records.Tap(store, see), w.options.Election, cfg)
+	if err != nil {
+		return err
+	}
+	w.options.Config.ID = e.ID()
+	refused := make(chan error, 1)
+	go func() {
+		defer close(refused)
+		refused <- observe(ctx, e)
+		cancel()
+	}()
+	if s, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Known }); err == nil {
+		w.post(w.story.begin(s, w.options.Election, e.ID())...)
+		if err := w.tell(ctx, cancel); err != nil {
+			return err
+		}
+	}
+	cancel()
+	return <-refused
+}
+
+// observe ends with ctx, or with why it is refused.
+func observe(ctx context.Context, e *tenure.Election) error {
+	for _, err := range e.Leaders(ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Watcher) tell(ctx context.Context, cancel func()) error {
+	o := w.options
+	switch {
+	case o.JSON:
+		w.each(ctx, (&objects{out: o.Out, options: o}).tell)
+	case o.Screen != nil:
+		return w.show(ctx, cancel)
+	default:
+		w.each(ctx, newLines(o).tell)
+	}
+	return nil
+}
+
+// each tells of one thing after the other until ctx ends, and then of what has happened before.
+func (w *Watcher) each(ctx context.Context, tell func(item)) {
+	for ctx.Err() == nil {
+		select {
+		case i := <-w.news:
+			tell(i)
+		case <-ctx.Done():
+		}
+	}
+	for len(w.news) > 0 {
+		tell(<-w.news)
+	}
+}
+
+// show runs the live view. What it has no room for is left out. When it has gone, a line is left of who leads.
+func (w *Watcher) show(ctx context.Context, cancel func()) error {
+	o := w.options
+	facts := make(chan view.Fact, queued)
+	done := make(chan struct{})
+	var last item
+	go func() {
+		defer close(done)
+		w.each(ctx, func(i item) {
+			if i.fact.What == view.Elected || i.fact.What == view.Nobody {
+				last = i
+			}
+			select {
+			case facts <- i.fact:
+			default:
+			}
+		})
+	}()
+	err := view.Run(ctx, o.In, o.Screen, view.Screen{
+		Title: "tenure watch", Place: o.Place.String(), Election: o.Election, Lease: w.story.lease(), Hints: o.Hints, Colour: o.Colour,
+	}, facts)
+	cancel()
+	<-done
+	(&lines{out: o.Out}).tell(last)
+	return err
+}

@@ -1,0 +1,165 @@
+//go:build unix
+
+package wrap
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+)
+
+// patient is a lease that is not over within a test, with no pause after a guard has died.
+var patient = tenure.Config{Lease: long, Backoff: func(int) time.Duration { return 0 }}
+
+// following is a wrapper that waits for a rival's end.
+func (s *stage) following(cfg tenure.Config, o Options) (p, rival *player) {
+	s.Helper()
+	rival = s.rival(long)
+	rival.await(leads)
+	p = s.wrapper("a", cfg, o)
+	p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
+	return p, rival
+}
+
+func TestDeathOfTheGuardEndsTheTermAndNotTheWrapper(t *testing.T) {
+	alone(t, func(s *stage) {
+		w := guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: reaches}}}
+		p := s.leader(patient, w)
+		rival := s.rival(long)
+		p.killGuard()
+		s.elected()
+		rival.handOver("a")
+		p.begins(2)
+	})
+}
+
+func TestOnceEndsWithTheGuard(t *testing.T) {
+	alone(t, func(s *stage) {
+		o := s.worker("a", guardtest.Worker{})
+		o.Once = true
+		p := s.wrapper("a", patient, o)
+		p.begins(1)
+		p.killGuard()
+		p.ends(CodeLost)
+	})
+}
+
+// It was asked to finish, so nothing is to be run again.
+func TestDeathOfTheGuardWhileTheCommandFinishes(t *testing.T) {
+	alone(t, func(s *stage) {
+		p := s.leader(tenure.Config{Lease: long, FinishWithin: long}, guardtest.Worker{Deaf: true})
+		p.wrapper.Hear(syscall.SIGTERM)
+		s.journal.Await(t, "a", "SIGTERM")
+		p.killGuard()
+		p.ends(137)
+	})
+}
+
+// The command has ended, and its guard dies over what it has left behind. The exit code is that of the command all the same.
+func TestDeathOfTheGuardAfterTheCommandHasEnded(t *testing.T) {
+	alone(t, func(s *stage) {
+		cfg := patient
+		cfg.StopWithin = 20 * time.Second
+		p := s.leader(cfg, guardtest.Worker{For: 1, Code: 4, Children: []guardtest.Worker{{Name: "left", Deaf: true}}})
+		s.journal.Await(t, "left", "SIGTERM")
+		p.killGuard()
+		p.ends(4)
+		s.rival(long)
+		s.elected()
+	})
+}
+
+func TestGuardThatDiedBeforeIsReplaced(t *testing.T) {
+	alone(t, func(s *stage) {
+		p, rival := s.following(patient, s.worker("a", guardtest.Worker{}))
+		p.killGuard()
+		rival.leave()
+		p.begins(1)
+	})
+}
+
+func TestGuardThatCannotBeStarted(t *testing.T) {
+	alone(t, func(s *stage) {
+		if w, err := New(Options{Guard: noGuard}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("got %v %v", w, err)
+		}
+		o := s.worker("a", guardtest.Worker{})
+		guards := []func() *exec.Cmd{guardtest.Guard, noGuard}
+		o.Guard = func() *exec.Cmd {
+			next := guards[0]
+			guards = guards[1:]
+			return next()
+		}
+		p, rival := s.following(patient, o)
+		p.killGuard()
+		rival.leave()
+		if p.ended(); p.code != CodeFailed || !errors.Is(p.err, fs.ErrNotExist) {
+			t.Errorf("got %d %v", p.code, p.err)
+		}
+	})
+}
+
+// One that hangs is found out before the lease is over, whether or not it takes the order.
+func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
+	t.Parallel()
+	for why, size := range map[string]int{"a short order": 0, "one that does not fit into the pipe": 100_000} {
+		t.Run(why, func(t *testing.T) {
+			alone(t, func(s *stage) {
+				_ = os.Setenv("LARGE", strings.Repeat("x", size))
+				cfg := tenure.Config{Lease: 2 * time.Second}
+				p, rival := s.following(cfg, s.worker("a", guardtest.Worker{}))
+				old := p.guard()
+				p.signalGuard(syscall.SIGSTOP)
+				rival.leave()
+				p.await(leads)
+				term := first(p.election.Status()).Leader.Term
+				p.begins(1)
+				if p.guard() == old {
+					t.Error("by the same guard")
+				}
+				if begun, _ := s.journal.Find("a", "begin"); begun.Token != term {
+					guardtest.TooLate(t, "in term %d, not in term %d", begun.Token, term)
+				}
+			})
+		})
+	}
+}
+
+// A guard that does not do what it is told is killed, and the command with it, long before its lease would be over.
+func TestStoppedGuardDoesNotKeepTheWrapperFromEnding(t *testing.T) {
+	t.Parallel()
+	for why, finish := range map[string]time.Duration{"at a second signal": long, "when it has had its time": 300 * ms} {
+		t.Run(why, func(t *testing.T) {
+			alone(t, func(s *stage) {
+				p := s.leader(tenure.Config{Lease: long, StopWithin: 400 * ms, FinishWithin: finish}, guardtest.Worker{})
+				p.signalGuard(syscall.SIGSTOP)
+				p.wrapper.Hear(syscall.SIGTERM)
+				if finish == long {
+					p.wrapper.Hear(syscall.SIGTERM)
+				}
+				p.ends(137)
+			})
+		})
+	}
+}
+
+// The kernel's timer ends a guard that was stopped, and the command with it.
+func TestStoppedGuardLosesTheLease(t *testing.T) {
+	if !reaches {
+		t.Skip("there is no such timer")
+	}
+	alone(t, func(s *stage) {
+		p := s.leader(short, guardtest.Worker{Deaf: true})
+		s.rival(short.Lease)
+		p.signalGuard(syscall.SIGSTOP)
+		s.electedInTime()
+	})
+}

@@ -1,0 +1,228 @@
+//go:build unix
+
+package wrap
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+const (
+	ms = time.Millisecond
+	// long is a lease that is not over within a test: whoever is elected before was let in by a release.
+	long = time.Minute
+)
+
+// stage is an election in one process.
+type stage struct {
+	*testing.T
+	store   *memory.Store
+	journal *guardtest.Journal
+}
+
+// alone has a test play in a process of its own, since a wrapper takes in all that comes of its process.
+func alone(t *testing.T, play func(s *stage)) {
+	t.Helper()
+	guardtest.Alone(t, func(t *testing.T) {
+		play(&stage{t, memory.New(), guardtest.NewJournal(guardtest.Dir(t))})
+	})
+}
+
+// player is a candidate of that election.
+type player struct {
+	*stage
+	name     string
+	store    faults.Store // the way of this one to the store
+	election *tenure.Election
+	wrapper  *Wrapper // of a rival: nil
+	leave    func()
+	log      *guardtest.Output
+
+	done chan struct{} // when Run has returned these
+	code int
+	err  error
+}
+
+func (s *stage) player(name string, cfg tenure.Config) *player {
+	s.Helper()
+	p := &player{stage: s, name: name, store: faults.New(s.store, 1, faults.Plan{}), log: &guardtest.Output{}, done: make(chan struct{})}
+	cfg.ID, cfg.Logger = name, slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if cfg.StopWithin == 0 {
+		cfg.StopWithin = StopWithin(cfg.Lease)
+	}
+	var err error
+	if p.election, err = tenure.New(p.store, "e", cfg); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if s.Failed() {
+			s.Logf("%s:\n%s", name, p.log)
+		}
+	})
+	return p
+}
+
+// worker is the command of a wrapper, which notes things in its name.
+func (s *stage) worker(name string, w guardtest.Worker) Options {
+	w.Name, w.Journal = name, s.journal.Path
+	return Options{Path: guardtest.Self(), Args: append([]string{"worker"}, w.Args()...)}
+}
+
+// wrapper is a candidate whose work is a command.
+func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
+	s.Helper()
+	p := s.player(name, cfg)
+	if o.Guard == nil {
+		o.Guard = guardtest.Guard
+	}
+	o.Log = slog.New(slog.NewTextHandler(p.log, nil))
+	var err error
+	if p.wrapper, err = New(o); errors.Is(err, guard.ErrDied) { // two of them in one process: the other has swept
+		guardtest.TooLate(s.T, "%v", err)
+	} else if err != nil {
+		s.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		p.code, p.err = p.wrapper.Run(p.election)
+	}()
+	s.Cleanup(func() {
+		p.store.Heal()
+		p.wrapper.Hear(syscall.SIGTERM)
+		p.wrapper.Hear(syscall.SIGTERM)
+		p.ended()
+		p.wrapper.Close()
+	})
+	return p
+}
+
+// leader is a wrapper whose command has begun.
+func (s *stage) leader(cfg tenure.Config, w guardtest.Worker) *player {
+	s.Helper()
+	p := s.wrapper("a", cfg, s.worker("a", w))
+	p.begins(1)
+	return p
+}
+
+// rival is a candidate that notes when it is "elected", and leads until it is asked to leave.
+func (s *stage) rival(lease time.Duration) *player {
+	s.Helper()
+	p := s.player("rival", tenure.Config{Lease: lease})
+	ctx, leave := context.WithCancel(s.Context())
+	p.leave = leave
+	go func() {
+		defer close(p.done)
+		p.err = p.election.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
+			s.journal.Add("rival", "elected")
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	s.Cleanup(func() { leave(); p.ended() })
+	p.await(func(st tenure.Status) bool { return st.Known })
+	return p
+}
+
+// await waits for a status.
+func (p *player) await(is func(tenure.Status) bool) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), guardtest.Patience)
+	defer cancel()
+	if _, err := p.election.Wait(ctx, is); err != nil {
+		p.Fatalf("%s: %v; it is %+v", p.name, err, first(p.election.Status()))
+	}
+}
+
+func first(s tenure.Status, _ <-chan struct{}) tenure.Status { return s }
+
+func leads(s tenure.Status) bool { return s.State == tenure.StateLeader }
+
+// ended waits for the end of Run.
+func (p *player) ended() {
+	p.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(guardtest.Patience):
+		p.Fatalf("%s does not end", p.name)
+	}
+}
+
+// ends checks what Run returns.
+func (p *player) ends(code int) {
+	p.Helper()
+	p.ended()
+	if p.code != code || p.err != nil {
+		p.Errorf("%s ends with %d, %v; want %d", p.name, p.code, p.err, code)
+	}
+}
+
+// begins waits until the command has begun so often, and this process knows.
+func (p *player) begins(times int) {
+	p.Helper()
+	guardtest.Eventually(p.T, func() bool {
+		return p.journal.Count(p.name, "begin") >= times && strings.Count(p.log.String(), "command started") >= times
+	}, func() string { return p.name + " does not begin" })
+}
+
+// elected waits until the rival is, and checks that nobody of the others has acted since, nor noted anything else.
+func (s *stage) elected() {
+	s.Helper()
+	if late := s.sinceElected(); late > 0 {
+		s.Errorf("somebody acts %v after the rival was elected", late)
+	}
+}
+
+// electedInTime is the same where the end of the lease let the rival in, and not a release.
+func (s *stage) electedInTime() {
+	s.Helper()
+	if late := s.sinceElected(); late > 0 {
+		guardtest.TooLate(s.T, "somebody acts %v after the rival was elected", late)
+	}
+}
+
+func (s *stage) sinceElected() (late time.Duration) {
+	s.Helper()
+	at := s.journal.Await(s.T, "rival", "elected").At
+	time.Sleep(20 * ms) // in which they would
+	for _, n := range s.journal.Notes() {
+		if n.Name != "rival" {
+			late = max(late, n.At.Sub(at))
+		}
+	}
+	return late
+}
+
+func (p *player) hasLostItsGuard() bool { return strings.Contains(p.log.String(), "guard died") }
+
+// guard is the process of the present one.
+func (p *player) guard() int { return p.wrapper.present().PID() }
+
+func (p *player) signalGuard(s syscall.Signal) {
+	p.Helper()
+	if err := syscall.Kill(p.guard(), s); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// killGuard returns when it is known to be dead.
+func (p *player) killGuard() {
+	p.Helper()
+	g := p.wrapper.present()
+	p.signalGuard(syscall.SIGKILL)
+	<-g.Dead()
+}
+
+// noGuard is the command line of none.
+func noGuard() *exec.Cmd { return exec.Command("/nonexistent/guard") }

@@ -1,0 +1,178 @@
+//go:build unix
+
+package wrap
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+// short is a lease that is lost while a test looks on.
+var short = tenure.Config{Lease: 1000 * ms, StopWithin: 300 * ms}
+
+func TestCommandIsDeadBeforeAnotherIsElected(t *testing.T) {
+	alone(t, func(s *stage) {
+		p := s.leader(short, guardtest.Worker{Deaf: true})
+		rival := s.rival(short.Lease)
+		s.journal.Add("rival", "cuts")
+		p.store.Partition()
+		s.electedInTime()
+		if n := s.journal.Count("a", "SIGTERM"); n != 1 {
+			t.Errorf("it was asked to end %d times", n)
+		}
+		first := s.journal.Await(t, "a", "begin")
+		p.store.Heal()
+		rival.leave()
+		p.begins(2)
+		last := s.journal.Notes()[len(s.journal.Notes())-1]
+		if last.Name != "a" || last.Token <= first.Token {
+			t.Errorf("token %d after %d", last.Token, first.Token)
+		}
+	})
+}
+
+func TestCommandMayEndInGoodOrderWhenTheLeaseIsLost(t *testing.T) {
+	alone(t, func(s *stage) {
+		p := s.leader(tenure.Config{Lease: 2000 * ms, Renew: 300 * ms, StopWithin: 1200 * ms}, guardtest.Worker{Finish: 50 * ms})
+		p.store.Partition()
+		guardtest.Eventually(t, func() bool { return strings.Contains(p.log.String(), "command ended") || p.hasLostItsGuard() }, func() string {
+			return "it does not end"
+		})
+		if _, ok := s.journal.Find("a", "end"); !ok {
+			guardtest.TooLate(t, "it has not ended in good order")
+		}
+		p.store.Heal()
+		p.begins(2) // it was not its own end
+	})
+}
+
+func TestOnceEndsWithALoss(t *testing.T) {
+	alone(t, func(s *stage) {
+		o := s.worker("a", guardtest.Worker{})
+		o.Once = true
+		p := s.wrapper("a", short, o)
+		p.begins(1)
+		p.store.Partition()
+		p.ends(CodeLost)
+	})
+}
+
+// The command has ended by itself, and while the rest of it is being ended the lease is lost. That is no reason to run it again.
+func TestLossAfterTheCommandHasEnded(t *testing.T) {
+	alone(t, func(s *stage) {
+		cfg := tenure.Config{Lease: 3 * time.Second, StopWithin: 1500 * ms, Renew: 200 * ms}
+		p := s.leader(cfg, guardtest.Worker{Children: []guardtest.Worker{{Name: "left", Deaf: true}}, Code: 9, For: 300 * ms})
+		p.store.Partition()
+		if s.journal.Await(t, "a", "end"); first(p.election.Status()).State != tenure.StateLeader {
+			guardtest.TooLate(t, "it did not end in time")
+		}
+		p.ends(9)
+		if n := s.journal.Count("a", "begin"); n != 1 {
+			t.Errorf("it was run %d times", n)
+		}
+	})
+}
+
+// frozen is a clock that can be made to stand still, as for a process that is not given any time.
+type frozen struct {
+	tenure.Clock
+	at atomic.Pointer[tenure.Reading]
+}
+
+func (f *frozen) Now() tenure.Reading {
+	if at := f.at.Load(); at != nil {
+		return *at
+	}
+	return f.Clock.Now()
+}
+
+func (f *frozen) freeze() { now := f.Clock.Now(); f.at.Store(&now) }
+func (f *frozen) thaw()   { f.at.Store(nil) }
+
+// The guard may see the end of the lease before the candidate does. What ends at that did not end by itself.
+func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
+	t.Parallel()
+	for why, once := range map[string]bool{"campaigns again": false, "once": true} {
+		t.Run(why, func(t *testing.T) {
+			alone(t, func(s *stage) {
+				clock := &frozen{Clock: tenure.SystemClock()}
+				cfg := short
+				cfg.Clock, cfg.Backoff = clock, func(int) time.Duration { return 0 }
+				o := s.worker("a", guardtest.Worker{Code: 3})
+				o.Once = once
+				p := s.wrapper("a", cfg, o)
+				p.begins(1)
+				clock.freeze()
+				s.journal.Await(t, "a", "end")
+				if once {
+					guardtest.Eventually(t, func() bool { return p.wrapper.Context().Err() != nil }, func() string { return "it does not end" })
+				} else {
+					guardtest.Eventually(t, func() bool { return first(p.election.Status()).State != tenure.StateLeader }, func() string { return "it goes on" })
+				}
+				clock.thaw()
+				if once {
+					p.ends(CodeLost)
+				} else {
+					p.begins(2)
+				}
+			})
+		})
+	}
+}
+
+// Several wrappers, of which now this one and now that one is cut off.
+func TestNeverTwoCommandsAtOnce(t *testing.T) {
+	alone(t, func(s *stage) {
+		players := map[string]*player{}
+		for _, name := range []string{"a", "b"} {
+			cfg := short
+			players[name] = s.wrapper(name, cfg, s.worker(name, guardtest.Worker{Deaf: true}))
+		}
+		for round := 1; round <= 3; round++ {
+			leader := s.nth(round)
+			players[leader.Name].store.Partition()
+			s.nth(round + 1)
+			players[leader.Name].store.Heal()
+		}
+		s.inOrder()
+	})
+}
+
+// nth waits until a command has begun so often, of whomever.
+func (s *stage) nth(n int) (begin guardtest.Note) {
+	s.Helper()
+	guardtest.Eventually(s.T, func() bool {
+		seen := 0
+		for _, note := range s.journal.Notes() {
+			if note.What == "begin" {
+				if seen++; seen == n {
+					begin = note
+				}
+			}
+		}
+		return seen >= n
+	}, func() string { return "nobody leads" })
+	return begin
+}
+
+// inOrder: no act with an older token after the first with a newer one.
+func (s *stage) inOrder() {
+	s.Helper()
+	var newest uint64
+	var since stamp.Time
+	for _, n := range s.journal.Notes() {
+		switch late := n.At.Sub(since); {
+		case n.Token > newest:
+			newest, since = n.Token, n.At
+		case n.Token < newest && late > 0:
+			guardtest.TooLate(s.T, "%s notes %s with token %d, %v after the first act with %d", n.Name, n.What, n.Token, late, newest)
+			return
+		}
+	}
+}

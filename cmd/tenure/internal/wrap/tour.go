@@ -1,0 +1,172 @@
+//go:build unix
+
+package wrap
+
+import (
+	"context"
+	"log/slog"
+	"syscall"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+)
+
+// tour is the run of the command in one term.
+type tour struct {
+	w    *Wrapper
+	term *tenure.Term
+	log  *slog.Logger
+	run  *guard.Run
+	pid  int
+	tty  terminal
+	late *time.Timer // rings if nothing was heard of the command
+
+	asked   bool // to finish
+	failed  *guard.StartError
+	started bool
+	ended   *guard.Ending // nil until it has
+	own     bool          // it ended by itself, while this process led
+	empty   bool
+}
+
+// follow runs the command and returns when nothing of it is left.
+func (r *tour) follow(ctx context.Context) {
+	g := r.w.present()
+	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.replace(g) }) // also if it does not take the order
+	defer r.late.Stop()
+	r.run = g.Run(r.command(), r.term.Remaining, r.w.election.Config().StopWithin)
+	r.w.work(g)
+	defer r.w.work(nil)
+	soft, hard, renewed, atOnce := ctx.Done(), r.term.Context().Done(), r.term.Renewed(), r.w.atOnce
+	for {
+		select {
+		case e, ok := <-r.run.Events:
+			if !ok {
+				r.finished(g)
+				return
+			}
+			r.hear(e)
+		case <-renewed:
+			renewed = r.nextRenewal()
+			g.Renewed()
+		case <-soft:
+			soft = nil
+			r.ask(g, context.Cause(ctx))
+		case <-atOnce:
+			atOnce = nil
+			g.Kill()
+			defer time.AfterFunc(killWithin, g.Abandon).Stop()
+		case <-hard: // which the guard is told of as of a renewal
+			hard = nil
+			defer time.AfterFunc(r.last(), g.Abandon).Stop()
+		}
+	}
+}
+
+// killWithin is what a guard gets to kill a command in that is to end at once. One that does not is stopped, or hangs, and is killed
+// itself, which ends the command.
+const killWithin = time.Second
+
+// last is the same for the end of a term: later than the guard's own time, and before anybody else's.
+func (r *tour) last() time.Duration {
+	stop := r.w.election.Config().StopWithin
+	return stop - guard.Reserve(stop)/2
+}
+
+// leastPatience is for a guard that has to say that the term is over already.
+const leastPatience = 100 * time.Millisecond
+
+// command is told who leads in the name of what.
+func (r *tour) command() guard.Command {
+	return guard.NewCommand(r.w.Path, r.w.Args, append(environment(),
+		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term)))
+}
+
+// nextRenewal is nil when there will be none.
+func (r *tour) nextRenewal() <-chan struct{} {
+	next := r.term.Renewed()
+	if r.term.Err() != nil {
+		return nil
+	}
+	return next
+}
+
+// ask has the command finish. If the lease is lost the guard does so, which also sees to it that it ends in time.
+func (r *tour) ask(g *guard.Guard, why error) {
+	if r.term.Err() != nil {
+		r.log.Warn("lost: the command is stopped", "cause", r.term.Err())
+		return
+	}
+	s := r.w.asked()
+	if s == 0 {
+		s = syscall.SIGTERM
+	}
+	r.asked = true
+	r.log.Info("asked to leave: the command is asked to finish", "cause", why, "signal", s.String())
+	g.Signal(s, true)
+}
+
+// replace gives a guard up that has not even started the command: it hangs or is stopped, and another can be had.
+func (r *tour) replace(g *guard.Guard) {
+	r.log.Error("the guard does not answer: it is replaced")
+	g.Abandon()
+}
+
+func (r *tour) hear(e guard.Event) {
+	r.late.Stop()
+	switch {
+	case e.Started != 0:
+		r.pid, r.started = e.Started, true
+		r.tty = lend(r.pid)
+		r.log.Info("command started", "pid", r.pid)
+	case e.Failed != nil:
+		r.failed = e.Failed
+		r.log.Error("command not started", "cause", e.Failed)
+	case e.Ended != nil:
+		r.ended, r.own = e.Ended, !r.asked && !e.Ended.Forced && r.term.Err() == nil
+		r.tty.back()
+		r.log.Info("command ended", "pid", r.pid, "code", e.Ended.ExitCode())
+	case e.Empty:
+		r.empty = true
+	}
+}
+
+// vain reports whether it came to nothing through the guard's fault alone, so that another may try: where it is known that there is
+// no command, though nothing was heard of one.
+func (r *tour) vain(ctx context.Context) bool {
+	return guard.FindsOrphans && !r.started && r.failed == nil && !r.empty && r.term.Err() == nil && ctx.Err() == nil
+}
+
+// code is the command's exit code, 0 if there was no command.
+func (r *tour) code() int {
+	if r.ended == nil {
+		return 0
+	}
+	return r.ended.ExitCode()
+}
+
+// sweep waits for what is left, without which nothing may be released. Where that is for ever a second signal ends this process, and
+// the lease runs out.
+func (r *tour) sweep() {
+	defer time.AfterFunc(killWithin, func() {
+		r.log.Error("what is left of the command cannot be killed, and is waited for", "pid", r.pid)
+	}).Stop()
+	if !guard.Sweep(r.pid, r.w.atOnce) {
+		r.w.Quit(CodeFailed)
+	}
+}
+
+// finished makes sure that nothing is left. A guard that has died may have left something.
+func (r *tour) finished(g *guard.Guard) {
+	if r.empty {
+		return
+	}
+	<-g.Dead()
+	r.log.Error("guard died", "cause", g.Err())
+	r.sweep()
+	r.tty.back()
+	if r.ended == nil && r.started {
+		r.ended = &guard.Ending{Signal: int(syscall.SIGKILL), Forced: true}
+	}
+}

@@ -1,0 +1,40 @@
+package wrap
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// What cannot be killed is waited for, since nothing may be released before it has ended. A second signal says not to.
+func TestSecondSignalEndsTheWaitForWhatCannotBeKilled(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be two users")
+	}
+	guardtest.Apart(t, func(t *testing.T) {
+		s := &stage{t, memory.New(), guardtest.NewJournal(guardtest.Dir(t))}
+		o := s.worker("a", guardtest.Worker{})
+		o.Quit = os.Exit
+		p := s.wrapper("a", tenure.Config{Lease: long}, o)
+		p.begins(1)
+		other := exec.Command("/bin/sh", "-c", fmt.Sprintf("sleep 0.2; kill -KILL %d; sleep 3", p.guard()))
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		const nobody = 65534
+		if err := syscall.Setresuid(nobody, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+		<-p.wrapper.present().Dead()
+		p.wrapper.Hear(syscall.SIGTERM)
+		p.wrapper.Hear(syscall.SIGTERM)
+		p.ended()
+		t.Error("it was not waited for")
+	}, func(p *guardtest.Process) { p.Exits(CodeFailed) })
+}

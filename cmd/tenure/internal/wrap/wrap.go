@@ -1,0 +1,212 @@
+//go:build unix
+
+// Package wrap runs a command for as long as this process leads an election, and no longer.
+package wrap
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/pages"
+)
+
+// The exit codes of a wrapper, clear of those that commands use.
+const (
+	CodeLost        = 121 // leadership was lost or handed over, and there is to be no second time
+	CodeFailed      = 125 // no election could be held
+	CodeNotRunnable = 126 // the command is there and cannot be executed
+	CodeNotFound    = 127
+)
+
+// Options say what to run and how.
+type Options struct {
+	// Path is the command's file, Args are all its arguments, with the name in front.
+	Path string
+	Args []string
+	// Once has Run return when leadership is over for any reason, rather than seek it again.
+	Once bool
+	// Guard makes the command line of a guard, one that ends in a call of guard.Main.
+	Guard func() *exec.Cmd
+	Log   *slog.Logger
+	// Quit ends this process where it stands: nothing is released.
+	Quit func(code int)
+}
+
+// Wrapper is a candidate whose work is a command.
+type Wrapper struct {
+	Options
+	election *tenure.Election
+
+	ctx   context.Context // the campaign
+	leave context.CancelFunc
+
+	mu      sync.Mutex
+	guard   *guard.Guard   // nil until the first, and dead sometimes
+	running *guard.Guard   // the guard while there is a command
+	signal  syscall.Signal // what asked this process to end, or 0
+	code    int
+
+	atOnce chan struct{} // closed when a second signal asks for that
+}
+
+// New starts a guard, so that one is there when leadership is won. Errors say why there is none.
+func New(o Options) (*Wrapper, error) {
+	guard.Adopt()
+	w := &Wrapper{Options: o, atOnce: make(chan struct{})}
+	w.ctx, w.leave = context.WithCancel(context.Background())
+	return w, w.ready()
+}
+
+// Run takes part in the election until the command has ended by itself, or a signal was received and the command has ended. It
+// returns the exit code for that, and with CodeFailed the reason.
+func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
+	w.election = e
+	defer time.AfterFunc(settled, pages.GiveBack).Stop()
+	err = e.Run(w.ctx, w.lead)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil && (w.code == 0 || w.code == CodeFailed) {
+		return CodeFailed, err
+	}
+	return w.code, nil
+}
+
+// settled is when a candidate has found its way: coming to the store needs what waiting for a lease to end does not.
+const settled = 5 * time.Second
+
+// Close ends the guard.
+func (w *Wrapper) Close() { w.present().Close() }
+
+// Context ends when a signal has asked this process to end, or the command has ended.
+func (w *Wrapper) Context() context.Context { return w.ctx }
+
+// Bury is for the first process of a container, to whom orphans come.
+func (w *Wrapper) Bury() { w.present().Bury() }
+
+// ready sees to it that there is a guard.
+func (w *Wrapper) ready() error {
+	if g := w.present(); g != nil && !g.Gone() {
+		return nil
+	}
+	g, err := guard.Start(w.Guard())
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.guard = g
+	return nil
+}
+
+func (w *Wrapper) present() *guard.Guard {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.guard
+}
+
+// lead runs the command for one term. A guard that cannot even start it is replaced, once.
+func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
+	for again := true; ; again = false {
+		if err := w.ready(); err != nil {
+			w.end(CodeFailed)
+			return err
+		}
+		r := &tour{w: w, term: t, log: w.Log.With("term", t.Token())}
+		r.follow(ctx)
+		if !again || !r.vain(ctx) {
+			return w.conclude(r)
+		}
+	}
+}
+
+// conclude decides what follows. Where the wrapper is to end its campaign is ended first, since the lease may be lost meanwhile,
+// and then the election would otherwise go on.
+func (w *Wrapper) conclude(r *tour) error {
+	switch {
+	case r.failed != nil && !r.failed.Passing:
+		w.end(startCode(r.failed))
+		return r.failed
+	case r.own, w.asked() != 0:
+		w.end(r.code())
+	case w.Once:
+		w.end(CodeLost)
+	case !r.asked && r.term.Err() == nil: // the guard has ended it, or has died
+		return tenure.ErrDecline // with a pause, in case guards do so all the time
+	}
+	return nil
+}
+
+func startCode(e *guard.StartError) int {
+	if e.Missing {
+		return CodeNotFound
+	}
+	return CodeNotRunnable
+}
+
+// end ends the campaign with an exit code.
+func (w *Wrapper) end(code int) {
+	w.mu.Lock()
+	w.code = code
+	w.mu.Unlock()
+	w.leave()
+}
+
+// asked is the signal that asked this process to end, or 0.
+func (w *Wrapper) asked() syscall.Signal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.signal
+}
+
+// work notes that there is a command, or with nil that there is none.
+func (w *Wrapper) work(g *guard.Guard) {
+	w.mu.Lock()
+	w.running = g
+	w.mu.Unlock()
+}
+
+// Hear does what a signal asks for: to end, at once if it is the second such signal, or to pass it on to the command. Those that
+// would end a program by default end the wrapper as SIGTERM does if there is no command.
+func (w *Wrapper) Hear(s syscall.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch ends := s == syscall.SIGTERM || s == syscall.SIGINT; {
+	case ends && w.signal != 0:
+		select {
+		case <-w.atOnce:
+		default:
+			close(w.atOnce)
+		}
+	case ends, w.running == nil && (s == syscall.SIGHUP || s == syscall.SIGQUIT):
+		w.Log.Info("asked to end", "signal", s.String())
+		w.signal = s
+		w.leave()
+	case w.running != nil:
+		w.running.Signal(s, false)
+	}
+}
+
+// Find returns the file of a command as a shell would, or the exit code for why not.
+func Find(name string) (path string, code int, err error) {
+	path, err = exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path, 0, nil
+	case errors.Is(err, exec.ErrDot):
+		return "", CodeNotFound, errors.New(name + ": is in the current directory; give it as ./" + name)
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return "", CodeNotFound, errors.New(name + ": no such command")
+	}
+	return "", CodeNotRunnable, err
+}
+
+// StopWithin is the default part of a lease that is kept for the command to end in after the lease is lost.
+func StopWithin(lease time.Duration) time.Duration { return min(lease/5, 5*time.Second) }

@@ -1,0 +1,90 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// startBrokers starts brokers that do not belong to the demo, and returns how a URL names them.
+func startBrokers(t *testing.T, opts ...kfake.Opt) string {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return strings.Join(c.ListenAddrs(), ",")
+}
+
+func TestDemoOnKafkaSurvivesKillsPausesAndStops(t *testing.T) {
+	t.Parallel()
+	for name, parameters := range map[string]string{"log": "", "neli": "?mode=neli&session=1s"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, "--store", "kafka-embedded:"+parameters, "--candidates", "3", "--lease", "1s", "--for", "10s", "--crash-every", "2s")
+			sum := s.end()
+			for _, do := range []string{"kill", "pause", "stop", "failover"} {
+				if s.count(isDo(do)) == 0 {
+					t.Errorf("no %s", do)
+				}
+			}
+			terms := uint64(0)
+			for _, l := range s.lines {
+				if isElected(l) && l.Term <= terms {
+					t.Errorf("term %d after %d", l.Term, terms)
+				}
+				if isElected(l) {
+					terms = l.Term
+				}
+				if l.Do == "failover" && l.LeastMillis != nil && l.Millis < *l.LeastMillis-20 {
+					t.Errorf("%s took %v ms, and the least was %v", l.Kind, l.Millis, *l.LeastMillis)
+				}
+			}
+			if *sum.Overlaps != 0 || sum.Acts < 50 {
+				t.Errorf("%d overlaps in %d acts", *sum.Overlaps, sum.Acts)
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
+// Two demos that differ in their groups only hold one election. Both say so, and neither overlaps.
+func TestDemoTellsOfTwoGroupsOnOneElection(t *testing.T) {
+	t.Parallel()
+	store := "kafka://" + startBrokers(t) + "/elections?mode=neli&session=1s&group="
+	args := []string{"--create", "--candidates", "1", "--lease", "1s", "--crash-every", "0", "--store"}
+	first := begin(t, append(args, store+"one")...)
+	first.await("somebody leads", isElected)
+	second := begin(t, append(args, store+"two")...)
+	l := second.await("an alarm", func(l line) bool { return l.Event == "alarm" })
+	if !strings.Contains(l.Cause, `this candidate is of group "two", and the leader of group "one"`) || l.Term == 0 {
+		t.Errorf("got %+v", l)
+	}
+	for _, s := range []*show{first, second} {
+		if sum := interrupt(t, s); *sum.Overlaps != 0 {
+			t.Errorf("%d overlaps", *sum.Overlaps)
+		}
+		s.nothingLeft()
+	}
+}
+
+// That writing is denied is found only by writing, so candidates have been started by then.
+func TestDemoEndsWhenNobodyMayWriteToKafka(t *testing.T) {
+	t.Parallel()
+	var rights []kfake.ACL
+	for _, o := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate} {
+		rights = append(rights, kfake.ACL{
+			Resource: kmsg.ACLResourceTypeTopic, Name: "elections", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: o, Allow: true,
+		})
+	}
+	hosts := startBrokers(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "reader", "s3cret", rights...))
+	s := begin(t, "--store", "kafka://reader:s3cret@"+hosts+"/elections", "--create", "--candidates", "2")
+	fails(t, s, "error: --store kafka://***@"+hosts+"/elections: ", "TOPIC_AUTHORIZATION_FAILED", "\nhint: grant it with kafka-acls.sh")
+	s.nothingLeft()
+}

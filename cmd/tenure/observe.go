@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// observerFlags are those of commands that look at an election from outside.
+type observerFlags struct {
+	where    storeFlags
+	election string
+	json     bool
+
+	place stores.Place
+}
+
+func (o *observerFlags) define(f *pflag.FlagSet) {
+	f.SortFlags = false
+	o.where.define(f)
+	f.StringVar(&o.election, "election", "", "name of the election, the key in the store")
+	f.BoolVar(&o.json, "json", false, "one JSON object per line")
+}
+
+// settle takes the settings from the environment that are not on the command line, and finds out where the election is.
+func (o *observerFlags) settle(c *cobra.Command) error {
+	from, err := fill(c.Flags(), os.Getenv, nil)
+	if err != nil {
+		return err
+	}
+	if o.place, err = o.where.place(c.Flags(), from, os.Getenv); err != nil {
+		return err
+	}
+	if o.election == "" {
+		return fault.UsageOf(c.CommandPath(), errors.New("--election is missing"))
+	}
+	return nil
+}
+
+// validate finds what is wrong with the election before the store is reached.
+func (o *observerFlags) validate(cfg tenure.Config) error {
+	limits, err := o.place.Limits()
+	if err == nil {
+		_, err = tenure.New(limits, o.election, cfg)
+		err = settings.InFlags(err)
+	}
+	return err
+}
+
+// observing is how a member follows that never campaigns. Its lease bounds one look at the store and nothing else.
+func observing(cfg tenure.Config) tenure.Config {
+	if cfg.Lease == 0 {
+		cfg.Lease = 5 * time.Second
+	}
+	cfg.Renew = min(cfg.Lease/3, 500*time.Millisecond)
+	cfg.Poll, cfg.PollStable = cfg.Renew, time.Second
+	return cfg
+}
+
+// observer looks at one election and takes no part in it.
+type observer struct {
+	*tenure.Election
+	place stores.Place
+	store driver.Store
+	close func() error
+}
+
+// open connects once the flags are settled, and tells on standard error if that takes a while. Tap is the store as the election
+// is to use it.
+func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(driver.Store) driver.Store) (*observer, error) {
+	cfg = observing(cfg)
+	if err := o.validate(cfg); err != nil {
+		return nil, err
+	}
+	store, err := o.connect(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	ob := &observer{place: o.place, store: tap(store.Driver), close: store.Close}
+	if ob.Election, err = tenure.New(ob.store, o.election, cfg); err != nil {
+		_ = store.Close()
+		return nil, err
+	}
+	return ob, nil
+}
+
+// plainly uses a store as it is.
+func plainly(s driver.Store) driver.Store { return s }
+
+func (o *observerFlags) connect(c *cobra.Command, connection func(bool, error)) (*stores.Store, error) {
+	how := stores.Options{Client: "tenure " + c.Name(), OnConnection: connection}
+	return o.where.connect(c.Context(), o.place, o.election, how, o.where.waiting(c.ErrOrStderr()))
+}
+
+// head begins a line of --json.
+func (o *observer) head(event string, term uint64) jsonl.Head {
+	return jsonl.Head{Time: time.Now().UTC(), Event: event, Election: o.Name(), ID: o.ID(), Term: term}
+}
+
+// remedy says what to do about a record that is unsound; nil if it is not.
+func (o *observer) remedy(problem error) error {
+	if problem == nil {
+		return nil
+	}
+	hint := "candidates wait for the lease that it shows, or for an hour, and then claim over it; tenure reset --force makes that one of theirs"
+	if errors.Is(problem, tenure.ErrForeign) {
+		hint = "find out whose they are: " + o.place.Commands(o.Name()).Look + "; if they are nobody's, tenure reset --force puts a " +
+			"vacant record in their place, and until then nobody leads"
+	}
+	return fault.New(hint, "election %q in %v: %w", o.Name(), o.place, problem)
+}
+
+// answerWithin bounds the wait for a store that was reached a moment ago.
+const answerWithin = 10 * time.Second
+
+// look returns what is known after the first look at the store.
+func (o *observer) look(ctx context.Context) (tenure.Status, error) {
+	return o.wait(ctx, answerWithin, func(s tenure.Status) bool { return s.Known })
+}
+
+// errStoreSilent: the store was reached, and does not answer any more.
+var errStoreSilent = fault.Passing("try again; tenure watch tells when it answers", "the store does not answer in time")
+
+// wait is Election.Wait with errors for people. If the time is up it returns what is known and errStoreSilent if that is nothing.
+func (o *observer) wait(ctx context.Context, within time.Duration, until func(tenure.Status) bool) (tenure.Status, error) {
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	s, err := o.Wait(bounded, until)
+	switch {
+	case err == nil:
+		return s, nil
+	case ctx.Err() != nil:
+		return s, context.Cause(ctx)
+	case s.Err != nil:
+		return s, o.place.Explain(s.Err)
+	case s.Known:
+		return s, nil
+	}
+	return s, errStoreSilent
+}

@@ -1,0 +1,176 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// result is what a command line leads to.
+type result struct {
+	code      int
+	out, errs string
+}
+
+// tenureSays runs a command within this process.
+func tenureSays(t *testing.T, args ...string) result {
+	t.Helper()
+	return tenureUntil(t, t.Context(), args...)
+}
+
+func tenureUntil(t *testing.T, ctx context.Context, args ...string) result {
+	t.Helper()
+	var out, errs strings.Builder
+	code := execute(ctx, args, strings.NewReader(""), &out, &errs)
+	r := result{code, out.String(), errs.String()}
+	if all := r.out + r.errs; strings.Contains(all, "s3cret") {
+		t.Errorf("tenure %s shows the password:\n%s", strings.Join(args, " "), all)
+	}
+	return r
+}
+
+// must checks the exit code, and that these are in what is written.
+func (r result) must(t *testing.T, code int, wants ...string) {
+	t.Helper()
+	all := r.out + "\n---\n" + r.errs
+	if r.code != code {
+		t.Errorf("exit code %d, want %d:\n%s", r.code, code, all)
+	}
+	for _, want := range wants {
+		if !regexp.MustCompile("(?m)" + want).MatchString(all) {
+			t.Errorf("%q is not in\n%s", want, all)
+		}
+	}
+}
+
+// volatile are the values that differ from run to run.
+var volatile = regexp.MustCompile(`("(?:time|renewed|id|by)":)"[^"]*"|("(?:leftMillis|mostMillis|millis)":)[0-9.]+|("term":)[0-9]{10,}|(127\.0\.0\.1:)[0-9]+`)
+
+// golden is the output with those replaced.
+func (r result) golden() string { return volatile.ReplaceAllString(r.out, `$1$2$3$4~`) }
+
+// home is a store that asks for a password, with an election in it.
+type home struct {
+	*testing.T
+	url   string
+	store driver.Store
+}
+
+func natsHome(t *testing.T) *home {
+	t.Helper()
+	url := startServer(t, &server.User{Username: "user", Password: "s3cret"}).ClientURL()
+	return homeAt(t, strings.Replace(url, "nats://", "nats://user:s3cret@", 1)+"/ELECTIONS?pristine=true")
+}
+
+// homeAt makes the bucket or topic.
+func homeAt(t *testing.T, url string) *home {
+	t.Helper()
+	s, err := stores.Open(t.Context(), placeAt(t, url), stores.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return &home{t, url, s.Driver}
+}
+
+func placeAt(t *testing.T, url string) stores.Place {
+	t.Helper()
+	p, err := stores.Parse("--store", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// args are those of a command on the election "billing".
+func (h *home) args(command string, more ...string) []string {
+	return append([]string{command, "--store", h.url, "--election", "billing"}, more...)
+}
+
+func (h *home) says(command string, more ...string) result {
+	h.Helper()
+	return tenureSays(h.T, h.args(command, more...)...)
+}
+
+// put replaces what the key holds, whoever else writes there.
+func (h *home) put(value string) {
+	h.Helper()
+	err := driver.ErrConflict
+	for errors.Is(err, driver.ErrConflict) {
+		var e driver.Entry
+		if e, err = h.store.Read(h.Context(), "billing"); err == nil {
+			_, err = h.store.CompareAndSwap(h.Context(), "billing", e.Version, []byte(value))
+		}
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// record is one that somebody else has written, as of a time.
+func record(leader string, term int, lease time.Duration, updated time.Time, more string) string {
+	return fmt.Sprintf(`{"leaderID":%q,"leaderAddr":"10.0.0.1:80","lastUpdated":%q,"term":%d,"leaseMillis":%d,"incarnation":"i","seq":1,"nonce":"%d"%s}`,
+		leader, updated.UTC().Format(time.RFC3339Nano), term, lease.Milliseconds(), time.Now().UnixNano(), more)
+}
+
+// member is a candidate that runs in this process.
+type member struct {
+	*tenure.Election
+	leave func()
+}
+
+// join has a candidate take part until the test ends, or it leaves.
+func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenure.Term) error) *member {
+	h.Helper()
+	if cfg.Lease == 0 {
+		cfg.Lease = 2 * time.Second
+	}
+	e, err := tenure.New(h.store, "billing", cfg)
+	if err != nil {
+		h.Fatal(err)
+	}
+	if lead == nil {
+		lead = func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil }
+	}
+	ctx, cancel := context.WithCancel(h.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.Run(ctx, lead)
+	}()
+	m := &member{e, func() { cancel(); <-done }}
+	h.Cleanup(m.leave)
+	return m
+}
+
+// await waits until a member is in a state, and returns who leads then.
+func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	defer cancel()
+	s, err := m.Wait(ctx, is)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return s.Leader
+}
+
+func leads(s tenure.Status) bool { return s.State == tenure.StateLeader }
+
+func follows(id string) func(tenure.Status) bool {
+	return func(s tenure.Status) bool { return s.Leader.ID == id }
+}
+
+// terms differ with the number of writes that came before.
+var terms = regexp.MustCompile(`("term":)\d+`)

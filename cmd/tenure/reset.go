@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const aboutReset = `Puts a vacant record in place of what is no record of an election, or a malformed one, by one
+compare-and-swap. A sound record is left as it is: to have another leader, ask the present one with hand-over.
+
+It is the deliberate way out where the election does nothing by itself:
+  foreign    the key holds something else, such as what another program wrote there, or an older kind of
+             election. Tenure never overwrites what may be somebody else's, so nobody leads.
+  malformed  a record that breaks a limit, such as after a hand edit. Candidates wait for the lease that it
+             shows, up to an hour, and claim over it.
+It is right when you know that the bytes are nobody else's any more, that no program goes on writing them, and
+that nobody leads with a longer lease than --lease.
+
+Nobody is elected before the vacant record has been seen for the longer of --lease and what a malformed record
+shows. A leader that is still there steps down when it meets the vacant record, before that.
+
+Exit codes:
+  0  there is a vacant record now
+  1  there is not: the record is sound, or has changed meanwhile, or the store failed
+  2  the command line is wrong, or --force is missing
+
+The one line of --json has time, event ("reset"), election, id (of this command), term (of the vacant record),
+was ("foreign" or "malformed"), bytes, beginning (of what was there), problem, and waitMillis: how long
+nobody can be elected.`
+
+const examplesReset = `  tenure reset --store nats://host:4222/ELECTIONS --election billing --force
+  tenure reset --context prod --election billing --lease 1m --force`
+
+// resetFlags are those of reset.
+type resetFlags struct {
+	observerFlags
+	lease time.Duration
+	force bool
+}
+
+func newReset() *cobra.Command {
+	var r resetFlags
+	c := &cobra.Command{
+		Use:     "reset --store URL --election NAME --force",
+		Short:   "Replace what is no record of an election, or a malformed one",
+		Long:    aboutReset,
+		Example: examplesReset,
+		Args:    noArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return r.run(c) },
+	}
+	r.define(c.Flags())
+	c.Flags().DurationVar(&r.lease, "lease", 15*time.Second, "the longest lease of any candidate")
+	c.Flags().BoolVar(&r.force, "force", false, "do it: what is there belongs to nobody, and is lost")
+	return c
+}
+
+// errForce explains what would be done.
+var errForce = &fault.Error{
+	Err: errors.New("--force is missing: reset overwrites what the key holds with a vacant record, for the case that it is no " +
+		"record of an election, or a malformed one"),
+	Hint: "look at it with tenure status first; tenure reset --help says when this is right",
+	Code: fault.Usage,
+}
+
+func (r *resetFlags) run(c *cobra.Command) error {
+	if err := r.settle(c); err != nil {
+		return err
+	}
+	if !r.force {
+		return errForce
+	}
+	var last wreck
+	o, err := r.open(c, tenure.Config{NoWatch: true, Lease: r.lease}, func(s driver.Store) driver.Store { return records.Tap(s, last.see) })
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.close() }()
+	done, err := o.reset(c.Context(), &last)
+	if err != nil {
+		return err
+	}
+	if r.json {
+		jsonl.Print(c.OutOrStdout(), done)
+	} else {
+		done.print(c.OutOrStdout())
+	}
+	return nil
+}
+
+// wreck is what the store showed last: after a reset, what it has replaced.
+type wreck struct {
+	mu    sync.Mutex
+	value []byte
+}
+
+func (w *wreck) see(e driver.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.value = e.Value
+}
+
+func (w *wreck) bytes() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.value
+}
+
+// replacement is what a reset did, as --json has it.
+type replacement struct {
+	jsonl.Head
+	Was        tenure.RecordKind `json:"was"`
+	Bytes      int               `json:"bytes"`
+	Beginning  string            `json:"beginning"`
+	Problem    string            `json:"problem"`
+	WaitMillis int64             `json:"waitMillis"`
+}
+
+// reset looks before it resets, so that it is known what was wrong, and afterwards, for the term.
+func (o *observer) reset(ctx context.Context, last *wreck) (replacement, error) {
+	before, err := o.look(ctx)
+	if err != nil {
+		return replacement{}, err
+	}
+	if before.Record.Problem == nil {
+		return replacement{}, o.sound(before.Record)
+	}
+	wait, err := o.vacate(ctx)
+	if err != nil {
+		return replacement{}, err
+	}
+	was := last.bytes()
+	after, err := o.look(ctx)
+	if err != nil {
+		return replacement{}, err
+	}
+	return replacement{
+		Head: o.head("reset", after.Record.Term), Was: before.Record.Kind, Problem: before.Record.Problem.Error(),
+		Bytes: len(was), Beginning: beginning(was), WaitMillis: wait.Milliseconds(),
+	}, nil
+}
+
+// vacate is Election.Reset with errors for people.
+func (o *observer) vacate(ctx context.Context) (wait time.Duration, err error) {
+	bounded, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	wait, err = o.Reset(bounded)
+	switch {
+	case err == nil:
+		return wait, nil
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case errors.Is(err, tenure.ErrSound), errors.Is(err, driver.ErrConflict):
+		return 0, fault.New("look at it again with tenure status", "it has changed meanwhile: %w", err)
+	}
+	return 0, o.place.Explain(err)
+}
+
+// sound says why there is nothing to reset.
+func (o *observer) sound(r tenure.Record) error {
+	hint := "nothing has to be done: the next candidate claims it"
+	if r.Kind == tenure.RecordHeld {
+		hint = "to have another leader, ask this one with tenure hand-over"
+	}
+	return fault.New(hint, "election %q in %v: there is nothing to reset: the record is %s", o.Name(), o.place, r.Kind)
+}
+
+// shown is how many bytes are shown of what was there.
+const shown = 64
+
+// beginning is safe to print, whatever it is.
+func beginning(value []byte) string {
+	text := strconv.Quote(string(value[:min(len(value), shown)]))
+	return strings.ReplaceAll(text[1:len(text)-1], `\"`, `"`)
+}
+
+func (r replacement) print(out io.Writer) {
+	more := ""
+	if r.Bytes > shown {
+		more = "..."
+	}
+	fmt.Fprintf(out, "was  %s, %d bytes: %s%s\n", r.Was, r.Bytes, r.Beginning, more)
+	fmt.Fprintf(out, "     %s\n", units.Plain(r.Problem))
+	fmt.Fprintf(out, "now  a vacant record after term %d: nobody can be elected for %v\n", r.Term, millis(r.WaitMillis))
+}

@@ -1,0 +1,46 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+func TestResetReplacesWhatIsNoRecord(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put("node-1 \x1b[31m" + strings.Repeat("x", 100))
+	h.says("reset").must(t, 2, `^error: --force is missing: reset overwrites what the key holds`, `^hint: look at it with tenure status first`)
+	h.says("status").must(t, 1, `^record    foreign$`)
+	h.says("reset", "--force", "--lease", "1s").must(t, 0, `^was  foreign, 112 bytes: node-1 \\x1b\[31mx{52}\.\.\.$`,
+		`^     key holds bytes that are no election record`, `^now  a vacant record after term \d+: nobody can be elected for 1s$`)
+	m := h.join(tenure.Config{ID: "node-1", Lease: time.Second}, nil)
+	h.await(m, leads)
+	h.says("reset", "--force").must(t, 1, `^error: .*there is nothing to reset: the record is held$`, `^hint: to have another leader, ask this one with tenure hand-over$`)
+	h.says("status").must(t, 0, `^leader    node-1 in term \d+$`)
+	m.leave()
+	h.says("reset", "--force").must(t, 1, `^error: .*there is nothing to reset: the record is released$`, `^hint: nothing has to be done`)
+}
+
+func TestResetSaysInJSONWhatWasThere(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	broken := `{"leaderID":"node-1","term":7,"leaseMillis":20000,"incarnation":"i"}`
+	h.put(broken)
+	want := `{"time":~,"event":"reset","election":"billing","id":~,"term":~,"was":"malformed","bytes":68,"beginning":` +
+		`"{\"leaderID\":\"node-1\",\"term\":7,\"leaseMillis\":20000,\"incarnation\":","problem":"key holds a malformed election record: malformed election record: no nonce","waitMillis":20000}` + "\n"
+	r := h.says("reset", "--force", "--json")
+	if r.code != 0 || r.golden() != want {
+		t.Errorf("got %d\n%s%swant\n%s", r.code, r.golden(), r.errs, want)
+	}
+	h.says("status").must(t, 3, `^record    vacant after term \d{10,}, to be claimed after 20s$`)
+}
+
+func TestResetOfNothing(t *testing.T) {
+	t.Parallel()
+	natsHome(t).says("reset", "--force").must(t, 1, `the record is absent$`)
+}

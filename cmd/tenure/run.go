@@ -1,0 +1,190 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
+)
+
+func newRun() *cobra.Command {
+	var r runFlags
+	c := &cobra.Command{
+		Use:     "run --store URL --election NAME [flags] [--] COMMAND [ARG...]",
+		Short:   "Run a command while leading, and only then",
+		Long:    aboutRun,
+		Example: examplesRun,
+		RunE: func(c *cobra.Command, args []string) error {
+			return failed(r.run(c, args))
+		},
+	}
+	r.define(c.Flags())
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(fault.UsageOf("tenure run", err)) })
+	return c
+}
+
+// newGuard is what run runs. The name is there for those who look at the list of processes.
+func newGuard() *cobra.Command {
+	return &cobra.Command{
+		Use:    "guard FILE...",
+		Short:  "Holds the deadline of tenure run",
+		Hidden: true,
+		RunE:   func(_ *cobra.Command, files []string) error { return guard.Main(files) },
+	}
+}
+
+// failed gives every error of run the exit code that commands do not use.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := fault.New("", "%w", err)
+	var known *fault.Error
+	switch {
+	case errors.As(err, &known) && known.Code > fault.NoLeader:
+		return err
+	case known != nil:
+		f.Hint = known.Hint
+	}
+	f.Code = wrap.CodeFailed
+	return f
+}
+
+func (r *runFlags) run(c *cobra.Command, args []string) error {
+	if err := r.settle(c.Flags(), os.Getenv); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return fault.UsageOf("tenure run", errors.New("there is no command to run"))
+	}
+	path, code, err := wrap.Find(args[0])
+	if err != nil {
+		return coded(code, err)
+	}
+	out := newPatientLog(c.ErrOrStderr())
+	defer out.flush()
+	log := r.logger(out)
+	quit := func(code int) {
+		out.flush()
+		os.Exit(code)
+	}
+	w, err := wrap.New(wrap.Options{Path: path, Args: args, Once: r.once, Guard: guardOf, Log: log, Quit: quit})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	defer hear(w)()
+	if c.Context().Err() != nil { // the end was asked for before anybody here heard
+		w.Hear(syscall.SIGTERM)
+	}
+	code, err = r.campaign(w, log)
+	switch {
+	case w.Context().Err() != nil && code == 0: // asked to end before there was a command
+		return nil
+	case code == 0 || err != nil:
+		return coded(code, err)
+	default:
+		return fault.Exit(code)
+	}
+}
+
+// coded gives an error an exit code, but for 0.
+func coded(code int, err error) error {
+	if err == nil || code == 0 {
+		return err
+	}
+	f := fault.New("", "%w", err)
+	f.Code = code
+	return f
+}
+
+// campaign takes part in the election until there is no more to do.
+func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err error) {
+	s, err := r.where.connect(w.Context(), r.place, r.election, stores.Options{Client: "tenure run " + r.id, Lease: r.lease},
+		func(err error) { log.Warn("the store cannot be reached yet", "cause", err) })
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = s.Close() }()
+	if err := r.look(w.Context(), s, log); err != nil {
+		return 0, err
+	}
+	p, err := r.join(w.Context(), s, log)
+	if err != nil {
+		return 0, err
+	}
+	defer p.leave()
+	e, err := tenure.New(p.store, r.election, p.config)
+	if err != nil {
+		return 0, settings.InFlags(err)
+	}
+	return w.Run(e)
+}
+
+// hear hands the wrapper the signals that this process receives, until the returned function is called. One that was ignored
+// from the beginning, as nohup has it, stays so.
+func hear(w *wrap.Wrapper) (stop func()) {
+	signals := make(chan os.Signal, 16)
+	for _, s := range guard.Forwarded {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	buried := make(chan os.Signal, 1)
+	if os.Getpid() == 1 {
+		signal.Notify(buried, syscall.SIGCHLD)
+	}
+	go func() {
+		for {
+			select {
+			case s, ok := <-signals:
+				if !ok {
+					return
+				}
+				w.Hear(s.(syscall.Signal))
+			case <-buried:
+				w.Bury()
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		signal.Stop(buried)
+		close(signals)
+	}
+}
+
+// guardOf runs this very program as a guard, even if its file has been replaced by a newer one meanwhile.
+func guardOf() *exec.Cmd {
+	self := "/proc/self/exe"
+	if _, err := os.Stat(self); err != nil {
+		self = os.Args[0]
+		if found, err := os.Executable(); err == nil {
+			self = found
+		}
+	}
+	return &exec.Cmd{Path: self, Args: []string{"tenure", "guard"}}
+}
+
+func (r *runFlags) logger(out io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: r.level}
+	if r.format == "json" {
+		return slog.New(slog.NewJSONHandler(out, o))
+	}
+	return slog.New(slog.NewTextHandler(out, o))
+}
+
+func addRun(root *cobra.Command) { root.AddCommand(newRun(), newGuard()) }

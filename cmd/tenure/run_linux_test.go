@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+)
+
+// The first process of a container gets the orphans of all others, such as those of a command that somebody else has run in it.
+func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can make one")
+	}
+	w := natsHome(t).wrap(nil, "sh", "-c", "echo up $PPID; trap 'exit 3' TERM; while :; do sleep 0.02; done")
+	w.cmd.Args = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, w.cmd.Args...)
+	w.cmd.Path = "/usr/bin/unshare"
+	w.start().says("up ")
+	first := w.child(w.cmd.Process.Pid)
+	enter := func(script string) string {
+		out, err := exec.Command("nsenter", "--target", first, "--pid", "--mount", "sh", "-c", script).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	orphan := strings.TrimSpace(enter("sleep 0.2 >/dev/null & echo $!"))
+	guardtest.Eventually(t, func() bool { return enter("test -e /proc/"+orphan+" || echo gone") == "gone\n" }, func() string {
+		return "the orphan is not taken in: " + enter("cat /proc/"+orphan+"/stat")
+	})
+	var pid int
+	if _, err := fmt.Sscan(first, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.ends(3)
+}
+
+// child is the number of the only one.
+func (w *wrapped) child(pid int) string {
+	w.Helper()
+	all, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil || len(strings.Fields(string(all))) != 1 {
+		w.Fatalf("%q %v", all, err)
+	}
+	return strings.TrimSpace(string(all))
+}

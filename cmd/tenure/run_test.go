@@ -1,0 +1,316 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+)
+
+// wrapped is a "tenure run" in a process of its own.
+type wrapped struct {
+	*testing.T
+	cmd       *exec.Cmd
+	out, errs guardtest.Output
+}
+
+// wrap makes a "tenure run" with a lease that does not end within a test, unless the flags say otherwise.
+func (h *home) wrap(flags []string, command ...string) *wrapped {
+	h.Helper()
+	args := append(h.args("run", "--id", "node-1", "--lease", "1m"), flags...)
+	return tenureRuns(h.T, append(append(args, "--"), command...)...)
+}
+
+func tenureRuns(t *testing.T, args ...string) *wrapped {
+	t.Helper()
+	w := &wrapped{T: t, cmd: exec.Command(guardtest.Self(), args...)}
+	w.cmd.Env = append(w.cmd.Environ(), mainEnv+"=1", guardtest.AtOnce)
+	w.cmd.Stdout, w.cmd.Stderr = &w.out, &w.errs
+	return w
+}
+
+// ignoring has the process begin with a signal that is ignored.
+func (w *wrapped) ignoring(signal string) *wrapped {
+	w.cmd.Args = append([]string{"sh", "-c", `trap "" ` + signal + `; exec "$0" "$@"`}, w.cmd.Args...)
+	w.cmd.Path = "/bin/sh"
+	return w
+}
+
+func (w *wrapped) start() *wrapped {
+	w.Helper()
+	if err := w.cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = w.cmd.Process.Kill() })
+	return w
+}
+
+func (w *wrapped) signal(s syscall.Signal) {
+	w.Helper()
+	if err := w.cmd.Process.Signal(s); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// says waits until it has written something on standard error, or its command on standard output.
+func (w *wrapped) says(text string) {
+	w.Helper()
+	guardtest.Eventually(w.T, func() bool { return strings.Contains(w.errs.String()+w.out.String(), text) }, func() string {
+		return text + " is not said, but\n" + w.errs.String() + w.out.String()
+	})
+}
+
+// ends waits until it has ended, and checks how. Passwords must be nowhere.
+func (w *wrapped) ends(code int) {
+	w.Helper()
+	late := time.AfterFunc(guardtest.Patience, func() { _ = w.cmd.Process.Kill() })
+	_ = w.cmd.Wait()
+	if !late.Stop() {
+		w.Errorf("it does not end")
+	}
+	if got := w.cmd.ProcessState; got.ExitCode() != code {
+		w.Errorf("%v, want exit code %d; it says\n%s", got, code, &w.errs)
+	}
+	if strings.Contains(w.errs.String(), "s3cret") {
+		w.Errorf("it shows the password:\n%s", &w.errs)
+	}
+}
+
+func TestRunExitsAsItsCommandDoes(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	for script, code := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -KILL $$": 137, "kill -TERM $$": 143, "exit 121": 121} {
+		h.wrap(nil, "sh", "-c", script).start().ends(code)
+	}
+}
+
+func TestRunOnceEndsWhenLeadershipIsLost(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	w := h.wrap([]string{"--once", "--lease", "2s"}, "sh", "-c", "echo up; exec sleep 100").start()
+	w.says("up\n")
+	deleteKey(t, strings.TrimSuffix(h.url, "/ELECTIONS?pristine=true"), "ELECTIONS", "billing")
+	w.ends(121)
+}
+
+func TestRunOnceEndsWhenItHandsOver(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	w := h.wrap([]string{"--once"}, "sh", "-c", "echo up; exec sleep 100").start()
+	w.says("up\n")
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: time.Minute}, nil), follows("node-1"))
+	h.says("hand-over").must(t, 0, "^node-2 leads")
+	w.ends(121)
+}
+
+func TestRunFailsWithoutAStore(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	wrong := strings.Replace(h.url, "s3cret", "s3cret-not", 1)
+	for why, c := range map[string]struct{ url, says string }{
+		"no bucket":      {strings.Replace(h.url, "ELECTIONS", "MISSING", 1), "there is no bucket MISSING"},
+		"wrong password": {wrong, "***"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			w := tenureRuns(t, "run", "--store", c.url, "--election", "e", "--log-level", "debug", "--", "true").start()
+			w.ends(125)
+			if got := w.errs.String(); !strings.Contains(got, "error: ") || !strings.Contains(got, c.says) || !strings.Contains(got, "hint: ") {
+				t.Errorf("it says %s", got)
+			}
+		})
+	}
+}
+
+func TestRunMakesTheBucketWhenToldTo(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.url = strings.Replace(h.url, "ELECTIONS", "FRESH", 1)
+	h.wrap([]string{"--create", "--lease", "1s"}, "sh", "-c", "exit 5").start().ends(5)
+}
+
+func TestRunTellsItsCommandWhoLeads(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	token := func() int {
+		w := h.wrap(nil, "env")
+		w.cmd.Env = append(w.cmd.Env, "TENURE_TOKEN=7000000", "OTHER=a b")
+		w.start().ends(0)
+		told := map[string]string{}
+		for line := range strings.Lines(w.out.String()) {
+			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+			if _, twice := told[name]; twice {
+				t.Errorf("%s is there twice", name)
+			}
+			told[name] = value
+		}
+		if told["TENURE_ELECTION"] != "billing" || told["TENURE_ID"] != "node-1" || told["OTHER"] != "a b" {
+			t.Errorf("got %q", told)
+		}
+		n, err := strconv.Atoi(told["TENURE_TOKEN"])
+		if err != nil || n == 7000000 {
+			t.Errorf("the token is %q", told["TENURE_TOKEN"])
+		}
+		return n
+	}
+	if one, two := token(), token(); one <= 0 || two <= one {
+		t.Errorf("token %d after %d", two, one)
+	}
+}
+
+func TestRunLeavesTheStandardFilesAlone(t *testing.T) {
+	t.Parallel()
+	var bytes [300_000]byte
+	for i := range bytes {
+		bytes[i] = byte(rand.Uint32())
+	}
+	data := string(bytes[:])
+	w := natsHome(t).wrap([]string{"--log-level", "error"}, "sh", "-c", `cat; printf "\377\0oops" >&2`)
+	w.cmd.Stdin = strings.NewReader(data)
+	w.start().ends(0)
+	if got := w.out.String(); got != data {
+		t.Errorf("%d bytes came out, of %d that went in, and they differ", len(got), len(data))
+	}
+	if got := w.errs.String(); got != "\377\000oops" {
+		t.Errorf("on standard error: %q", got)
+	}
+}
+
+func TestRunLogsInJSON(t *testing.T) {
+	t.Parallel()
+	w := natsHome(t).wrap([]string{"--log-format", "json", "--log-level", "debug"}, "true").start()
+	w.ends(0)
+	seen := map[string]map[string]any{}
+	for line := range strings.Lines(w.errs.String()) {
+		var event map[string]any
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		msg, _ := event["msg"].(string)
+		seen[msg] = event
+	}
+	begun, ended := seen["command started"], seen["command ended"]
+	if pid, _ := begun["pid"].(float64); pid <= 0 || begun["term"] == nil || begun["term"] != ended["term"] || ended["code"] != 0.0 {
+		t.Errorf("got %v and %v, in\n%s", begun, ended, &w.errs)
+	}
+	if seen["tenure: elected"] == nil || seen["tenure: released"] == nil {
+		t.Errorf("the election is not told:\n%s", &w.errs)
+	}
+}
+
+func TestRunEndsWhileItConnects(t *testing.T) {
+	t.Parallel()
+	w := tenureRuns(t, "run", "--store", "nats://user:s3cret@127.0.0.1:1/E", "--election", "e", "--connect-timeout", "10m", "--", "true").start()
+	w.says("the store cannot be reached yet")
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+}
+
+func TestRunEndsWhileItFollows(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.await(h.join(tenure.Config{ID: "node-2"}, nil), leads)
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		w := h.wrap(nil, "sh", "-c", "echo up").start()
+		w.says("leader=node-2")
+		w.signal(s)
+		w.ends(0)
+		if w.out.String() != "" {
+			t.Error("the command was run")
+		}
+	}
+}
+
+// It may be told to end before it has looked around.
+func TestRunEndsWhileItBegins(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.await(h.join(tenure.Config{ID: "node-2"}, nil), leads)
+	for _, after := range []time.Duration{0, 10, 20, 30, 45, 60} {
+		w := h.wrap(nil, "true").start()
+		time.Sleep(after * time.Millisecond)
+		w.signal(syscall.SIGTERM)
+		late := time.AfterFunc(guardtest.Patience, func() { w.Error("it does not end"); _ = w.cmd.Process.Kill() })
+		_ = w.cmd.Wait() // by itself, or at the very beginning by the signal
+		late.Stop()
+	}
+}
+
+func TestRunPassesItsEndOnAndReleases(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	for signal, name := range map[syscall.Signal]string{syscall.SIGTERM: "TERM", syscall.SIGINT: "INT"} {
+		w := h.wrap(nil, "sh", "-c", "trap 'exit 3' "+name+"; echo up; while :; do sleep 0.02; done").start()
+		w.says("up\n")
+		w.signal(signal)
+		w.ends(3)
+	}
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: time.Minute}, nil), leads)
+}
+
+func TestRunKillsAtTheSecondSignal(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	w := h.wrap([]string{"--finish-within", "10m"}, "sh", "-c", "trap 'echo heard' TERM; echo up; while :; do sleep 0.02; done").start()
+	w.says("up\n")
+	w.signal(syscall.SIGTERM)
+	w.says("heard\n")
+	w.signal(syscall.SIGTERM)
+	w.ends(137)
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: time.Minute}, nil), leads)
+}
+
+func TestRunKillsWhatDoesNotFinish(t *testing.T) {
+	t.Parallel()
+	w := natsHome(t).wrap([]string{"--finish-within", "200ms", "--stop-within", "400ms"}, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.02; done")
+	w.start().says("up\n")
+	w.signal(syscall.SIGTERM)
+	w.ends(137)
+}
+
+func TestRunPassesOtherSignalsOn(t *testing.T) {
+	t.Parallel()
+	w := natsHome(t).wrap(nil, "sh", "-c", "for s in HUP USR1 USR2 QUIT; do trap \"echo $s\" $s; done; echo up; while :; do sleep 0.02; done").start()
+	w.says("up\n")
+	for name, s := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "QUIT": syscall.SIGQUIT} {
+		w.signal(s)
+		w.says(name + "\n")
+	}
+	w.signal(syscall.SIGTERM)
+	w.ends(143)
+}
+
+// As nohup and shells have it that begin something in the background.
+func TestRunGoesOnIgnoringWhatItWasBegunIgnoring(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.await(h.join(tenure.Config{ID: "node-2"}, nil), leads)
+	for name, s := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
+		w := h.wrap(nil, "true").ignoring(name).start()
+		w.says("leader=node-2")
+		w.signal(s)
+		time.Sleep(50 * time.Millisecond)
+		w.signal(syscall.SIGTERM)
+		w.ends(0)
+		if !strings.Contains(w.errs.String(), "signal=terminated") {
+			t.Errorf("%s was not ignored:\n%s", name, &w.errs)
+		}
+	}
+}
+
+func TestCommandGoesOnIgnoringWhatRunWasBegunIgnoring(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	for _, name := range []string{"HUP", "INT"} {
+		h.wrap(nil, "sh", "-c", "kill -"+name+" $$; exit 8").ignoring(name).start().ends(8)
+	}
+}

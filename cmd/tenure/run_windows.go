@@ -1,0 +1,27 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+)
+
+// newRun says that it cannot be had here.
+func newRun() *cobra.Command {
+	return &cobra.Command{
+		Use:                "run",
+		Short:              "Run a command while leading, and only then (not on this system)",
+		Long:               aboutRun,
+		Example:            examplesRun,
+		DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			f := fault.New("use the library, which is for this system too, or run the command on Linux or macOS",
+				"%w", errors.New("tenure run needs process groups and signals, which this system has not"))
+			f.Code = 125
+			return f
+		},
+	}
+}
+
+func addRun(root *cobra.Command) { root.AddCommand(newRun()) }

@@ -1,0 +1,115 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
+)
+
+// runFlags are what can be set for run.
+type runFlags struct {
+	where    storeFlags
+	peers    peers.Flags
+	election string
+	id       string
+
+	lease, renew, stopWithin, finishWithin time.Duration
+	splay                                  time.Duration
+	priority                               int
+	once, inspect                          bool
+
+	format, loudness string
+	json             bool
+
+	// What follows from these.
+	place   stores.Place
+	members *peers.Settings
+	level   slog.Level
+}
+
+func (r *runFlags) define(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.SetInterspersed(false) // what comes after the command is the command's
+	r.where = storeFlags{creates: true}
+	r.where.define(f)
+	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
+	f.StringVar(&r.id, "id", "", "name of this candidate, for people (default host name and process id)")
+	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
+	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
+	f.DurationVar(&r.stopWithin, "stop-within", 0,
+		"time from SIGTERM to the end of SIGKILL when the lease is lost, a part of it (default a fifth of the lease, at most 5s)")
+	f.DurationVar(&r.finishWithin, "finish-within", 10*time.Second,
+		"how long the command may take to finish when it is asked to, with the lease renewed meanwhile")
+	f.DurationVar(&r.splay, "splay", 0, "most of a random delay before the first claim")
+	f.IntVar(&r.priority, "priority", 0, "a candidate with a higher one asks the leader to hand over, once it has been well for two leases")
+	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, rather than seek it again", wrap.CodeLost))
+	f.BoolVar(&r.inspect, "inspect", false, "try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests")
+	r.peers.Define(f)
+	f.StringVar(&r.format, "log-format", "text", "text or json, on standard error")
+	f.StringVar(&r.loudness, "log-level", "info", "debug, info, warn or error")
+	f.BoolVar(&r.json, "json", false, "the same as --log-format json")
+}
+
+// settle finds everything that is wrong before anything is started.
+func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
+	from, err := fill(f, env, nil)
+	if err != nil {
+		return err
+	}
+	if !f.Changed("stop-within") {
+		r.stopWithin = wrap.StopWithin(r.lease)
+	}
+	if r.json {
+		r.format = "json"
+	}
+	if r.place, err = r.where.place(f, from, env); err != nil {
+		return err
+	}
+	if r.members, err = r.peers.Settings(from.named); err != nil {
+		return err
+	}
+	if r.members != nil && r.place.Pushes() {
+		return fault.New("leave it out", "%s: %s tells of changes by itself and needs no peers", from.named("peer"), r.place.Kind())
+	}
+	return errors.Join(r.checkLog(from), r.checkElection())
+}
+
+func (r *runFlags) checkLog(from sources) error {
+	if r.format != "text" && r.format != "json" {
+		return fmt.Errorf("%s is %q; it must be text or json", from.named("log-format"), r.format)
+	}
+	if err := r.level.UnmarshalText([]byte(r.loudness)); err != nil {
+		return fmt.Errorf("%s is %q; it must be debug, info, warn or error", from.named("log-level"), r.loudness)
+	}
+	return nil
+}
+
+func (r *runFlags) checkElection() error {
+	if r.lease == 0 {
+		return errors.New("--lease is 0; it must be longer")
+	}
+	limits, err := r.place.Limits()
+	if err != nil {
+		return err
+	}
+	_, err = tenure.New(limits, r.election, r.config())
+	return settings.InFlags(err)
+}
+
+func (r *runFlags) config() tenure.Config {
+	return tenure.Config{
+		ID: r.id, Lease: r.lease, Renew: r.renew, StopWithin: r.stopWithin, FinishWithin: r.finishWithin, Splay: r.splay, Priority: r.priority,
+		Backoff: func(int) time.Duration { return r.lease }, // what guards do wrong now and then is not done in a row
+	}
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// lookWithin bounds looking at a store's settings, where nobody has asked for more.
+const lookWithin = 5 * time.Second
+
+// look says what is unsafe about the store, as far as that is seen in its settings, and with --inspect tries it out and refuses
+// one that is.
+func (r *runFlags) look(ctx context.Context, s *stores.Store, log *slog.Logger) error {
+	if !r.inspect && !r.place.Pushes() {
+		return nil // a store without settings to look at takes many requests
+	}
+	if !r.inspect {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lookWithin)
+		defer cancel()
+	}
+	found, err := s.Inspect(ctx, r.lease)
+	if err != nil {
+		if r.inspect {
+			return err
+		}
+		log.Debug("the store's settings cannot be looked at", "cause", err)
+		return nil
+	}
+	for _, f := range found {
+		if r.inspect && f.Severity == driver.Unsafe {
+			return r.place.Unsafe(f)
+		}
+		if f.Severity >= driver.Warning {
+			log.Warn(f.Problem, "severity", f.Severity.String(), "setting", f.Setting, "remedy", f.Remedy)
+		}
+	}
+	return nil
+}
+
+// part is what an election is made with, besides its name.
+type part struct {
+	store   driver.Store
+	config  tenure.Config
+	closers []func() error
+}
+
+// leave comes after the election.
+func (p *part) leave() {
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		_ = p.closers[i]()
+	}
+}
+
+// join adds to the store who has precedence and whom to hear from, if there are such.
+func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) (*part, error) {
+	p := &part{store: s.Driver, config: r.config()}
+	p.config.Logger = log
+	n, err := s.Nominate(ctx, r.election)
+	if err != nil {
+		return nil, err
+	}
+	if n != nil {
+		p.nominate(n, log)
+	}
+	if r.members == nil {
+		return p, nil
+	}
+	m, err := r.members.Open(ctx, p.store, func(_ string, err error) {
+		if err != nil {
+			log.Warn("a leader cannot be followed", "cause", err)
+		}
+	})
+	if err != nil {
+		p.leave()
+		return nil, err
+	}
+	p.store, p.config.Address = m.Store, m.Address
+	p.closers = append(p.closers, m.Close)
+	return p, nil
+}
+
+func (p *part) nominate(n *stores.Nomination, log *slog.Logger) {
+	p.config.Nominator, p.config.NomineeOnly, p.config.Metadata = n.Nominator, n.NomineeOnly, n.Metadata
+	p.config.OnEvent = func(e tenure.Event) {
+		if e.Kind != tenure.EventLeader {
+			return
+		}
+		if err := n.Check(e.Leader.Metadata); err != nil && !errors.Is(err, context.Canceled) {
+			log.Error("two nominations for one election", "cause", err)
+		}
+	}
+	p.closers = append(p.closers, n.Close)
+}

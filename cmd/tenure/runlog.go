@@ -1,0 +1,71 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"time"
+)
+
+// patientLog passes lines on to a writer that may hang, such as a pipe that nobody reads, and loses lines rather than wait: no log may
+// cost a lease, or keep a signal from being heard.
+type patientLog struct {
+	out    io.Writer
+	lines  chan []byte
+	ending chan struct{}
+	ended  chan struct{}
+}
+
+const (
+	logLines = 1024 // that may wait
+	logFlush = time.Second
+)
+
+func newPatientLog(out io.Writer) *patientLog {
+	l := &patientLog{out: out, lines: make(chan []byte, logLines), ending: make(chan struct{}), ended: make(chan struct{})}
+	go l.pass()
+	return l
+}
+
+// Write takes one line.
+func (l *patientLog) Write(line []byte) (int, error) {
+	select {
+	case l.lines <- bytes.Clone(line):
+	default:
+	}
+	return len(line), nil
+}
+
+func (l *patientLog) pass() {
+	defer close(l.ended)
+	for {
+		select {
+		case line := <-l.lines:
+			_, _ = l.out.Write(line)
+		case <-l.ending:
+			l.rest()
+			return
+		}
+	}
+}
+
+func (l *patientLog) rest() {
+	for {
+		select {
+		case line := <-l.lines:
+			_, _ = l.out.Write(line)
+		default:
+			return
+		}
+	}
+}
+
+// flush waits for what was written, but not for long. What comes later is lost.
+func (l *patientLog) flush() {
+	close(l.ending)
+	select {
+	case <-l.ended:
+	case <-time.After(logFlush):
+	}
+}

@@ -1,0 +1,99 @@
+//go:build unix
+
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
+)
+
+// Keys of a terminal.
+const (
+	ctrlC = "\x03"
+	ctrlZ = "\x1a"
+)
+
+// lent waits in a script until the terminal is lent to it, since keys that are typed before are for others.
+const lent = `until [ $(ps -o tpgid= -p $$) -eq $$ ]; do sleep 0.02; done; `
+
+// openRun runs a shell in a terminal that has "tenure run" run a script, and then says its exit code and reads a line itself.
+func openRun(h *home, flags []string, script string) *terminaltest.Window {
+	h.Helper()
+	w := h.wrap(append([]string{"--lease", "5s", "--log-level", "error"}, flags...), "sh", "-c", script)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$0" "$@"; echo "code $?"; read x; echo "shell: $x"`}, w.cmd.Args...)...)
+	cmd.Env = w.cmd.Env
+	window := terminaltest.Open(h.T, cmd, 80, 24)
+	h.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // the window is closed when nobody has it any more
+	return window
+}
+
+// ended waits for the exit code of run, after which the terminal is the shell's again.
+func ended(w *terminaltest.Window, code string) {
+	w.Await(0, "code "+code)
+	w.Press("back\n")
+	w.Await(0, "shell: back")
+}
+
+func TestCommandReadsFromTheTerminal(t *testing.T) {
+	t.Parallel()
+	w := openRun(natsHome(t), nil, `echo up; read x; echo "command: $x"; exit 6`)
+	w.Await(0, "up")
+	w.Press("hello\n")
+	w.Await(0, "command: hello")
+	ended(w, "6")
+}
+
+func TestCtrlCReachesTheCommandOnce(t *testing.T) {
+	t.Parallel()
+	w := openRun(natsHome(t), nil, lent+`n=0; trap 'n=$((n+1)); echo "heard $n"' INT; echo up; while [ $n -lt 2 ]; do sleep 0.02; done; exit 4`)
+	w.Await(0, "up")
+	w.Press(ctrlC)
+	w.Await(0, "heard 1")
+	time.Sleep(200 * time.Millisecond)
+	if strings.Contains(w.Output(), "heard 2") {
+		t.Error("it is heard twice")
+	}
+	w.Press(ctrlC)
+	ended(w, "4")
+}
+
+// Nobody could wake a leader that is suspended.
+func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
+	t.Parallel()
+	for why, script := range map[string]string{
+		"one process":          "echo up; exec sleep 100",
+		"a shell that waits":   "echo up; sleep 100; true",
+		"a pipe":               "echo up; sleep 100 | cat; true",
+		"a shell that listens": "trap 'exit 130' INT; echo up; while :; do sleep 0.02; done",
+		"one that hears it":    "trap : TSTP; echo up; sleep 100; true",
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			w := openRun(natsHome(t), nil, lent+script)
+			w.Await(0, "up")
+			w.Press(ctrlZ)
+			time.Sleep(50 * time.Millisecond)
+			w.Press(ctrlC)
+			ended(w, "130")
+		})
+	}
+}
+
+// The terminal is lent anew in the next term.
+func TestCommandOfTheNextTermReadsFromTheTerminal(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	w := openRun(h, []string{"--lease", "2s"}, `echo "up $TENURE_TOKEN"; read x; echo "command: $x"; exit 6`)
+	w.Await(0, "up ")
+	deleteKey(t, strings.TrimSuffix(h.url, "/ELECTIONS?pristine=true"), "ELECTIONS", "billing")
+	before, _ := w.Await(0, "up ")
+	w.Await(len(before)+len("up "), "up ")
+	w.Press("hello\n")
+	w.Await(0, "command: hello")
+	ended(w, "6")
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+)
+
+const aboutStatus = `Says who leads an election. It takes no part in it and writes nothing.
+
+One look at the record shows who wrote it last. If that was less than a lease ago, by the clock that the
+leader wrote into it, this is the leader. If not, as where clocks differ or a leader died and nobody
+followed, the record is watched for up to --wait: until it is renewed, or the lease has run out.
+
+How long the lease has left is known to its leader alone. From outside it is what the leader's clock says
+of its last renewal, and in any case no more than a lease from now. No clock decides who is elected.
+
+Exit codes:
+  0  somebody leads
+  1  it could not be found out, or the record is none of an election: the error says what to do
+  2  the command line is wrong
+  3  nobody leads
+
+Each line of --json is one object. It has time, event ("status"), election, id (of this command), term, store,
+record ("held", "released", "vacant", "absent", "malformed" or "foreign"), and where there are such: leader,
+address, metadata, priority, leaseMillis, renewed (by the leader's clock), leftMillis (by that clock), mostMillis,
+confirmed (whether a renewal was seen), from (who led last), request {to, by}, problem.`
+
+const examplesStatus = `  tenure status --store nats://host:4222/ELECTIONS --election billing
+  tenure status --store 's3://bucket/elections?region=eu-central-1' --election nightly --json
+  TENURE_STORE=nats://user:password@host/ELECTIONS tenure status --election billing
+  tenure status --context prod --election billing || echo nobody leads`
+
+// statusFlags are those of status.
+type statusFlags struct {
+	observerFlags
+	wait time.Duration
+}
+
+func newStatus() *cobra.Command {
+	var s statusFlags
+	c := &cobra.Command{
+		Use:     "status --store URL --election NAME",
+		Short:   "Say who leads an election",
+		Long:    aboutStatus,
+		Example: examplesStatus,
+		Args:    noArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return s.run(c) },
+	}
+	s.define(c.Flags())
+	c.Flags().DurationVar(&s.wait, "wait", usualTimeout, "how long to watch a record that looks old; 0: not at all")
+	return c
+}
+
+func (s *statusFlags) run(c *cobra.Command) error {
+	if err := s.settle(c); err != nil {
+		return err
+	}
+	o, err := s.open(c, tenure.Config{NoWatch: true}, plainly)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.close() }()
+	now, err := o.judge(c.Context(), s.wait)
+	if err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	if s.json {
+		jsonl.Print(out, now)
+	} else {
+		now.print(out)
+	}
+	switch {
+	case now.err != nil:
+		return now.err
+	case now.Leader == "":
+		return fault.Exit(fault.NoLeader)
+	}
+	return nil
+}
+
+// judge looks, and looks for longer if the record does not show whether its leader lives.
+func (o *observer) judge(ctx context.Context, within time.Duration) (standing, error) {
+	s, err := o.look(ctx)
+	if err == nil && within > 0 && s.Leader.Exists() && !fresh(s.Record, time.Now()) {
+		s, err = o.wait(ctx, within, func(s tenure.Status) bool {
+			return s.Known && (!s.Leader.Exists() || s.Pace == tenure.PaceInfrequent)
+		})
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	return o.standing(s), nil
+}
+
+// fresh: by its leader's clock the record was renewed less than a lease ago. This only spares time: who is wrong about it
+// because clocks differ looks a while longer, or says of one who died so recently that it leads.
+func fresh(r tenure.Record, now time.Time) bool {
+	age := now.Sub(r.Updated)
+	return !r.Updated.IsZero() && -r.Lease < age && age < r.Lease
+}
+
+// standing is what status says, as --json has it.
+type standing struct {
+	jsonl.Head
+	Store       string            `json:"store"`
+	Record      tenure.RecordKind `json:"record"`
+	Leader      string            `json:"leader,omitempty"`
+	Address     string            `json:"address,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	LeaseMillis int64             `json:"leaseMillis,omitempty"`
+	Renewed     *time.Time        `json:"renewed,omitempty"`
+	LeftMillis  *int64            `json:"leftMillis,omitempty"`
+	MostMillis  int64             `json:"mostMillis,omitempty"`
+	Confirmed   bool              `json:"confirmed"`
+	Priority    int               `json:"priority,omitempty"`
+	From        string            `json:"from,omitempty"`
+	Request     *wish             `json:"request,omitempty"`
+	Problem     string            `json:"problem,omitempty"`
+
+	err error
+}
+
+// wish is a request to hand over.
+type wish struct {
+	To string `json:"to"`
+	By string `json:"by"`
+}
+
+func (o *observer) standing(s tenure.Status) standing {
+	r := s.Record
+	st := standing{
+		Head: o.head("status", r.Term), Store: o.place.String(), Record: r.Kind, LeaseMillis: r.Lease.Milliseconds(), err: o.remedy(r.Problem),
+	}
+	switch {
+	case r.Problem != nil:
+		st.Problem = r.Problem.Error()
+	case s.Leader.Exists():
+		st.lead(s)
+	default:
+		st.From = r.By
+	}
+	return st
+}
+
+// lead fills in what is known of a leader.
+func (st *standing) lead(s tenure.Status) {
+	r := s.Record
+	st.Leader, st.Address, st.Metadata, st.Priority = s.Leader.ID, s.Leader.Address, s.Leader.Metadata, r.Priority
+	st.Confirmed = s.Pace == tenure.PaceInfrequent
+	st.MostMillis = max(0, r.Lease-st.Time.Sub(r.Seen)).Milliseconds()
+	if r.Request != nil {
+		st.Request = (*wish)(r.Request)
+	}
+	if r.Updated.IsZero() {
+		return
+	}
+	renewed := r.Updated.UTC()
+	st.Renewed = &renewed
+	if fresh(r, st.Time) {
+		left := min(r.Lease, r.Lease-st.Time.Sub(r.Updated)).Milliseconds()
+		st.LeftMillis = &left
+	}
+}

@@ -1,0 +1,171 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+func TestStatusSaysWhoLeads(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.says("status").must(t, 3, `^election  billing$`, `^store     nats://\*\*\*@127.0.0.1:\d+/ELECTIONS$`, `^leader    nobody$`, `^record    there is none$`)
+	m := h.join(tenure.Config{ID: "node-1", Address: "10.0.0.1:8443", Metadata: map[string]string{"zone": "b"}, Priority: -5}, nil)
+	h.await(m, leads)
+	h.says("status").must(t, 0, `^leader    node-1 in term \d+$`, `^address   10.0.0.1:8443$`, `^renewed   .* by the leader's clock$`,
+		`^lease     2s; .* left by that clock; 2s at the most, unless it is renewed$`, `^priority  -5$`, `^metadata  zone=b$`)
+	want := `{"time":~,"event":"status","election":"billing","id":~,"term":~,"store":"nats://***@127.0.0.1:~/ELECTIONS","record":"held",` +
+		`"leader":"node-1","address":"10.0.0.1:8443","metadata":{"zone":"b"},"leaseMillis":2000,"renewed":~,"leftMillis":~,"mostMillis":~,"confirmed":false,"priority":-5}` + "\n"
+	if r := h.says("status", "--json"); r.code != 0 || r.golden() != want {
+		t.Errorf("got %d\n%swant\n%s", r.code, r.golden(), want)
+	}
+	m.leave()
+	h.says("status").must(t, 3, `^record    released by node-1 in term \d+$`)
+}
+
+func TestStatusOfEveryKindOfRecord(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	now := time.Now()
+	for _, c := range []struct {
+		why, value string
+		code       int
+		text       []string
+		json       string
+	}{
+		{"held", record("node-1", 7, 15*time.Second, now, ""), 0, []string{`^leader    node-1 in term 7$`}, `"term":7,.*"record":"held","leader":"node-1"`},
+		{
+			"asked to hand over", record("node-1", 7, 15*time.Second, now, `,"request":{"term":7,"to":"node-2","by":"ops"}`), 0,
+			[]string{`^asked     to hand over to node-2, by ops$`}, `"request":{"to":"node-2","by":~}`,
+		},
+		{
+			"released", record("node-1", 7, 15*time.Second, now, `,"released":true,"successor":"node-2"`), 3,
+			[]string{`^record    released by node-1 in term 7$`}, `"term":7,.*"record":"released","leaseMillis":15000,"confirmed":false,"from":"node-1"`,
+		},
+		{
+			"vacant", record("", 7, 15*time.Second, now, ""), 3,
+			[]string{`^record    vacant after term 7, to be claimed after 15s$`}, `"term":7,.*"record":"vacant","leaseMillis":15000`,
+		},
+		{
+			"somebody else's", "node-1 \x1b[31m", 1,
+			[]string{
+				`^leader    nobody$`, `^record    foreign$`, `^error: election "billing" in nats://\*\*\*@.*: key holds bytes that are no election record`,
+				`^hint: find out whose they are: nats --server nats://\*\*\*@.* kv get ELECTIONS billing; if they are nobody's, tenure reset --force`,
+			}, `"record":"foreign",.*"problem":"key holds bytes that are no election record`,
+		},
+		{
+			"malformed", `{"leaderID":"node-1","term":7,"leaseMillis":2000,"incarnation":"i"}`, 1,
+			[]string{`^record    malformed$`, `^error: .*key holds a malformed election record`, `^hint: candidates wait .*tenure reset --force`},
+			`"record":"malformed",.*"problem":"key holds a malformed election record`,
+		},
+		{
+			"malformed and released", `{"leaderID":"node-1","term":7,"leaseMillis":2000,"incarnation":"i","released":true}`, 1,
+			[]string{`^error: .*key holds a malformed election record`}, `"record":"malformed"`,
+		},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			h := &home{t, h.url, h.store}
+			h.put(c.value)
+			h.says("status").must(t, c.code, c.text...)
+			r := h.says("status", "--json")
+			r.out = r.golden()
+			r.must(t, c.code, c.json)
+			if strings.Contains(r.out, "\x1b") {
+				t.Errorf("not fit for a terminal: %q", r.out)
+			}
+		})
+	}
+}
+
+// A record that was not renewed for long, by its leader's clock, is watched.
+func TestStatusOfARecordThatLooksOld(t *testing.T) {
+	t.Parallel()
+	long := time.Now().Add(-time.Hour)
+	t.Run("of a leader that died", func(t *testing.T) {
+		h := natsHome(t)
+		h.put(record("node-1", 7, time.Second, long, ""))
+		h.says("status").must(t, 3, `^record    node-1 held it in term 7; its lease of 1s has run out$`)
+		h.says("status", "--wait", "0").must(t, 0, `^leader    node-1 in term 7$`, `^renewed   1h0m.* ago by the leader's clock, and no renewal was seen: it may be dead$`)
+	})
+	t.Run("of one whose clock is wrong", func(t *testing.T) {
+		h := natsHome(t)
+		h.put(record("node-1", 7, 10*time.Second, long, ""))
+		done := make(chan result)
+		go func() { done <- h.says("status") }()
+		for {
+			select {
+			case r := <-done:
+				r.must(t, 0, `^leader    node-1 in term 7$`, `^renewed   just now, 1h0m.* ago by the leader's clock$`, `^lease     10s; 10s at the most`)
+				return
+			case <-time.After(100 * time.Millisecond):
+				h.put(record("node-1", 7, 10*time.Second, long, ""))
+			}
+		}
+	})
+}
+
+func TestFresh(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		why   string
+		r     tenure.Record
+		fresh bool
+	}{
+		{"renewed a moment ago", tenure.Record{Lease: time.Second, Updated: now.Add(-900 * time.Millisecond)}, true},
+		{"a clock that is ahead", tenure.Record{Lease: time.Second, Updated: now.Add(900 * time.Millisecond)}, true},
+		{"a lease ago", tenure.Record{Lease: time.Second, Updated: now.Add(-time.Second)}, false},
+		{"far ahead", tenure.Record{Lease: time.Second, Updated: now.Add(time.Second)}, false},
+		{"never", tenure.Record{Lease: time.Second}, false},
+	} {
+		if fresh(c.r, now) != c.fresh {
+			t.Error(c.why)
+		}
+	}
+}
+
+// Commands that only look leave no trace in the store.
+func TestObserversWriteNothing(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
+	before, err := h.store.Read(t.Context(), "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.says("status").must(t, 0)
+	h.says("watch", "--for", "3s").must(t, 0, "node-1 leads in term 7")
+	after, err := h.store.Read(t.Context(), "billing")
+	if err != nil || after.Version != before.Version {
+		t.Errorf("version %v after %v, %v", after.Version, before.Version, err)
+	}
+	if _, err := h.store.CompareAndSwap(t.Context(), "billing", driver.Version("999"), []byte("x")); !errors.Is(err, driver.ErrConflict) {
+		t.Fatalf("versions tell nothing: %v", err)
+	}
+}
+
+// Who may only look can do that, and is told what is missing for more.
+func TestObserversNeedNoRightToWrite(t *testing.T) {
+	t.Parallel()
+	publish := []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.*.$KV.ELECTIONS.>", "$JS.FC.KV_ELECTIONS.>"}
+	url := startServer(t, &server.User{Username: "all", Password: "x"}, &server.User{
+		Username: "looker", Password: "s3cret", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		},
+	}).ClientURL()
+	at := func(user string) string { return strings.Replace(url, "nats://", "nats://"+user+"@", 1) + "/ELECTIONS" }
+	h := homeAt(t, at("all:x"))
+	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
+	h.url = at("looker:s3cret")
+	h.says("status").must(t, 0, `^leader    node-1 in term 7$`)
+	h.says("watch", "--for", "1s").must(t, 0, `node-1 leads in term 7`)
+	h.says("hand-over").must(t, 1, `^error: --store nats://\*\*\*@.*/ELECTIONS: .*permission denied.*\$KV\.ELECTIONS\.billing`, `^hint: grant it`)
+	h.put("node-1")
+	h.says("reset", "--force").must(t, 1, `^error: --store nats://\*\*\*@.*/ELECTIONS: .*permission denied.*\$KV\.ELECTIONS\.billing`, `^hint: grant it`)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+)
+
+// print writes it for people, a line for each thing that is known.
+func (st standing) print(out io.Writer) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "%-9s %s\n", name, units.Plain(fmt.Sprintf(format, args...)))
+	}
+	row("election", "%s", st.Election)
+	row("store", "%s", st.Store)
+	if st.Leader == "" {
+		row("leader", "nobody")
+		row("record", "%s", st.history())
+		return
+	}
+	row("leader", "%s in term %d", st.Leader, st.Term)
+	if st.Address != "" {
+		row("address", "%s", st.Address)
+	}
+	row("renewed", "%s", st.renewal())
+	row("lease", "%s", st.lease())
+	if st.Priority != 0 {
+		row("priority", "%d", st.Priority)
+	}
+	if q := st.Request; q != nil {
+		row("asked", "%s", records.Asked(q.To, q.By))
+	}
+	for _, key := range slices.Sorted(maps.Keys(st.Metadata)) {
+		row("metadata", "%s=%s", key, st.Metadata[key])
+	}
+}
+
+// history is what became of the last leader.
+func (st standing) history() string {
+	switch st.Record {
+	case tenure.RecordAbsent:
+		return "there is none"
+	case tenure.RecordVacant:
+		return fmt.Sprintf("vacant after term %d, to be claimed after %v", st.Term, millis(st.LeaseMillis))
+	case tenure.RecordReleased:
+		return fmt.Sprintf("released by %s in term %d", st.From, st.Term)
+	case tenure.RecordHeld:
+		return fmt.Sprintf("%s held it in term %d; its lease of %v has run out", st.From, st.Term, millis(st.LeaseMillis))
+	}
+	return string(st.Record)
+}
+
+// renewal says when the leader was last heard of.
+func (st standing) renewal() string {
+	var all []string
+	if st.Confirmed {
+		all = append(all, "just now")
+	}
+	if st.Renewed != nil {
+		switch age := st.Time.Sub(*st.Renewed).Round(100 * time.Millisecond); {
+		case age < 0:
+			all = append(all, fmt.Sprintf("in %v by the leader's clock", -age))
+		default:
+			all = append(all, fmt.Sprintf("%v ago by the leader's clock", age))
+		}
+	}
+	if !st.Confirmed && st.LeftMillis == nil {
+		all = append(all, "and no renewal was seen: it may be dead")
+	}
+	return strings.Join(all, ", ")
+}
+
+func (st standing) lease() string {
+	text := millis(st.LeaseMillis).String()
+	if st.LeftMillis != nil {
+		text += fmt.Sprintf("; %v left by that clock", millis(*st.LeftMillis).Round(100*time.Millisecond))
+	}
+	return text + fmt.Sprintf("; %v at the most, unless it is renewed", millis(st.MostMillis).Round(100*time.Millisecond))
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

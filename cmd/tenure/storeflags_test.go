@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// placeOf reads a command line and an environment as a command does that starts no server itself.
+func placeOf(t *testing.T, args string, env map[string]string) (stores.Place, storeFlags, error) {
+	t.Helper()
+	var s storeFlags
+	f := pflag.NewFlagSet("status", pflag.ContinueOnError)
+	s.define(f)
+	if err := f.Parse(strings.Fields(args)); err != nil {
+		t.Fatal(err)
+	}
+	look := func(name string) string { return env[name] }
+	from, err := fill(f, look, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.place(f, from, look)
+	return p, s, err
+}
+
+func TestStoreFlagsNameAPlace(t *testing.T) {
+	type env map[string]string
+	for _, c := range []struct {
+		why, args string
+		env       env
+		want      string
+		setting   string
+	}{
+		{"a URL", "--store nats://h/E", nil, "nats://h/E", "--store"},
+		{"a URL with a password", "", env{"TENURE_STORE": "nats://u:s3cret@h/E"}, "nats://***@h/E", "TENURE_STORE"},
+		{"a context", "--context prod", nil, "context prod, bucket ELECTIONS", "--context"},
+		{"a context with a bucket", "--context prod/E", nil, "context prod, bucket E", "--context"},
+		{"a context by a variable", "", env{"TENURE_CONTEXT": "prod/E"}, "context prod, bucket E", "TENURE_CONTEXT"},
+		{"both by variables", "", env{"TENURE_CONTEXT": "prod", "TENURE_STORE": "nats://h/E"}, "nats://h/E", "TENURE_STORE"},
+		{"the command line first", "--context prod", env{"TENURE_STORE": "nats://h/E"}, "context prod, bucket ELECTIONS", "--context"},
+		{"Kafka with a user from elsewhere", "--store kafka://h/t", env{"TENURE_KAFKA_USER": "u", "TENURE_KAFKA_PASSWORD": "s3cret"}, "kafka://h/t", "--store"},
+		{"variables for Kafka, and another store", "--store s3://bkt?region=r", env{"TENURE_KAFKA_PROPERTIES": "missing"}, "s3://bkt?region=r", "--store"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			p, s, err := placeOf(t, c.args, c.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.String() != c.want || p.Setting != c.setting || s.timeout != 30*time.Second {
+				t.Errorf("got %v from %s, waits %v", p, p.Setting, s.timeout)
+			}
+		})
+	}
+}
+
+func TestStoreFlagsThatNameNone(t *testing.T) {
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"", "--store is missing", fault.Usage},
+		{"--store nats://h/E --context prod", "both name a server", fault.Usage},
+		{"--store nats://h/E --kafka-properties x", "--kafka-properties needs --store kafka://", fault.Usage},
+		{"--context prod --kafka-properties x", "--kafka-properties needs --store kafka://", fault.Usage},
+		{"--store=", "is not a URL", fault.Failed},
+		{"--store s3-embedded:", "inside of the demo", fault.Failed},
+		{"--context prod/", `--context "prod/": is neither`, fault.Failed},
+		{"--context /E", "is neither", fault.Failed},
+		{"--context prod/a/b", "is neither", fault.Failed},
+		{"--store nats://h/E --connect-timeout -1s", "--connect-timeout is -1s", fault.Failed},
+	} {
+		_, _, err := placeOf(t, c.args, nil)
+		var f *fault.Error
+		if !errors.As(err, &f) || !strings.Contains(err.Error(), c.want) || fault.Code(err) != c.code || f.Hint == "" {
+			t.Errorf("%s: got %v", c.args, err)
+		}
+	}
+}
+
+func TestConnectTellsOnce(t *testing.T) {
+	p, s, err := placeOf(t, "--store nats://127.0.0.1:1/E --connect-timeout 500ms", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	_, err = s.connect(t.Context(), p, "billing", stores.Options{}, func(err error) {
+		told++
+		if !strings.HasPrefix(err.Error(), "--store nats://127.0.0.1:1/E: cannot connect") {
+			t.Errorf("told %v", err)
+		}
+	})
+	if told != 1 || !fault.Passes(err) {
+		t.Errorf("told %d times, then %v", told, err)
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/watch"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const aboutWatch = `Tells who leads an election, and every change of it, until Ctrl-C or --for. It takes no part in it and
+writes nothing.
+
+On a terminal it shows a live view: who leads, the time left on the lease as far as an observer can know it,
+who led when, and what failovers took. With --plain, --json, or where standard output is no terminal, it
+writes a line for each change.
+
+A failover is counted from the last sign of the leader before: from its release, or from its last renewal that was
+seen. Then the least that it can take is the lease. A store that does not push, object storage, is read once or twice
+a second, so times there are no finer than that.
+
+The lines of --json are objects with time, event, election, id (of this command) and term:
+  leader    leader, address: who leads now; without leader: nobody does
+  failover  leader, from, kind ("graceful": the lease was released, "forced": the record was deleted,
+            "silence": it was not renewed), millis, and leastMillis if that is known
+  asked     leader, to, by: the leader of that term is asked to hand over
+  trouble   cause: the store failed or refused
+  alarm     cause: the key holds what it should not
+  store     up, cause: the connection is lost, or back`
+
+const examplesWatch = `  tenure watch --store nats://host:4222/ELECTIONS --election billing
+  tenure watch --context prod --election billing --plain --for 1m
+  tenure watch --store kafka://kafka-1:9092/elections --election writer --json | jq 'select(.event == "failover")'`
+
+// watchFlags are those of watch.
+type watchFlags struct {
+	observerFlags
+	forTime time.Duration
+	plain   bool
+}
+
+func newWatch() *cobra.Command {
+	var w watchFlags
+	c := &cobra.Command{
+		Use:     "watch --store URL --election NAME",
+		Short:   "Tell who leads an election, and every change",
+		Long:    aboutWatch,
+		Example: examplesWatch,
+		Args:    noArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return w.run(c) },
+	}
+	w.define(c.Flags())
+	c.Flags().DurationVar(&w.forTime, "for", 0, "end after this time (default on Ctrl-C)")
+	c.Flags().BoolVar(&w.plain, "plain", false, "lines instead of the live view, on a terminal too")
+	return c
+}
+
+func (w *watchFlags) run(c *cobra.Command) error {
+	if err := w.settle(c); err != nil {
+		return err
+	}
+	if w.forTime < 0 {
+		return fault.New("give a time such as 1m, or 0 for no end", "--for is %v", w.forTime)
+	}
+	cfg := observing(tenure.Config{})
+	if err := w.validate(cfg); err != nil {
+		return err
+	}
+	watcher := watch.New(w.options(c, cfg))
+	store, err := w.connect(c, watcher.Connection)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	ctx := c.Context()
+	if w.forTime > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.forTime)
+		defer cancel()
+	}
+	err = watcher.Run(ctx, store.Driver)
+	if errors.Is(err, driver.ErrDenied) {
+		return w.place.Explain(err)
+	}
+	return err
+}
+
+func (w *watchFlags) options(c *cobra.Command, cfg tenure.Config) watch.Options {
+	out := c.OutOrStdout()
+	o := watch.Options{
+		Place: w.place, Election: w.election, Config: cfg, Out: out, JSON: w.json, Colour: terminal.Colours(out),
+		Hints: []string{"look in: " + w.place.Commands(w.election).Look},
+	}
+	if terminal.Screen(out) && !w.json && !w.plain {
+		o.Screen = out.(*os.File)
+		o.In, _ = c.InOrStdin().(*os.File)
+	}
+	return o
+}

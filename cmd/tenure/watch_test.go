@@ -1,0 +1,230 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// vigil is a watch that goes on.
+type vigil struct {
+	*testing.T
+	lines chan line
+	stop  func()
+	ended chan int
+}
+
+// watch begins to, within this process.
+func (h *home) watch() *vigil {
+	h.Helper()
+	ctx, cancel := context.WithCancel(h.Context())
+	out, in := io.Pipe()
+	v := &vigil{h.T, make(chan line, 1000), cancel, make(chan int, 1)}
+	go func() {
+		defer close(v.lines)
+		scan := bufio.NewScanner(out)
+		for scan.Scan() {
+			var l line
+			if err := json.Unmarshal(scan.Bytes(), &l); err != nil || l.Time.IsZero() || l.Event == "" || l.Election != "billing" || l.ID == "" {
+				h.Errorf("%v in %s", err, scan.Text())
+			}
+			v.lines <- l
+		}
+	}()
+	go func() {
+		var errs strings.Builder
+		code := execute(ctx, h.args("watch", "--json"), strings.NewReader(""), in, &errs)
+		if errs.Len() > 0 {
+			h.Errorf("on standard error:\n%s", &errs)
+		}
+		_ = in.Close()
+		v.ended <- code
+	}()
+	h.Cleanup(cancel)
+	return v
+}
+
+// renewals waits for so many writes.
+func (h *home) renewals(n int) {
+	h.Helper()
+	last := driver.Version("")
+	for end := time.Now().Add(patience); n >= 0; time.Sleep(50 * time.Millisecond) {
+		e, err := h.store.Read(h.Context(), "billing")
+		if err == nil && e.Version != last {
+			last = e.Version
+			n--
+		}
+		if time.Now().After(end) {
+			h.Fatalf("no renewals: %v", err)
+		}
+	}
+}
+
+// await reads until such a line comes.
+func (v *vigil) await(what string, is func(line) bool) line {
+	v.Helper()
+	giveUp := time.After(patience)
+	for {
+		select {
+		case l := <-v.lines:
+			if is(l) {
+				return l
+			}
+		case <-giveUp:
+			v.Fatalf("no line says: %s", what)
+		}
+	}
+}
+
+func leader(id string) func(line) bool {
+	return func(l line) bool { return l.Event == "leader" && l.Leader == id }
+}
+
+func isEvent(event string) func(line) bool { return func(l line) bool { return l.Event == event } }
+
+// end returns what else there was.
+func (v *vigil) end() {
+	v.Helper()
+	v.stop()
+	if code := <-v.ended; code != 0 {
+		v.Errorf("exit code %d", code)
+	}
+}
+
+func TestWatchTellsWhatHappens(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	v := h.watch()
+	v.await("nobody leads", leader(""))
+	first := h.join(tenure.Config{ID: "node-1", Address: "10.0.0.1:80"}, nil)
+	if l := v.await("node-1 leads", leader("node-1")); l.Address != "10.0.0.1:80" || l.Term == 0 {
+		t.Errorf("got %+v", l)
+	}
+	second := h.join(tenure.Config{ID: "node-2"}, nil)
+	h.await(second, follows("node-1"))
+	h.says("hand-over", "--to", "node-2").must(t, 0)
+	if l := v.await("node-1 is asked", isEvent("asked")); l.Leader != "node-1" || l.To != "node-2" || l.By == "" {
+		t.Errorf("got %+v", l)
+	}
+	v.await("node-2 leads", leader("node-2"))
+	if l := v.await("a failover", isEvent("failover")); l.Kind != "graceful" || l.From != "node-1" || l.Leader != "node-2" || l.Millis <= 0 {
+		t.Errorf("got %+v", l)
+	}
+	first.leave()
+	h.put("node-1")
+	v.await("an alarm", isEvent("alarm"))
+	v.end()
+}
+
+// A leader that goes silent, and one that follows it a lease later.
+func TestWatchMeasuresFromTheLastRenewal(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(record("node-1", 7, 2*time.Second, time.Now(), ""))
+	v := h.watch()
+	v.await("node-1 leads", leader("node-1"))
+	h.put(record("node-1", 7, 2*time.Second, time.Now(), ""))
+	v.await("nobody leads", leader(""))
+	h.put(record("node-2", 9, 2*time.Second, time.Now(), ""))
+	// The renewal is stamped by whoever hears of it for the watch, the wait begins with whoever does so for the election: on a busy
+	// machine the one may be a little later than the other.
+	if l := v.await("a failover", isEvent("failover")); l.Kind != "silence" || l.LeastMillis == nil || *l.LeastMillis != 2000 || l.Millis < 1500 {
+		t.Errorf("got %+v", l)
+	}
+	v.end()
+}
+
+func TestWatchTellsOfTheStore(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	h := homeAt(t, s.ClientURL()+"/ELECTIONS?pristine=true")
+	v := h.watch()
+	v.await("nobody leads", leader(""))
+	s.Shutdown()
+	v.await("the connection is lost", isEvent("store"))
+	v.await("trouble", isEvent("trouble"))
+	v.end()
+}
+
+func TestWatchWritesLinesWhereThereIsNoTerminal(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
+	h.says("watch", "--for", "1s").must(t, 0, `^Election "billing" in nats://\*\*\*@.*/ELECTIONS\. Ctrl-C ends\.$`, `^\d\d:\d\d:\d\d\.\d{3}  node-1 leads in term 7, at 10\.0\.0\.1:80$`)
+	h.says("watch", "--for", "-1s").must(t, 1, `^error: --for is -1s$`)
+}
+
+// The same on stores of other kinds.
+func TestObserversOnObjectStorageAndKafka(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none", "AWS_PROFILE": "",
+	} {
+		t.Setenv(name, value)
+	}
+	objects := startObjects(t, func(*objects) {})
+	brokers := startBrokers(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "user", "s3cret"))
+	for name, url := range map[string]string{"object storage": objects.url, "Kafka": "kafka://user:s3cret@" + brokers + "/elections"} {
+		t.Run(name, func(t *testing.T) {
+			h := homeAt(t, url)
+			h.says("status").must(t, 3, `^record    there is none$`)
+			first := h.join(tenure.Config{ID: "node-1", PollStable: time.Second}, nil)
+			h.await(first, leads)
+			h.says("status", "--json").must(t, 0, `"record":"held","leader":"node-1".*"leaseMillis":2000`)
+			second := h.join(tenure.Config{ID: "node-2", PollStable: time.Second}, nil)
+			h.await(second, follows("node-1"))
+			h.says("hand-over", "--to", "node-2").must(t, 0, `^node-2 leads in term`)
+			v := h.watch()
+			v.await("node-2 leads", leader("node-2"))
+			h.renewals(5) // more than two leases
+			v.end()
+			for l := range v.lines {
+				if l.Event == "leader" || l.Event == "failover" {
+					t.Errorf("a leader that goes on, and the watch tells %+v", l)
+				}
+			}
+			h.put("node-1")
+			h.says("reset", "--force", "--lease", "2s").must(t, 0, `^was  foreign, 6 bytes: node-1$`)
+		})
+	}
+}
+
+// In a terminal there is a live view, unless lines are asked for.
+func TestWatchOnATerminal(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(args ...string) *terminaltest.Window {
+		cmd := exec.Command(self, h.args("watch", args...)...)
+		cmd.Env = append(os.Environ(), mainEnv+"=1", "TERM=xterm-256color")
+		return terminaltest.Open(t, cmd, 80, 24)
+	}
+	w := open()
+	w.Await(0, "\x1b[?1049h")
+	w.Await(0, "node-1")
+	w.Press("q")
+	if after, code := w.Restored("node-1 leads in term 7"); code != 0 || strings.Count(after, "\n") != 1 {
+		t.Errorf("ended with %d and %q", code, after)
+	}
+	lines := open("--plain", "--for", "1s")
+	lines.Await(0, "node-1 leads in term 7")
+	if text := w.Output() + lines.Output(); strings.Contains(lines.Output(), "\x1b[?1049h") || strings.Contains(text, "s3cret") {
+		t.Errorf("got %q", text)
+	}
+}
