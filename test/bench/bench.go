@@ -19,6 +19,7 @@ import (
 type bench struct {
 	ctx    context.Context
 	quick  bool
+	runs   int // 0: as many as each row has
 	log    io.Writer
 	dir    string
 	server *natsd.Server
@@ -28,10 +29,14 @@ type bench struct {
 	mu      sync.Mutex
 	buckets int
 	objects *s3d.Server // nil until a row wants it
+
+	kafka kafkas
+
+	direct, partible *replicas // nil until a row wants them
 }
 
-func open(ctx context.Context, quick bool, log io.Writer) (*bench, error) {
-	b := &bench{ctx: ctx, quick: quick, log: log}
+func open(ctx context.Context, o options, log io.Writer) (*bench, error) {
+	b := &bench{ctx: ctx, quick: o.quick, runs: o.runs, log: log}
 	if err := b.start(); err != nil {
 		b.close()
 		return nil, err
@@ -63,6 +68,8 @@ func (b *bench) close() {
 	if b.objects != nil {
 		b.objects.Stop()
 	}
+	b.kafka.end()
+	b.endReplicas()
 	_ = os.RemoveAll(b.dir)
 }
 
@@ -84,6 +91,14 @@ func (b *bench) pick(quick, full int) int {
 	return full
 }
 
+// repeat is pick for the rows whose number of runs the user may choose.
+func (b *bench) repeat(quick, full int) int {
+	if b.runs > 0 {
+		return b.runs
+	}
+	return b.pick(quick, full)
+}
+
 // sleep ends early with the bench.
 func (b *bench) sleep(d time.Duration) {
 	t := time.NewTimer(d)
@@ -92,6 +107,22 @@ func (b *bench) sleep(d time.Duration) {
 	case <-t.C:
 	case <-b.ctx.Done():
 	}
+}
+
+// several runs n plays one after another, and in a quick run side by side: there time is short, and figures matter less.
+func several[T any](b *bench, n int, play func(i int) ([]T, error)) ([]T, error) {
+	if b.quick {
+		return parallel(n, play)
+	}
+	var all []T
+	for i := range n {
+		found, err := play(i)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // parallel runs n plays side by side and gathers what they found.

@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/acts"
-	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
 // cast is a number of workers that play one scene, and what they said.
@@ -24,7 +22,11 @@ type cast struct {
 	// ready is how long after its first read a member may not yet be told of changes.
 	ready time.Duration
 	as    identity        // what all are told
+	on    *replicas       // nil: not a cluster of NATS
+	urls  []string        // where they connect, in turn, if that is not the same for all
 	wall  []time.Duration // how wrong their times of day are, in turn
+	// coordinator is which of the brokers coordinates the group of the first election, from 0.
+	coordinator int
 }
 
 // cast hires n workers under a common name. They are dismissed by dismiss, whatever happens.
@@ -57,6 +59,9 @@ func (c *cast) hire(n int) error {
 func (c *cast) hireOne() (*member, error) {
 	me := c.as
 	me.ID = fmt.Sprintf("%s-%d", c.name, c.hired+1)
+	if len(c.urls) > 0 {
+		me.URL = c.urls[c.hired%len(c.urls)]
+	}
 	if len(c.wall) > 0 {
 		me.Wall = c.wall[c.hired%len(c.wall)]
 	}
@@ -73,9 +78,9 @@ func (c *cast) hireOne() (*member, error) {
 	return m, nil
 }
 
-// way is what stands between a member and the server.
+// way is what stands between a member and the servers.
 type way struct {
-	relay   *relay.Relay
+	relay   relays
 	counter *counter
 }
 
@@ -83,11 +88,7 @@ type way struct {
 func (c *cast) lay(me *identity) (w way, err error) {
 	switch {
 	case c.relayed:
-		if w.relay, err = relay.New(me.URL); err == nil {
-			scheme, _, _ := strings.Cut(me.URL, "://")
-			_, address, _ := strings.Cut(w.relay.URL(), "://")
-			me.URL = scheme + "://" + address
-		}
+		w.relay, err = relayAll(me)
 	case c.counted:
 		if w.counter, err = newCounter(me.URL); err == nil {
 			me.URL = w.counter.url()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
@@ -31,17 +32,19 @@ const (
 type options struct {
 	quick, strict, markdown, list bool
 	row                           string
+	runs                          int
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) int {
 	var o options
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(log)
-	f.BoolVar(&o.quick, "quick", false, "repeat less: four minutes instead of 22")
+	f.BoolVar(&o.quick, "quick", false, "repeat less: six minutes instead of an hour")
 	f.BoolVar(&o.strict, "strict", false, "exit 1 also where a bound on time is missed")
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and measure nothing")
 	f.StringVar(&o.row, "row", "", "measure this row only")
+	f.IntVar(&o.runs, "runs", 0, "repeat faults so often where a row lets itself be told: cuts, pauses and ends of brokers on Kafka")
 	if err := f.Parse(args); err != nil || f.NArg() > 0 {
 		return exitUsage
 	}
@@ -62,13 +65,13 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 
 func list(out io.Writer, chosen []row) {
 	for _, r := range chosen {
-		fmt.Fprintf(out, "%-10s %s\n", r.name, r.title)
+		fmt.Fprintf(out, "%-18s %s\n", r.name, r.title)
 	}
 }
 
 // measureAll prints one table whatever became of the rows.
 func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer) int {
-	b, err := open(ctx, o.quick, log)
+	b, err := open(ctx, o, log)
 	if err != nil {
 		fmt.Fprintln(log, "error:", err)
 		return exitFailed
@@ -82,7 +85,7 @@ func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer
 		}
 	}
 	t.print(out, o.markdown)
-	if worst := t.worst(); worst > missed || o.strict && worst == missed {
+	if worst := t.worst(); worst > figures.Missed || o.strict && worst == figures.Missed {
 		return exitFailed
 	}
 	return exitOK
@@ -91,11 +94,11 @@ func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer
 // try measures a row. What went wrong is a line of it.
 func (b *bench) try(r row) result {
 	fmt.Fprintf(b.log, "%s: %s\n", r.name, r.title)
-	around := listen()
+	around := figures.Listen()
 	found, err := r.measure(b)
 	if err != nil {
 		fmt.Fprintf(b.log, "%s: error: %v\n", r.name, err)
-		found = append(found, measure{what: "could not be measured", verdict: unmeasured})
+		found = append(found, measure{what: "could not be measured", verdict: figures.Unmeasured})
 	}
-	return result{row: r, found: found, noise: around.end()}
+	return result{row: r, found: found, noise: around.End()}
 }

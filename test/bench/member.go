@@ -7,15 +7,14 @@ import (
 	"os/exec"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
-	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// member is a worker as the parent sees it: a process, the way to tell it something, and perhaps a relay between it and
-// the server.
+// member is a worker as the parent sees it: a process, the way to tell it something, and perhaps relays between it and
+// the servers.
 type member struct {
 	id       string
-	relay    *relay.Relay // nil: it is connected directly
-	counter  *counter     // nil: nobody counts
+	relay    relays   // empty: it is connected directly
+	counter  *counter // nil: nobody counts
 	cmd      *exec.Cmd
 	commands *json.Encoder
 	gone     chan struct{} // closed when its last report was read
@@ -69,9 +68,7 @@ func (m *member) kill() {
 	_ = m.cmd.Process.Kill()
 	<-m.gone
 	_ = m.cmd.Wait()
-	if m.relay != nil {
-		m.relay.Close()
-	}
+	m.relay.close()
 	if m.counter != nil {
 		m.counter.close()
 	}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -55,9 +58,23 @@ func (m *meter) use() *usage {
 		time.Sleep(metering)
 	}
 	cpu := machine.CPU()
+	at := machine.Now()
 	runtime.GC()
-	runtime.GC() // what the first finds may free more
+	debug.FreeOSMemory() // a second collection: what the first finds may free more
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
-	return &usage{Goroutines: low, Peak: high, Heap: s.HeapAlloc, CPU: cpu, At: machine.Now()}
+	return &usage{Goroutines: low, Peak: high, Heap: s.HeapAlloc, Resident: resident(), CPU: cpu, At: at}
+}
+
+// resident is what the process has in memory, in bytes, or 0 where that cannot be told.
+func resident() uint64 {
+	said, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages uint64
+	if _, err := fmt.Sscan(string(said), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
 }

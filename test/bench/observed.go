@@ -23,18 +23,19 @@ func (o observed) CompareAndSwap(ctx context.Context, key string, prev driver.Ve
 	return swap(ctx, o.Store, o.say, key, prev, value)
 }
 
-// swap reports a write before it is sent, so that of a killed process it is known what it sent last, and again when it was
-// applied.
+// swap reports a write before it is sent, so that of a killed process it is known what it sent last, and again when it is known
+// what became of it.
 func swap(ctx context.Context, s driver.Store, say func(report), key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
 	c := peek(value)
 	r := report{What: sending, Election: key, Prev: string(prev), Token: c.Term, Released: c.Released, At: machine.Now()}
 	say(r)
 	version, err := s.CompareAndSwap(ctx, key, prev, value)
-	if err == nil {
-		r.What, r.Version, r.Until = wrote, string(version), machine.Now()
-		say(r)
+	r.What, r.Version, r.Until = wrote, string(version), machine.Now()
+	if err != nil {
+		r.What, r.Error = strayed, err.Error()
 	}
+	say(r)
 	return version, err
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 // row is one experiment. It may yield several measures.
@@ -19,46 +21,18 @@ type measure struct {
 	what    string
 	value   string
 	bound   string
-	verdict verdict
+	verdict figures.Verdict
 	// before is what nats-kv-leader-elect needs, others what etcd and Kubernetes' client-go do.
 	before, others string
 }
 
-// verdict is how a value stands to its bound.
-type verdict int
-
-const (
-	none       verdict = iota // there is no bound
-	held                      //
-	missed                    // a bound on time
-	unmeasured                // something went wrong
-	broken                    // a promise of safety
-)
-
-func (v verdict) String() string {
-	return [...]string{"", "ok", "MISSED", "UNMEASURED", "BROKEN"}[v]
-}
-
-// within judges a bound on time.
-func within(ok bool) verdict {
-	if ok {
-		return held
-	}
-	return missed
-}
-
-// safe judges a promise.
-func safe(ok bool) verdict {
-	if ok {
-		return held
-	}
-	return broken
-}
-
 func rows() []row {
 	return []row{
-		crashRow, handoverRow, freshRow, steadyRow, pauseRow, cutRow, crowdRow, storeRow,
+		crashRow, handoverRow, freshRow, steadyRow, pauseRow, cutRow, crowdRow, fleetRow, storeRow,
+		replicaStoreRow, replicaStopRow, replicaCrashRow, replicaSteadyRow, replicaFaultsRow,
 		objectSteadyRow, objectCrashRow, objectStopRow, objectCutRow, objectOutageRow, objectClocksRow, objectFaultsRow,
+		logStoreRow, logCrashRow, logStopRow, logSteadyRow, logMemoryRow, logGroupRow, logCutRow, logPauseRow, logCoordinatorRow,
+		logRestartRow, logBrokerRow,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -36,24 +37,24 @@ func crash(b *bench) ([]measure, error) {
 	if err != nil {
 		return nil, err
 	}
-	var late, total dist
+	var late, total figures.Dist
 	for _, f := range all {
 		late, total = append(late, f.late), append(total, f.total)
 	}
 	share := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()/crashLease.Seconds()) }
 	return []measure{
 		{what: "elected before the lease ended", value: fmt.Sprintf("%d of %d", early(late), len(late)), bound: "0",
-			verdict: safe(early(late) == 0)},
+			verdict: figures.Safe(early(late) == 0)},
 		{what: "end of lease to next leader", value: late.String(), bound: "median 25 ms",
-			verdict: within(late.median() <= 25*time.Millisecond)},
+			verdict: figures.Within(late.Median() <= 25*time.Millisecond)},
 		{what: "crash to next leader", value: total.String(), before: "57.4 s median, 67.5 max (TTL 30 s)",
 			others: "etcd 3.8 s median (TTL 5 s)"},
-		{what: "the same in leases, median / max", value: share(total.median()) + " / " + share(total.max()),
+		{what: "the same in leases, median / max", value: share(total.Median()) + " / " + share(total.Max()),
 			bound: "about 0.83", before: "1.9", others: "etcd 0.76"},
 	}, nil
 }
 
-func early(late dist) int {
+func early(late figures.Dist) int {
 	n := 0
 	for _, d := range late {
 		if d < 0 {
@@ -71,6 +72,11 @@ func crashes(b *bench, bucket string, group, rounds int) ([]failover, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.crashes(rounds)
+}
+
+// crashes lets all campaign for one election and kills its leaders.
+func (c *cast) crashes(rounds int) ([]failover, error) {
 	if err := c.join(0, c.members...); err != nil {
 		return nil, err
 	}
@@ -89,13 +95,13 @@ func crashes(b *bench, bucket string, group, rounds int) ([]failover, error) {
 
 // crash kills the leader at a random moment of its renewal interval, and returns the next with all three in place.
 func (c *cast) crash(leader *member) (failover, *member, error) {
-	c.b.sleep(crashLease/3 + rand.N(crashLease/3))
+	c.b.sleep(c.role.Lease/3 + rand.N(c.role.Lease/3))
 	mark := c.journal.mark()
 	f, next, err := c.failover(leader, mark)
 	if err != nil {
 		return f, nil, err
 	}
-	fmt.Fprintf(c.b.log, "  %s: next leader %s after the lease\n", c.name, show(f.late))
+	fmt.Fprintf(c.b.log, "  %s: next leader %s after the lease\n", c.name, figures.Show(f.late))
 	return f, next, c.replace(leader)
 }
 
@@ -108,12 +114,13 @@ func (c *cast) failover(leader *member, mark int) (failover, *member, error) {
 	}
 	sent, err := c.lastSend(leader.id, e)
 	return failover{
-		late:  time.Duration(e.At-sent) - crashLease,
+		late:  time.Duration(e.At-sent) - c.role.Lease,
 		total: time.Duration(e.At - at),
 	}, next, err
 }
 
-// lastSend is when the write of the dead leader was sent that the successor's claim replaced.
+// lastSend is when the write of the dead leader was sent that the successor's claim replaced, or that a request of others
+// replaced which the claim did: they copy it.
 func (c *cast) lastSend(dead string, next entry) (int64, error) {
 	all, _ := c.journal.since(0)
 	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.Election != next.Election })
@@ -121,11 +128,16 @@ func (c *cast) lastSend(dead string, next entry) (int64, error) {
 	if !ok {
 		return 0, errors.New("no claim of the new leader was reported")
 	}
-	sent, ok := last(all, func(e entry) bool { return e.who == dead && e.What == wrote && e.Version == claim.Prev })
-	if ok {
-		return sent.At, nil
+	for version := claim.Prev; ; {
+		written, ok := last(all, func(e entry) bool { return e.What == wrote && e.Version == version })
+		switch {
+		case !ok:
+			return unanswered(all, dead, version)
+		case written.who == dead:
+			return written.At, nil
+		}
+		version = written.Prev
 	}
-	return unanswered(all, dead, claim.Prev)
 }
 
 // unanswered finds the write whose answer the dead leader did not live to see, or learned of otherwise: the one before

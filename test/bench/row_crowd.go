@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var crowdRow = row{
@@ -38,13 +40,13 @@ func crowd(b *bench) ([]measure, error) {
 	}
 	return []measure{
 		{what: "following: goroutines, at rest / most", value: fmt.Sprint(following.Goroutines, " / ", following.Peak),
-			bound: "none per election", verdict: within(following.Goroutines < crowdSize/10),
+			bound: "none per election", verdict: figures.Within(following.Goroutines < crowdSize/10),
 			before: "1 each", others: "client-go 2 each, goNELI 8 threads each"},
 		{what: "following: heap per election", value: perElection(following.Heap), before: "5.9 KB",
 			others: "etcd 739 B (shared session), client-go 9.5 KB"},
 		{what: "following: processor", value: percent(following)},
 		{what: "leading: goroutines, at rest / most", value: fmt.Sprint(leading.Goroutines, " / ", leading.Peak),
-			bound: "1 per election: lead", verdict: within(leading.Goroutines < crowdSize+crowdSize/10), before: "1 each"},
+			bound: "1 per election: lead", verdict: figures.Within(leading.Goroutines < crowdSize+crowdSize/10), before: "1 each"},
 		{what: "leading: heap per election", value: perElection(leading.Heap)},
 		{what: "leading: processor", value: percent(leading)},
 	}, nil
@@ -59,11 +61,9 @@ func percent(u usage) string {
 // weigh lets the first member lead everything and the second follow, and returns what that costs each.
 func (c *cast) weigh(window time.Duration) (leading, following usage, err error) {
 	first, second := c.members[0], c.members[1]
-	var before, early, late [2]usage
-	for i, m := range c.members {
-		if before[i], err = c.usage(m); err != nil {
-			return
-		}
+	var before, early, late []usage
+	if before, err = c.usages(); err != nil {
+		return
 	}
 	if err = c.join(0, first); err != nil {
 		return
@@ -75,16 +75,12 @@ func (c *cast) weigh(window time.Duration) (leading, following usage, err error)
 		return
 	}
 	c.b.sleep(5 * time.Second) // one interval of renewals: what the beginning cost is over
-	for i, m := range c.members {
-		if early[i], err = c.usage(m); err != nil {
-			return
-		}
+	if early, err = c.usages(); err != nil {
+		return
 	}
 	c.b.sleep(window)
-	for i, m := range c.members {
-		if late[i], err = c.usage(m); err != nil {
-			return
-		}
+	if late, err = c.usages(); err != nil {
+		return
 	}
 	return late[0].minus(before[0], early[0]), late[1].minus(before[1], early[1]), nil
 }
@@ -95,6 +91,7 @@ func (u usage) minus(before, running usage) usage {
 		Goroutines: u.Goroutines - before.Goroutines,
 		Peak:       u.Peak - before.Goroutines,
 		Heap:       u.Heap - min(u.Heap, before.Heap),
+		Resident:   u.Resident - min(u.Resident, before.Resident),
 		CPU:        u.CPU - running.CPU,
 		At:         u.At - running.At,
 	}
@@ -110,4 +107,21 @@ func (c *cast) usage(m *member) (usage, error) {
 		return usage{}, err
 	}
 	return *e.Usage, nil
+}
+
+// usages asks all members at once.
+func (c *cast) usages() ([]usage, error) {
+	mark := c.journal.mark()
+	if err := c.tell(command{Do: use}); err != nil {
+		return nil, err
+	}
+	var all []usage
+	for _, m := range c.members {
+		e, err := c.await(mark, m, used)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, *e.Usage)
+	}
+	return all, nil
 }

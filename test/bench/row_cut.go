@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var cutRow = row{
@@ -31,10 +32,10 @@ func cut(b *bench) ([]measure, error) {
 	}
 	return []measure{
 		{what: "answers of yes after the next was elected", value: overlap(right, groups*rounds), bound: "0",
-			verdict: safe(right.Safe()), before: "two leaders while an update hangs",
+			verdict: figures.Safe(right.Safe()), before: "two leaders while an update hangs",
 			others: "etcd two for 435-943 ms in 13 of 16"},
 		{what: "control: work that goes by memory", value: overlap(control, 2*groups), bound: "more than 0",
-			verdict: safe(control.Stale > 0)},
+			verdict: figures.Safe(control.Stale > 0)},
 	}, nil
 }
 
@@ -57,17 +58,9 @@ func judgeAll(n int, play func(i int) (acts.Verdict, error)) (acts.Verdict, erro
 	})
 	var sum acts.Verdict
 	for _, v := range verdicts {
-		sum = plus(sum, v)
+		sum = sum.Plus(v)
 	}
 	return sum, err
-}
-
-// plus is a verdict on both.
-func plus(a, b acts.Verdict) acts.Verdict {
-	return acts.Verdict{
-		Terms: a.Terms + b.Terms, Answers: a.Answers + b.Answers, Stale: a.Stale + b.Stale,
-		Regressed: a.Regressed + b.Regressed, Overlap: max(a.Overlap, b.Overlap),
-	}
 }
 
 func (b *bench) cutGroup(bucket, name string, how asking.Way, rounds int) (acts.Verdict, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var pauseRow = row{
@@ -35,10 +36,10 @@ func pause(b *bench) ([]measure, error) {
 	}
 	n := rounds * pauseElections
 	return []measure{
-		{what: "answers of yes after the next was elected", value: overlap(right, n), bound: "0", verdict: safe(right.Safe()),
+		{what: "answers of yes after the next was elected", value: overlap(right, n), bound: "0", verdict: figures.Safe(right.Safe()),
 			before: "stale in 5 of 7 runs", others: "goNELI 6 of 6"},
 		{what: "control: work that goes by memory", value: overlap(control, pauseElections), bound: "more than 0",
-			verdict: safe(control.Stale > 0)},
+			verdict: figures.Safe(control.Stale > 0)},
 	}, nil
 }
 
@@ -46,7 +47,7 @@ func pause(b *bench) ([]measure, error) {
 func overlap(v acts.Verdict, n int) string {
 	s := fmt.Sprintf("%d of %d, n=%d", v.Stale, v.Answers, n)
 	if v.Overlap > 0 {
-		s += ", up to " + show(v.Overlap) + " after"
+		s += ", up to " + figures.Show(v.Overlap) + " after"
 	}
 	if v.Regressed > 0 {
 		s += fmt.Sprintf(", %d terms not above the last", v.Regressed)

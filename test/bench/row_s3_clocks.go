@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var objectClocksRow = row{
@@ -28,7 +29,7 @@ var clockErrors = []time.Duration{0, 20 * time.Second, -20 * time.Second, time.H
 // skewed is what was found with wrong clocks.
 type skewed struct {
 	steals, reads, wrong int
-	late                 dist
+	late                 figures.Dist
 	verdict              acts.Verdict
 }
 
@@ -40,13 +41,13 @@ func objectClocks(b *bench) ([]measure, error) {
 	n := len(clockErrors) * ledByEach
 	return []measure{
 		{what: "elected while the leader lived", value: fmt.Sprintf("%d of %d", found.steals, n), bound: "0",
-			verdict: safe(found.steals == 0), others: "S3lect: a joiner 20 s ahead steals at once"},
+			verdict: figures.Safe(found.steals == 0), others: "S3lect: a joiner 20 s ahead steals at once"},
 		{what: "elected before the lease of a dead leader ended", bound: "0",
-			value: fmt.Sprintf("%d of %d", early(found.late), len(found.late)), verdict: safe(early(found.late) == 0)},
+			value: fmt.Sprintf("%d of %d", early(found.late), len(found.late)), verdict: figures.Safe(early(found.late) == 0)},
 		{what: "answers of yes after the next was elected", value: overlap(found.verdict, n), bound: "0",
-			verdict: safe(found.verdict.Safe())},
+			verdict: figures.Safe(found.verdict.Safe())},
 		{what: "control: reads by which one who compares clocks would claim from the living", bound: "more than 0",
-			value: fmt.Sprintf("%d of %d", found.wrong, found.reads), verdict: safe(found.wrong > 0)},
+			value: fmt.Sprintf("%d of %d", found.wrong, found.reads), verdict: figures.Safe(found.wrong > 0)},
 	}, nil
 }
 

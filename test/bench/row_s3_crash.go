@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var objectCrashRow = row{
@@ -21,11 +22,11 @@ const orphans = 30
 
 func objectCrash(b *bench) ([]measure, error) {
 	rounds := b.pick(1, 2)
-	var told, polled dist
+	var told, polled figures.Dist
 	for range rounds {
-		both, err := parallel(2, func(i int) ([]dist, error) {
+		both, err := parallel(2, func(i int) ([]figures.Dist, error) {
 			d, err := b.objectCrash(i == 1)
-			return []dist{d}, err
+			return []figures.Dist{d}, err
 		})
 		if err != nil {
 			return nil, err
@@ -34,28 +35,28 @@ func objectCrash(b *bench) ([]measure, error) {
 	}
 	lease := b.objectLease()
 	worst := tenure.Config{Lease: lease}.WorstFailover(false)
-	since := func(d dist) dist {
-		var all dist
+	since := func(d figures.Dist) figures.Dist {
+		var all figures.Dist
 		for _, late := range d {
 			all = append(all, late+lease)
 		}
 		return all
 	}
-	count := func(d dist) string { return fmt.Sprintf("%d of %d", early(d), len(d)) }
+	count := func(d figures.Dist) string { return fmt.Sprintf("%d of %d", early(d), len(d)) }
 	return []measure{
-		{what: "with peers: elected before the lease ended", value: count(told), bound: "0", verdict: safe(early(told) == 0)},
+		{what: "with peers: elected before the lease ended", value: count(told), bound: "0", verdict: figures.Safe(early(told) == 0)},
 		{what: "with peers: end of lease to next leader", value: told.String(), bound: "median 100 ms",
-			verdict: within(told.median() <= 100*time.Millisecond)},
-		{what: "without peers: elected before the lease ended", value: count(polled), bound: "0", verdict: safe(early(polled) == 0)},
-		{what: "without peers: last renewal to next leader", value: since(polled).String(), bound: "max " + show(worst) + ", by the formula",
-			verdict: within(since(polled).max() <= worst+200*time.Millisecond)},
-		{what: "the same in leases, median / max", value: fmt.Sprintf("%.2f / %.2f", since(polled).median().Seconds()/lease.Seconds(),
-			since(polled).max().Seconds()/lease.Seconds()), others: "S3lect 0.76-0.94 from the crash"},
+			verdict: figures.Within(told.Median() <= 100*time.Millisecond)},
+		{what: "without peers: elected before the lease ended", value: count(polled), bound: "0", verdict: figures.Safe(early(polled) == 0)},
+		{what: "without peers: last renewal to next leader", value: since(polled).String(), bound: "max " + figures.Show(worst) + ", by the formula",
+			verdict: figures.Within(since(polled).Max() <= worst+200*time.Millisecond)},
+		{what: "the same in leases, median / max", value: fmt.Sprintf("%.2f / %.2f", since(polled).Median().Seconds()/lease.Seconds(),
+			since(polled).Max().Seconds()/lease.Seconds()), others: "S3lect 0.76-0.94 from the crash"},
 	}, nil
 }
 
 // objectCrash is by how much the next leaders were later than the ends of the leases.
-func (b *bench) objectCrash(peers bool) (dist, error) {
+func (b *bench) objectCrash(peers bool) (figures.Dist, error) {
 	lease := b.objectLease()
 	c, err := b.stage(scene{name: "crash", members: 3, elections: orphans, lease: lease, peers: peers})
 	defer c.dismiss()
@@ -72,7 +73,7 @@ func (b *bench) objectCrash(peers bool) (dist, error) {
 
 // orphan kills the leaders of these elections and returns by how much their successors were later than the ends of the
 // leases.
-func (c *cast) orphan(elections []string, leaders ...*member) (dist, error) {
+func (c *cast) orphan(elections []string, leaders ...*member) (figures.Dist, error) {
 	all, _ := c.journal.since(0)
 	led := map[string]string{}
 	for _, e := range all {
@@ -88,7 +89,7 @@ func (c *cast) orphan(elections []string, leaders ...*member) (dist, error) {
 	if err != nil {
 		return nil, err
 	}
-	var late dist
+	var late figures.Dist
 	for _, e := range next {
 		sent, err := c.lastSend(led[e.Election], e)
 		if err != nil {

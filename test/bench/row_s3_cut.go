@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var objectCutRow = row{
@@ -29,14 +30,14 @@ func objectCut(b *bench) ([]measure, error) {
 			return found, err
 		}
 		found = append(found, measure{what: kind(peers) + ": answers of yes after the next was elected",
-			value: overlap(v, groups*rounds), bound: "0", verdict: safe(v.Safe()), others: "S3lect: two leaders while the cut lasts"})
+			value: overlap(v, groups*rounds), bound: "0", verdict: figures.Safe(v.Safe()), others: "S3lect: two leaders while the cut lasts"})
 	}
 	control, err := b.objectCuts(asking.ByMemory, false, groups, 1)
 	if err != nil {
 		return found, err
 	}
 	return append(found, measure{what: "control: work that goes by memory", value: overlap(control, groups), bound: "more than 0",
-		verdict: safe(control.Stale > 0)}), nil
+		verdict: figures.Safe(control.Stale > 0)}), nil
 }
 
 func kind(peers bool) string {
@@ -59,14 +60,14 @@ func (b *bench) objectCuts(how asking.Way, peers bool, groups, rounds int) (acts
 			if err != nil {
 				return acts.Verdict{}, err
 			}
-			leader, err = c.cutOffObjects(leader, round%2 == 0)
+			leader, err = c.cutOffAWhile(leader, round%2 == 0)
 		}
 		return c.book.Judge(), err
 	})
 }
 
-// cutOffObjects returns the next leader when the old one has had time to learn of it.
-func (c *cast) cutOffObjects(leader *member, lossy bool) (*member, error) {
+// cutOffAWhile returns the next leader when the old one has had time to learn of it.
+func (c *cast) cutOffAWhile(leader *member, lossy bool) (*member, error) {
 	mark := c.journal.mark()
 	cut := leader.relay.Hold
 	heal := leader.relay.Release

@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
 
@@ -46,14 +47,14 @@ func objectFaults(b *bench) ([]measure, error) {
 }
 
 func (s spoilt) measures(lease time.Duration) []measure {
-	what := "lease " + show(lease) + ": "
+	what := "lease " + figures.Show(lease) + ": "
 	return []measure{
-		{what: what + "answers of yes after the next was elected", bound: "0", verdict: safe(s.verdict.Safe()),
+		{what: what + "answers of yes after the next was elected", bound: "0", verdict: figures.Safe(s.verdict.Safe()),
 			value: overlap(s.verdict, len(plans())*spoiltElections)},
 		{what: what + "terms lost before their deadline", value: fmt.Sprintf("%d of %d", s.early, s.of), bound: "0",
-			verdict: safe(s.early == 0)},
+			verdict: figures.Safe(s.early == 0)},
 		{what: what + "terms lost at their deadline", value: fmt.Sprintf("%d of %d, in %d applied writes", s.lost-s.early, s.of, s.writes)},
-		{what: what + "control: faults injected", value: fmt.Sprint(s.faults), bound: "more than 100", verdict: safe(s.faults > 100)},
+		{what: what + "control: faults injected", value: fmt.Sprint(s.faults), bound: "more than 100", verdict: figures.Safe(s.faults > 100)},
 	}
 }
 
@@ -82,7 +83,7 @@ func (b *bench) spoil(lease, window time.Duration) (spoilt, error) {
 	})
 	var sum spoilt
 	for _, s := range all {
-		sum.verdict = plus(sum.verdict, s.verdict)
+		sum.verdict = sum.verdict.Plus(s.verdict)
 		sum.faults, sum.lost, sum.early = sum.faults+s.faults, sum.lost+s.lost, sum.early+s.early
 		sum.of, sum.writes = sum.of+s.of, sum.writes+s.writes
 	}
@@ -154,7 +155,7 @@ func (c *cast) losses() spoilt {
 			if !e.Expired || e.At < deadline {
 				s.early++
 				fmt.Fprintf(c.b.log, "  %s lost term %d of %s %s before its deadline: %s\n", e.who, e.Token, e.Election,
-					show(time.Duration(deadline-e.At)), e.Error)
+					figures.Show(time.Duration(deadline-e.At)), e.Error)
 			}
 		}
 	}

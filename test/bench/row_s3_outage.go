@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -36,16 +37,16 @@ func objectOutage(b *bench) ([]measure, error) {
 	for i, o := range both {
 		what := kind(i == 1)
 		found = append(found,
-			measure{what: what + ": store back to leader", value: o.after.String(), bound: "max " + show(bound) + ": lease and poll",
-				verdict: within(o.after.max() <= bound)},
-			measure{what: what + ": answers of yes after the next was elected", value: o.stale, bound: "0", verdict: safe(o.safe)})
+			measure{what: what + ": store back to leader", value: o.after.String(), bound: "max " + figures.Show(bound) + ": lease and poll",
+				verdict: figures.Within(o.after.Max() <= bound)},
+			measure{what: what + ": answers of yes after the next was elected", value: o.stale, bound: "0", verdict: figures.Safe(o.safe)})
 	}
 	return found, nil
 }
 
 // outage is what was found after the outages, and during them.
 type outage struct {
-	after dist
+	after figures.Dist
 	stale string
 	safe  bool
 }
@@ -75,7 +76,7 @@ func (b *bench) outage(peers bool, rounds int) (outage, error) {
 }
 
 // blackOut returns how long after its end there were leaders.
-func (c *cast) blackOut() (dist, error) {
+func (c *cast) blackOut() (figures.Dist, error) {
 	for _, m := range c.members {
 		m.relay.Blackhole()
 	}
@@ -85,7 +86,7 @@ func (c *cast) blackOut() (dist, error) {
 		m.relay.Heal()
 	}
 	next, err := c.successors(mark, c.role.Elections)
-	var after dist
+	var after figures.Dist
 	for _, e := range next {
 		after = append(after, time.Duration(e.At-end))
 	}

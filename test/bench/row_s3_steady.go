@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var objectSteadyRow = row{
@@ -29,12 +31,12 @@ func objectSteady(b *bench) ([]measure, error) {
 	polled, told := both[0], both[1]
 	return []measure{
 		{what: "with peers: PUT / GET / other requests per minute, each election", value: told.String(), bound: "12 / 0 / 0",
-			verdict: within(about(told.puts, 12) && told.gets == 0 && told.others == 0), others: "S3lect 12 / 120"},
+			verdict: figures.Within(about(told.puts, 12) && told.gets == 0 && told.others == 0), others: "S3lect 12 / 120"},
 		{what: "without peers: PUT / GET / other requests per minute, each election", value: polled.String(), bound: "12 / 36 / 0",
-			verdict: within(about(polled.puts, 12) && polled.others == 0), others: "S3lect 12 / 120"},
+			verdict: figures.Within(about(polled.puts, 12) && polled.others == 0), others: "S3lect 12 / 120"},
 		{what: "without peers: GET per minute, each follower, mean / max", bound: "4",
 			value:   fmt.Sprintf("%.2f / %.2f, n=%d", polled.perFollower(), polled.busiest, steadyElections*(candidates-1)),
-			verdict: within(about(polled.perFollower(), 4)), others: "S3lect 12"},
+			verdict: figures.Within(about(polled.perFollower(), 4)), others: "S3lect 12"},
 		{what: "a month with peers, any number of followers", value: fmt.Sprintf("$%.2f", told.month())},
 		{what: "a month without peers, nine followers", value: fmt.Sprintf("$%.2f", polled.month()), others: "S3lect $4.67"},
 	}, nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var objectStopRow = row{
@@ -21,11 +23,11 @@ func objectStop(b *bench) ([]measure, error) {
 		return nil, err
 	}
 	found := []measure{{what: "with peers: release sent to next leader", value: told.String(), bound: "median 25 ms",
-		verdict: within(told.median() <= 25*time.Millisecond), others: "S3lect 3.9 s median"}}
+		verdict: figures.Within(told.Median() <= 25*time.Millisecond), others: "S3lect 3.9 s median"}}
 	crowds := []int{candidates, 3}
-	polled, err := parallel(len(crowds), func(i int) ([]dist, error) {
+	polled, err := parallel(len(crowds), func(i int) ([]figures.Dist, error) {
 		d, err := b.objectReleases(crowds[i])
-		return []dist{d}, err
+		return []figures.Dist{d}, err
 	})
 	if err != nil {
 		return found, err
@@ -34,14 +36,14 @@ func objectStop(b *bench) ([]measure, error) {
 	for i, d := range polled {
 		found = append(found,
 			measure{what: fmt.Sprintf("without peers, %d candidates: the same", crowds[i]), value: d.String(),
-				bound: "median " + show(poll), verdict: within(d.median() <= poll)},
-			measure{what: "of these above " + show(poll), value: fmt.Sprintf("%d of %d", d.above(poll), len(d))})
+				bound: "median " + figures.Show(poll), verdict: figures.Within(d.Median() <= poll)},
+			measure{what: "of these above " + figures.Show(poll), value: fmt.Sprintf("%d of %d", d.Above(poll), len(d))})
 	}
 	return found, nil
 }
 
 // objectHandovers stops one leader after another.
-func (b *bench) objectHandovers(n int) (dist, error) {
+func (b *bench) objectHandovers(n int) (figures.Dist, error) {
 	c, err := b.stage(scene{name: "stop", members: 3, elections: 1, lease: b.objectLease(), peers: true})
 	defer c.dismiss()
 	if err != nil {
@@ -50,7 +52,7 @@ func (b *bench) objectHandovers(n int) (dist, error) {
 	leader, err := c.enthrone()
 	c.role.Spread = 0
 	c.ready = 4 * settle
-	var d dist
+	var d figures.Dist
 	for range n {
 		if err != nil {
 			return nil, err
@@ -63,7 +65,7 @@ func (b *bench) objectHandovers(n int) (dist, error) {
 }
 
 // objectReleases stops a process that leads many elections.
-func (b *bench) objectReleases(members int) (dist, error) {
+func (b *bench) objectReleases(members int) (figures.Dist, error) {
 	c, err := b.stage(scene{name: fmt.Sprintf("stop%d", members), members: members, elections: b.pick(40, 100), lease: b.objectLease()})
 	defer c.dismiss()
 	if err != nil {
@@ -83,7 +85,7 @@ func (b *bench) objectReleases(members int) (dist, error) {
 		return nil, err
 	}
 	news, _ := c.journal.since(mark)
-	var d dist
+	var d figures.Dist
 	for _, e := range next {
 		release, ok := last(news, func(r entry) bool {
 			return r.What == sending && r.Released && r.who == leader.id && r.Election == e.Election && r.At < e.At

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
 var steadyRow = row{
@@ -53,25 +55,29 @@ func (t traffic) measures(window time.Duration) []measure {
 	most := int(window/(steadyLease/3)) + 1
 	return []measure{
 		{what: "messages sent by all ten, per minute", value: fmt.Sprintf("%.0f (%d in %v)", perMinute(t.sent), t.sent, window),
-			bound: "12: the leader's writes", verdict: within(t.sent <= most),
+			bound: "12: the leader's writes", verdict: figures.Within(t.sent <= most),
 			before: "50.7", others: "client-go 198, etcd 300 (TTL 5 s)"},
 		{what: "of these: writes / API requests / flow control", value: fmt.Sprintf("%d / %d / %d", t.writes, t.requests, t.flow),
-			bound: "0 reads", verdict: within(t.requests == 0 && t.writes == t.sent)},
+			bound: "0 reads", verdict: figures.Within(t.requests == 0 && t.writes == t.sent)},
 	}
 }
 
 // count listens for the time of the window.
 func (c *cast) count(window time.Duration) (traffic, error) {
+	nc := c.b.nc
+	if c.on != nil {
+		nc = c.on.nc
+	}
 	var taps []*nats.Subscription
 	for _, subject := range []string{"$KV.>", "$JS.API.>", "$JS.FC.>"} {
-		tap, err := c.b.nc.SubscribeSync(subject)
+		tap, err := nc.SubscribeSync(subject)
 		if err != nil {
 			return traffic{}, err
 		}
 		defer func() { _ = tap.Unsubscribe() }()
 		taps = append(taps, tap)
 	}
-	if err := c.b.nc.Flush(); err != nil {
+	if err := nc.Flush(); err != nil {
 		return traffic{}, err
 	}
 	before, err := c.sent()
@@ -84,11 +90,35 @@ func (c *cast) count(window time.Duration) (traffic, error) {
 	return traffic{sent: after - before, writes: heard(0), requests: heard(1), flow: heard(2)}, err
 }
 
-// sent is how many messages the server has received on the members' connections.
+// sent is how many messages the servers have received on the members' connections.
 func (c *cast) sent() (int, error) {
-	answer, err := http.Get(c.b.server.Monitor() + "/connz?limit=10000")
+	found, total := 0, 0
+	for _, s := range c.servers() {
+		n, sent, err := c.sentTo(s)
+		if err != nil {
+			return 0, err
+		}
+		found, total = found+n, total+sent
+	}
+	if found != len(c.members) {
+		return 0, fmt.Errorf("the server shows %d of %d connections", found, len(c.members))
+	}
+	return total, nil
+}
+
+// servers are those of the members.
+func (c *cast) servers() []*natsd.Server {
+	if c.on != nil {
+		return c.on.Servers[:]
+	}
+	return []*natsd.Server{c.b.server}
+}
+
+// sentTo is how many connections of members one server has, and how many messages it has received over them.
+func (c *cast) sentTo(s *natsd.Server) (found, total int, err error) {
+	answer, err := http.Get(s.Monitor() + "/connz?limit=10000")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	var connz struct {
@@ -98,16 +128,12 @@ func (c *cast) sent() (int, error) {
 		} `json:"connections"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&connz); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	found, total := 0, 0
 	for _, conn := range connz.Connections {
 		if c.member(conn.Name) != nil {
 			found, total = found+1, total+conn.InMsgs
 		}
 	}
-	if found != len(c.members) {
-		return 0, fmt.Errorf("the server shows %d of %d connections", found, len(c.members))
-	}
-	return total, nil
+	return found, total, nil
 }

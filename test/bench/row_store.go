@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 var storeRow = row{
@@ -24,24 +26,24 @@ func latency(b *bench) ([]measure, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Read(b.ctx, "cell")
-	if err != nil {
-		return nil, err
-	}
-	var reads, swaps dist
-	for version := e.Version; len(swaps) < n; {
-		began := time.Now()
-		if version, err = s.CompareAndSwap(b.ctx, "cell", version, make([]byte, 300)); err != nil {
-			return nil, err
-		}
-		swapped := time.Now()
-		if _, err = s.Read(b.ctx, "cell"); err != nil {
-			return nil, err
-		}
-		swaps, reads = append(swaps, swapped.Sub(began)), append(reads, time.Since(swapped))
-	}
+	reads, swaps, err := b.operations(s, n)
 	return []measure{
 		{what: "Read", value: fmt.Sprint(reads)},
 		{what: "CompareAndSwap", value: fmt.Sprint(swaps)},
-	}, nil
+	}, err
+}
+
+// operations swaps a cell and reads it, again and again.
+func (b *bench) operations(s driver.Store, n int) (reads, swaps figures.Dist, err error) {
+	e, err := s.Read(b.ctx, "cell")
+	for version := e.Version; err == nil && len(swaps) < n; {
+		began := time.Now()
+		if version, err = s.CompareAndSwap(b.ctx, "cell", version, make([]byte, 300)); err != nil {
+			break
+		}
+		swapped := time.Now()
+		_, err = s.Read(b.ctx, "cell")
+		swaps, reads = append(swaps, swapped.Sub(began)), append(reads, time.Since(swapped))
+	}
+	return reads, swaps, err
 }

@@ -12,37 +12,43 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// natsSource is one connection.
+// natsSource is one connection, or one for each bucket.
 type natsSource struct {
-	say   func(report)
-	js    jetstream.JetStream
-	store *natskv.Store
+	say    func(report)
+	js     jetstream.JetStream
+	opts   []natskv.Option
+	stores map[string]*natskv.Store // by bucket
 }
 
 func dialNATS(me identity, say func(report)) (*natsSource, error) {
 	tell := func(*nats.Conn) { say(report{What: connected, At: machine.Now()}) }
-	nc, err := nats.Connect(me.URL, nats.Name(me.ID), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
+	name, opts := me.ID, []natskv.Option{natskv.Pristine()}
+	if me.Own {
+		name, opts = me.ID+" (base)", append(opts, natskv.OwnConnection(nats.Name(me.ID)))
+	}
+	nc, err := nats.Connect(me.URL, nats.Name(name), nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
 		nats.ReconnectHandler(tell))
 	if err != nil {
 		return nil, err
 	}
 	tell(nc)
 	js, err := jetstream.New(nc)
-	return &natsSource{say: say, js: js}, err
+	return &natsSource{say: say, js: js, opts: opts, stores: map[string]*natskv.Store{}}, err
 }
 
 func (s *natsSource) open(c command) (driver.Store, error) {
-	if s.store != nil {
-		_ = s.store.Close()
+	if last := s.stores[c.Bucket]; last != nil {
+		_ = last.Close()
 	}
-	var err error
-	if s.store, err = natskv.Open(context.Background(), s.js, c.Bucket); err != nil {
+	store, err := natskv.Open(context.Background(), s.js, c.Bucket, s.opts...)
+	if err != nil {
 		return nil, err
 	}
+	s.stores[c.Bucket] = store
 	if c.Quiet {
-		return s.store, nil
+		return store, nil
 	}
-	return observed{s.store, s.say}, nil
+	return observed{store, s.say}, nil
 }
 
-func (*natsSource) configure(*tenure.Config) {}
+func (*natsSource) configure(context.Context, command, string, *tenure.Config) error { return nil }

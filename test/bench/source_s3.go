@@ -75,11 +75,12 @@ func (s *objectSource) meet() error {
 	return nil
 }
 
-func (s *objectSource) configure(cfg *tenure.Config) {
+func (s *objectSource) configure(_ context.Context, _ command, _ string, cfg *tenure.Config) error {
 	cfg.Address = s.address
 	if s.me.Wall != 0 {
 		cfg.Clock = setWrong{tenure.SystemClock(), s.me.Wall}
 	}
+	return nil
 }
 
 // setWrong is a clock that shows another time of day.

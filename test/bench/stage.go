@@ -9,19 +9,24 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// scene is how many campaign for what, on object storage.
+// scene is how many campaign for what, on object storage or Kafka.
 type scene struct {
 	name      string
 	members   int
 	elections int
 	lease     time.Duration
 	ask       asking.Way
-	peers     bool
 	relayed   bool
-	counted   bool
-	wall      []time.Duration
-	url       string // of another server than the bench's, which has the bucket then
-	bucket    string
+	kafka     *brokers // nil: object storage
+	// With a session a consumer group nominates, and with only nobody else is elected.
+	session time.Duration
+	only    bool
+	// The rest is for object storage.
+	peers   bool
+	counted bool
+	wall    []time.Duration
+	url     string // of another server than the bench's, which has the bucket then
+	bucket  string
 }
 
 // stage hires the members of a scene. They are dismissed by dismiss, whatever happens.
@@ -29,18 +34,32 @@ func (b *bench) stage(s scene) (*cast, error) {
 	c := &cast{
 		b: b, name: s.name, journal: newJournal(), relayed: s.relayed, counted: s.counted, wall: s.wall,
 		as:   identity{Objects: true, Peers: s.peers, URL: s.url, Judge: len(s.wall) > 0},
-		role: command{Do: start, Bucket: s.bucket, Lease: s.lease, Ask: s.ask},
+		role: command{Do: start, Bucket: s.bucket, Lease: s.lease, Ask: s.ask, Session: s.session, Only: s.only},
+	}
+	if err := c.find(s); err != nil {
+		return c, err
 	}
 	for i := range s.elections {
 		c.role.Elections = append(c.role.Elections, fmt.Sprintf("%s-%d", s.name, i))
 	}
-	if s.url == "" {
-		var err error
-		if c.as.URL, c.role.Bucket, err = b.newObjectBucket(); err != nil {
+	if s.session > 0 {
+		if err := c.part(s.kafka); err != nil {
 			return c, err
 		}
 	}
 	return c, c.hire(s.members)
+}
+
+// find gives the cast a server, and a bucket or a topic of its own there.
+func (c *cast) find(s scene) (err error) {
+	switch {
+	case s.kafka != nil:
+		c.as = identity{Brokers: s.kafka.addresses}
+		c.role.Bucket, err = s.kafka.newTopic(c.b.ctx)
+	case s.url == "":
+		c.as.URL, c.role.Bucket, err = c.b.newObjectBucket()
+	}
+	return err
 }
 
 // newObjectBucket makes a fresh one on object storage, which is started at the first need.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
-	"text/tabwriter"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 // table is what is printed in the end.
@@ -23,8 +23,8 @@ type result struct {
 
 func (t *table) add(r result) { t.results = append(t.results, r) }
 
-func (t *table) worst() verdict {
-	w := none
+func (t *table) worst() figures.Verdict {
+	w := figures.None
 	for _, r := range t.results {
 		for _, m := range r.found {
 			w = max(w, m.verdict)
@@ -49,11 +49,7 @@ func (t *table) cells() [][]string {
 }
 
 func (t *table) print(out io.Writer, markdown bool) {
-	if markdown {
-		t.markdown(out)
-	} else {
-		t.plain(out)
-	}
+	figures.Print(out, markdown, columns, t.cells())
 	fmt.Fprintln(out)
 	fmt.Fprintln(out, t.conditions())
 	fmt.Fprintln(out)
@@ -62,32 +58,11 @@ func (t *table) print(out io.Writer, markdown bool) {
 	}
 }
 
-func (t *table) plain(out io.Writer) {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, line := range append([][]string{columns}, t.cells()...) {
-		fmt.Fprintln(w, strings.Join(line, "\t"))
-	}
-	_ = w.Flush()
-	for line := range strings.Lines(text.String()) {
-		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
-	}
-}
-
-func (t *table) markdown(out io.Writer) {
-	write := func(line []string) { fmt.Fprintf(out, "| %s |\n", strings.Join(line, " | ")) }
-	write(columns)
-	fmt.Fprintln(out, "|"+strings.Repeat(" --- |", len(columns)))
-	for _, line := range t.cells() {
-		write(line)
-	}
-}
-
 func (t *table) conditions() string {
 	how := "Distributions are min / median / p99 / max."
 	if t.quick {
 		how += " This was a quick run; without -quick everything is repeated more often."
 	}
-	return fmt.Sprintf("%s One NATS server process, file storage, one replica, and for object storage one versitygw "+
-		"over a directory, over loopback; candidates are processes of their own; %d processors, %s.", how, runtime.NumCPU(), runtime.Version())
+	return fmt.Sprintf("%s One NATS server process, file storage, one replica, but three of each in rows r3; for object storage one versitygw "+
+		"over a directory; for Kafka three brokers, three copies, two of them needed; all over loopback; candidates are processes of their own; %d processors, %s.", how, runtime.NumCPU(), runtime.Version())
 }

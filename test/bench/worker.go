@@ -22,6 +22,11 @@ const workerVariable = "TENURE_BENCH_WORKER"
 // identity is what a worker is told when it is started.
 type identity struct {
 	ID, URL string
+	// Brokers are addresses of Kafka, which are dialled Via others if that is set.
+	Brokers []string          `json:",omitempty"`
+	Via     map[string]string `json:",omitempty"`
+	// Own: the URLs are those of NATS servers, and there is a connection for the elections alone.
+	Own bool `json:",omitempty"`
 	// Objects: the URL is that of object storage, otherwise of NATS. The rest is for objects.
 	Objects bool `json:",omitempty"`
 	// Peers tell one another what the leader wrote.
@@ -33,10 +38,16 @@ type identity struct {
 
 // source is where a worker has its stores from.
 type source interface {
-	// open returns the store for a start. Except for object storage, it ends the last one.
+	// open returns the store for a start. That of NATS ends the last one of the same bucket.
 	open(c command) (driver.Store, error)
-	// configure adds what the source knows to the configuration of an election.
-	configure(cfg *tenure.Config)
+	// configure adds what the source knows to the configuration of an election, which is campaigned for until the context ends.
+	configure(ctx context.Context, c command, election string, cfg *tenure.Config) error
+}
+
+// tallier is a source that counts its requests.
+type tallier interface {
+	// requests are all until now, by their kinds.
+	requests() map[string]int
 }
 
 // worker is a process that takes part in elections.
@@ -97,7 +108,10 @@ func unless(ok bool, err error) error {
 }
 
 func connect(me identity, say func(report)) (source, error) {
-	if me.Objects {
+	switch {
+	case len(me.Brokers) > 0:
+		return openLogs(me, say), nil
+	case me.Objects:
 		return openObjects(me, say), nil
 	}
 	return dialNATS(me, say)
@@ -107,10 +121,14 @@ func (w *worker) obey(c command) error {
 	switch c.Do {
 	case start:
 		return w.start(c)
+	case sail:
+		return w.sail(c)
 	case stop:
 		w.stop()
+	case consume:
+		return w.source.(*logSource).consume(c)
 	case use:
-		w.say(report{What: used, Usage: w.meter.use()})
+		w.say(report{What: used, Usage: w.usage()})
 	}
 	return nil
 }
@@ -133,7 +151,16 @@ func (w *worker) start(c command) error {
 			return err
 		}
 	}
+	w.meter.take() // what was before is no rest to wait for
 	return nil
+}
+
+func (w *worker) usage() *usage {
+	u := w.meter.use()
+	if t, ok := w.source.(tallier); ok {
+		u.Requests = t.requests()
+	}
+	return u
 }
 
 func shuffled(c command) []string {
@@ -145,9 +172,11 @@ func shuffled(c command) []string {
 
 func (w *worker) campaign(ctx context.Context, store driver.Store, name string, c command) error {
 	cfg := tenure.Config{ID: w.id, Lease: c.Lease}
-	w.source.configure(&cfg)
 	if !c.Quiet {
 		cfg.OnEvent = w.hear
+	}
+	if err := w.source.configure(ctx, c, name, &cfg); err != nil {
+		return err
 	}
 	e, err := tenure.New(store, name, cfg)
 	if err != nil {

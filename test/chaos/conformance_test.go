@@ -2,11 +2,15 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -25,8 +29,8 @@ func conform(t *testing.T, servers []*natsd.Server) {
 		kv := addBucket(t, operator, replicated(len(servers)))
 		r := startRelay(t, first)
 		return drivertest.Harness{
-			Store:  openStore(t, connect(t, r.URL()), kv.Bucket()),
-			Peer:   openStore(t, operator, kv.Bucket()),
+			Store:  patient{openStore(t, connect(t, r.URL()), kv.Bucket())},
+			Peer:   patient{openStore(t, operator, kv.Bucket())},
 			Denied: openStore(t, nobody, kv.Bucket()),
 			Delete: func(ctx context.Context, key string) error { return kv.Delete(ctx, key) },
 			Purge:  func(ctx context.Context, key string) error { return purge(ctx, operator, kv.Bucket(), key) },
@@ -36,6 +40,22 @@ func conform(t *testing.T, servers []*natsd.Server) {
 			},
 		}
 	})
+}
+
+// patient tries again what replicas refuse because a write is on its way, which they may do for a moment after it was acknowledged.
+// Elections read then; the kit takes it for a lost version.
+type patient struct{ *natskv.Store }
+
+func (p patient) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	for range 20 {
+		v, err := p.Store.CompareAndSwap(ctx, key, prev, value)
+		var api *jetstream.APIError
+		if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant {
+			return v, err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return p.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
 func replicated(n int) func(*jetstream.KeyValueConfig) {

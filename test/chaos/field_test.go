@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/natsd"
@@ -23,16 +24,19 @@ const key = "billing"
 // at once, nor a token that was not above all before.
 type field struct {
 	testing.TB
-	lease  time.Duration
-	server *natsd.Server
-	js     jetstream.JetStream // an operator's
-	kv     jetstream.KeyValue
-	store  driver.Store
-	book   acts.Book
+	lease time.Duration
+	// vouched: candidates believe that an empty bucket is the first of its name.
+	vouched bool
+	server  *natsd.Server
+	js      jetstream.JetStream // an operator's
+	kv      jetstream.KeyValue
+	store   driver.Store
+	book    acts.Book
 
 	mu      sync.Mutex
 	elected []elected
 	grew    chan struct{} // closed when somebody is elected
+	causes  []error       // of the events that had one
 }
 
 // elected is a beginning of a term.
@@ -82,14 +86,26 @@ func (f *field) join(n int, wrap ...func(driver.Store) driver.Store) []*candidat
 func (f *field) joinOne(id string, wrap ...func(driver.Store) driver.Store) *candidate {
 	f.Helper()
 	c := &candidate{id: id, relay: startRelay(f, f.server)}
-	var store driver.Store = openStore(f, connect(f, c.relay.URL()), f.kv.Bucket())
+	var opts []natskv.Option
+	if f.vouched {
+		opts = append(opts, natskv.Pristine())
+	}
+	var store driver.Store = openStore(f, connect(f, c.relay.URL()), f.kv.Bucket(), opts...)
 	for _, w := range wrap {
 		store = w(store)
 	}
-	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease})
+	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease, OnEvent: f.hear})
 	must(f, err)
 	f.run(c, e)
 	return c
+}
+
+func (f *field) hear(e tenure.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e.Cause != nil {
+		f.causes = append(f.causes, e.Cause)
+	}
 }
 
 // run lets the candidate campaign until it leaves or the test ends.

@@ -45,19 +45,11 @@ func startServer(t testing.TB) *natsd.Server {
 // startCluster returns three servers that have found each other.
 func startCluster(t testing.TB) []*natsd.Server {
 	t.Helper()
-	all, err := natsd.StartCluster(t.TempDir(), t.TempDir(), t.TempDir())
+	c, err := natsd.StartCluster(t.TempDir())
 	must(t, err)
-	for _, s := range all {
-		t.Cleanup(s.Kill)
-	}
-	js := connect(t, all[0].URL())
-	eventually(t, "the cluster can keep a bucket", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "first", Replicas: len(all)})
-		return err == nil
-	})
-	return all
+	t.Cleanup(c.Kill)
+	must(t, c.Ready(bounded(t)))
+	return c.Servers[:]
 }
 
 func startRelay(t testing.TB, s *natsd.Server) *relay.Relay {
@@ -101,9 +93,9 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 	return kv
 }
 
-func openStore(t testing.TB, js jetstream.JetStream, bucket string) *natskv.Store {
+func openStore(t testing.TB, js jetstream.JetStream, bucket string, opts ...natskv.Option) *natskv.Store {
 	t.Helper()
-	s, err := natskv.Open(bounded(t), js, bucket)
+	s, err := natskv.Open(bounded(t), js, bucket, opts...)
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s

@@ -1,27 +1,135 @@
 package chaos
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// TestOperatorForcesFailover with "nats kv del" or a purge: that ends the term, and the next one has a higher token.
-func TestOperatorForcesFailover(t *testing.T) {
+// TestLivesOfABucket: what operators, backups and servers do to a bucket under a living leader ends the term, lets nobody lead
+// beside it, whoever starts just then, takes no token back, and is told for what it is.
+func TestLivesOfABucket(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		remove func(f *field) error
+		befall func(f *field)
+		told   []error // by somebody, in one event
 	}{
-		{"delete", func(f *field) error { return f.kv.Delete(bounded(f), key) }},
-		{"purge", func(f *field) error { return f.kv.Purge(bounded(f), key) }},
-		{"purge without a marker", func(f *field) error { return purge(bounded(f), f.js, f.kv.Bucket(), key) }},
+		{"nats kv del", func(f *field) { must(f, f.kv.Delete(bounded(f), key)) },
+			[]error{tenure.ErrVanished, natskv.ErrDeleted}},
+		{"nats kv purge", func(f *field) { must(f, f.kv.Purge(bounded(f), key)) },
+			[]error{tenure.ErrVanished, natskv.ErrPurged}},
+		{"nats stream purge", func(f *field) { must(f, purge(bounded(f), f.js, f.kv.Bucket(), key)) },
+			[]error{tenure.ErrVanished}}, // a newcomer that knows of nothing may be the first to look
+		{"made anew", (*field).remake, []error{tenure.ErrRemade}},
+		{"put back", (*field).putBack, []error{tenure.ErrRegressed}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, 800*time.Millisecond)
+			f := newField(t, 900*time.Millisecond)
 			f.join(3)
 			token := f.leader(0).token
-			must(t, c.remove(f))
-			f.leader(token)
+			c.befall(f)
+			f.joinOne("fresh")
+			f.leader(max(token, f.latest()))
+			f.told(c.told...)
 		})
 	}
+}
+
+// TestExpiryUnderALeader: a TTL that is shorter than the time between renewals takes the record away from a living leader, and
+// every vacant one after it. That is a wrong setting, which Inspect names; it costs leaders and makes no second one.
+func TestExpiryUnderALeader(t *testing.T) {
+	for name, change := range map[string]func(*jetstream.KeyValueConfig){
+		"with a marker":   func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute },
+		"without a trace": func(c *jetstream.KeyValueConfig) { c.TTL = 500 * time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t, 4*time.Second, change)
+			f.vouched = true // else nobody ever leads, since the first vacant record expires as well
+			f.join(2)
+			f.leader(0)
+			f.joinOne("fresh")
+			f.told(tenure.ErrVanished, natskv.ErrExpired)
+		})
+	}
+}
+
+// told waits until one event wraps all of these.
+func (f *field) told(wants ...error) {
+	f.Helper()
+	eventually(f, "somebody tells of it", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, cause := range f.causes {
+			if all(wants, func(want error) bool { return errors.Is(cause, want) }) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func all(errs []error, ok func(error) bool) bool {
+	for _, err := range errs {
+		if !ok(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// remake deletes the bucket and makes one of the same name.
+func (f *field) remake() {
+	f.Helper()
+	name := f.kv.Bucket()
+	f.deafen(f.leader(0))
+	must(f, f.js.DeleteKeyValue(bounded(f), name))
+	eventually(f, "the bucket is made", func() bool { // a server may not have cleared away yet what was deleted just now
+		kv, err := f.js.CreateKeyValue(bounded(f), jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage})
+		if err == nil {
+			f.kv = kv
+		}
+		return err == nil
+	})
+}
+
+// putBack restores a backup from before a hand-over, in which another leads who is alive.
+func (f *field) putBack() {
+	f.Helper()
+	ctx := bounded(f)
+	dir, first := f.TempDir(), f.leader(0)
+	m, err := jsm.New(f.js.Conn())
+	must(f, err)
+	stream, err := m.LoadStream("KV_" + f.kv.Bucket())
+	must(f, err)
+	_, err = stream.SnapshotToDirectory(ctx, dir)
+	must(f, err)
+	f.handOver(ctx)
+	f.deafen(f.leader(first.token))
+	must(f, stream.Delete())
+	eventually(f, "the backup is restored", func() bool {
+		_, _, err := m.RestoreSnapshotFromDirectory(ctx, "KV_"+f.kv.Bucket(), dir)
+		return err == nil
+	})
+}
+
+// deafen keeps a leader from hearing anything more, so that it trusts its lease to the end.
+func (f *field) deafen(e elected) {
+	e.by.relay.Blackhole()
+	f.Cleanup(e.by.relay.Heal)
+}
+
+// handOver asks the leader to make room.
+func (f *field) handOver(ctx context.Context) {
+	f.Helper()
+	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
+	must(f, err)
+	must(f, e.HandOver(ctx, ""))
 }

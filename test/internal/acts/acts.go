@@ -61,6 +61,14 @@ type Verdict struct {
 // Safe reports whether nothing speaks against it.
 func (v Verdict) Safe() bool { return v.Stale == 0 && v.Regressed == 0 }
 
+// Plus is a verdict on both.
+func (v Verdict) Plus(w Verdict) Verdict {
+	return Verdict{
+		Terms: v.Terms + w.Terms, Answers: v.Answers + w.Answers, Stale: v.Stale + w.Stale,
+		Regressed: v.Regressed + w.Regressed, Overlap: max(v.Overlap, w.Overlap),
+	}
+}
+
 // Judge goes over everything booked so far.
 func (b *Book) Judge() Verdict {
 	b.mu.Lock()

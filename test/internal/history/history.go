@@ -28,6 +28,7 @@ type History struct {
 	calls []call
 	seen  map[driver.Version]string // the value of each version; "" is absent
 	torn  int
+	wrong []string // what no order can explain
 }
 
 // call is one operation. For a write, prev is what it expected and value what it wrote.
@@ -71,8 +72,7 @@ func (h *History) add(c call) {
 }
 
 // versions notes which value each version stands for, and refuses a version that stands for two.
-func (h *History) versions(t testing.TB, r Rules) {
-	t.Helper()
+func (h *History) versions(r Rules) {
 	h.named(r)
 	for _, c := range h.calls {
 		if c.err != nil {
@@ -85,7 +85,7 @@ func (h *History) versions(t testing.TB, r Rules) {
 		case r.Version != nil && !c.write:
 			h.torn++
 		default:
-			t.Errorf("version %q is that of %q and of %q", c.version, other, c.value)
+			h.wrong = append(h.wrong, fmt.Sprintf("version %q is that of %q and of %q", c.version, other, c.value))
 		}
 	}
 }
@@ -141,6 +141,9 @@ type Rules struct {
 	// Hasty: a write may be refused for the sake of another that is still on its way to the replicas and not yet in the
 	// cell, or never will be.
 	Hasty bool
+	// Stale: a read may tell of the past, as that by a server does which has not yet noticed that it leads no more. Only the
+	// writes and the last call must fit into one order then, and each version be that of one value.
+	Stale bool
 	// Version is for a store that reads a value and its version one after the other, so that the version may be one that
 	// the cell had a moment before the value. It says which version a value has. Such a read counts as one of the value; a
 	// swap from the version that it gave is one from the earlier value, which is gone, and must be refused.
@@ -151,8 +154,7 @@ type Rules struct {
 //
 // A write of unknown outcome was applied if anybody ever saw its value, at any time after it began; how it ended says
 // nothing. Nobody saw the others, not even the last read, and they restrict nothing.
-func (h *History) operations(t testing.TB, r Rules) []porcupine.Operation {
-	t.Helper()
+func (h *History) operations(r Rules) []porcupine.Operation {
 	applied := map[string]bool{}
 	for _, c := range h.calls {
 		if c.err == nil {
@@ -161,7 +163,7 @@ func (h *History) operations(t testing.TB, r Rules) []porcupine.Operation {
 	}
 	var all []porcupine.Operation
 	for _, c := range h.calls {
-		if s, end, ok := h.step(t, c, applied[c.value], r); ok {
+		if s, end, ok := h.step(c, applied[c.value], r); ok {
 			all = append(all, porcupine.Operation{
 				ClientId: c.client, Input: s, Call: int64(c.began), Return: int64(end),
 			})
@@ -170,16 +172,16 @@ func (h *History) operations(t testing.TB, r Rules) []porcupine.Operation {
 	return all
 }
 
-func (h *History) step(t testing.TB, c call, applied bool, r Rules) (s step, end time.Duration, ok bool) {
+func (h *History) step(c call, applied bool, r Rules) (s step, end time.Duration, ok bool) {
 	expected := h.seen[c.prev]
 	conflict := errors.Is(c.err, driver.ErrConflict)
 	switch {
 	case !c.write:
-		return step{kind: saw, value: c.value}, c.end, c.err == nil
+		return step{kind: saw, value: c.value}, c.end, c.err == nil && (!r.Stale || c.began == h.last())
 	case c.err == nil:
 		return step{swapped, expected, c.value}, c.end, true
 	case conflict && applied && !r.Replayed:
-		t.Errorf("%q was refused and is in the cell", c.value)
+		h.wrong = append(h.wrong, fmt.Sprintf("%q was refused and is in the cell", c.value))
 		return step{}, 0, false
 	case applied:
 		return step{swapped, expected, c.value}, math.MaxInt64, true
@@ -189,22 +191,37 @@ func (h *History) step(t testing.TB, c call, applied bool, r Rules) (s step, end
 	return step{}, 0, false
 }
 
+// last is when the last call began.
+func (h *History) last() (began time.Duration) {
+	for _, c := range h.calls {
+		began = max(began, c.began)
+	}
+	return began
+}
+
 // Check fails the test unless there is an order of all calls that explains their answers. It is called once, when all
 // clients have ended and somebody has read the cell once more.
 func (h *History) Check(t testing.TB, r Rules) {
 	t.Helper()
-	h.versions(t, r)
-	if !h.ordered(t, r) {
-		t.Error("there is no order that explains the history")
+	for _, what := range h.Faults(r) {
+		t.Error(what)
 	}
 }
 
-func (h *History) ordered(t testing.TB, r Rules) bool {
-	t.Helper()
-	return porcupine.CheckOperationsTimeout(register, h.operations(t, r), patience) == porcupine.Ok
+// Faults is Check for those who want faults to be found.
+func (h *History) Faults(r Rules) []string {
+	h.versions(r)
+	if !h.ordered(r) {
+		h.wrong = append(h.wrong, "there is no order that explains the history")
+	}
+	return h.wrong
 }
 
-// Torn is how many reads gave a version that was not the value's. It is known after Check.
+func (h *History) ordered(r Rules) bool {
+	return porcupine.CheckOperationsTimeout(register, h.operations(r), patience) == porcupine.Ok
+}
+
+// Torn is how many reads gave a version that was not the value's. It is known after Check or Faults.
 func (h *History) Torn() int { return h.torn }
 
 // Tally says what happened, so that a run that proves nothing is seen.

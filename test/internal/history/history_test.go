@@ -49,8 +49,44 @@ func TestCheckerSeesFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := New("cell")
 			h.calls = append([]call{{version: "0"}}, c.calls...)
-			h.versions(t, Rules{})
-			if got := h.ordered(t, Rules{}); got != c.want {
+			h.versions(Rules{})
+			if got := h.ordered(Rules{}); got != c.want {
+				t.Errorf("accepted: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCheckerSeesFaultsBehindStaleReads: what is left to be checked where reads may tell of the past.
+func TestCheckerSeesFaultsBehindStaleReads(t *testing.T) {
+	ms := time.Millisecond
+	before := []call{
+		{version: "0"},
+		{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
+		{write: true, prev: "1", value: "b", version: "2", began: 3 * ms, end: 4 * ms},
+	}
+	for _, c := range []struct {
+		name  string
+		calls []call
+		want  bool
+	}{
+		{"a stale read", []call{
+			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
+			{value: "b", version: "2", began: 7 * ms, end: 8 * ms},
+		}, true},
+		{"two winners", []call{
+			{write: true, prev: "1", value: "c", version: "3", began: 3 * ms, end: 6 * ms},
+			{value: "c", version: "3", began: 7 * ms, end: 8 * ms},
+		}, false},
+		{"an acknowledged write is lost", []call{
+			{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, r := New("cell"), Rules{Stale: true}
+			h.calls = slices.Concat(before, c.calls)
+			h.versions(r)
+			if got := h.ordered(r); got != c.want {
 				t.Errorf("accepted: %v, want %v", got, c.want)
 			}
 		})
@@ -85,8 +121,8 @@ func TestCheckerSeesUnsafeTears(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h, r := New("cell"), Rules{Version: func(value string) driver.Version { return driver.Version("of " + value) }}
 			h.calls = slices.Concat(before, c.calls)
-			h.versions(t, r)
-			if got := h.ordered(t, r); got != c.want {
+			h.versions(r)
+			if got := h.ordered(r); got != c.want {
 				t.Errorf("accepted: %v, want %v", got, c.want)
 			}
 			if h.Torn() != 1 && c.calls[0].version == "of a" {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"os/exec"
 	"syscall"
 	"time"
 	"unsafe"
@@ -34,4 +35,17 @@ func CPU() time.Duration {
 		panic("getrusage: " + err.Error())
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Together lets a process that is to be started end with this one, also where this one is killed.
+func Together(cmd *exec.Cmd) { attributes(cmd).Pdeathsig = syscall.SIGKILL }
+
+// Apart gives it a session of its own, so that what is typed at the terminal does not reach it.
+func Apart(cmd *exec.Cmd) { attributes(cmd).Setsid = true }
+
+func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	return cmd.SysProcAttr
 }

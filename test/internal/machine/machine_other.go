@@ -4,6 +4,7 @@ package machine
 
 import (
 	"errors"
+	"os/exec"
 	"time"
 )
 
@@ -23,3 +24,9 @@ func Resume(int) error { return errors.ErrUnsupported }
 
 // CPU is not to be had.
 func CPU() time.Duration { return 0 }
+
+// Together can do nothing here: a killed program leaves its processes behind.
+func Together(*exec.Cmd) {}
+
+// Apart can do nothing here.
+func Apart(*exec.Cmd) {}

@@ -2,44 +2,101 @@ package natsd
 
 import (
 	"fmt"
-	"net"
+	"path/filepath"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// StartCluster runs one server for each directory; together they are a cluster. That they have started does not mean that
-// they have found each other.
-func StartCluster(dirs ...string) ([]*Server, error) {
-	ports, err := freePorts(len(dirs))
-	if err != nil {
-		return nil, err
-	}
-	var routes []string
-	for _, port := range ports {
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", port))
-	}
-	var all []*Server
-	for i, dir := range dirs {
-		s := &Server{place: place{Dir: dir, Port: anyPort, Name: fmt.Sprintf("n%d", i), Inner: ports[i], Routes: routes}}
-		if err := s.Start(); err != nil {
-			for _, other := range all {
-				other.Kill()
-			}
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
+// Members is how many servers a cluster has.
+const Members = 3
+
+// Cluster is three servers which keep streams together. Its methods may be called from many goroutines, but those that
+// change the same server one after another.
+type Cluster struct {
+	// Servers have the names n1 to n3.
+	Servers [Members]*Server
+	routes  routes
 }
 
-// freePorts are free at this moment: the servers must know each other's before they start.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+// StartCluster runs a cluster whose servers keep their files under a directory. That they have started does not mean that
+// they have found each other, which Ready waits for.
+func StartCluster(dir string) (*Cluster, error) { return startCluster(dir, false, ports.Free) }
+
+// StartPartible is StartCluster for a cluster that Part can part. What its servers say to each other passes through this
+// process, which takes time.
+func StartPartible(dir string) (*Cluster, error) { return startCluster(dir, true, ports.Free) }
+
+func startCluster(dir string, partible bool, free func(int) ([]int, error)) (c *Cluster, err error) {
+	err = onFree(free, 2*Members, func(found []int) error {
+		c = &Cluster{}
+		if err := c.start(dir, partible, found[:Members], found[Members:]); err != nil {
+			c.Kill()
+			return err
 		}
-		defer func() { _ = l.Close() }()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		return nil
+	})
+	return c, err
+}
+
+func (c *Cluster) start(dir string, partible bool, forClients, forRoutes []int) (err error) {
+	if c.routes, err = layRoutes(forRoutes, partible); err != nil {
+		return err
 	}
-	return ports, nil
+	for i := range c.Servers {
+		name := fmt.Sprintf("n%d", i+1)
+		c.Servers[i] = &Server{place: place{
+			Dir: filepath.Join(dir, name), Port: forClients[i], Name: name, Inner: forRoutes[i], Routes: c.routes.of(i), Hidden: partible,
+		}}
+		if err := c.Servers[i].Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kill ends all servers, also paused ones.
+func (c *Cluster) Kill() {
+	for _, s := range c.Servers {
+		if s != nil {
+			s.Kill()
+		}
+	}
+	c.routes.close()
+}
+
+// URLs are where clients connect.
+func (c *Cluster) URLs() []string {
+	var all []string
+	for _, s := range c.Servers {
+		all = append(all, s.URL())
+	}
+	return all
+}
+
+// Others are all servers but one.
+func (c *Cluster) Others(than *Server) []*Server {
+	var all []*Server
+	for _, s := range c.Servers {
+		if s != than {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Part cuts a server off from the two others, so that neither side is told: connections stay open and are silent. Clients
+// still reach all three. Heal ends it. The cluster must have been started by StartPartible.
+func (c *Cluster) Part(s *Server) { c.each(s, (*relay.Relay).Blackhole) }
+
+// Heal ends what Part began. What was swallowed is lost, and the connections with it.
+func (c *Cluster) Heal(s *Server) { c.each(s, (*relay.Relay).Heal) }
+
+// each does something with all routes of a server.
+func (c *Cluster) each(s *Server, do func(*relay.Relay)) {
+	for i, other := range c.Servers {
+		if other == s {
+			c.routes.each(i, do)
+		}
+	}
 }

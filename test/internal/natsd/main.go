@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -33,7 +32,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// serve ends when whoever started it does.
+// serve ends when whoever started it does, or in good order when it is told to.
 func serve(encoded string) error {
 	var p place
 	if err := json.Unmarshal([]byte(encoded), &p); err != nil {
@@ -43,23 +42,27 @@ func serve(encoded string) error {
 	if err != nil {
 		return err
 	}
+	s.SetLogger(speaker{}, false, false)
 	s.Start()
 	if !s.ReadyForConnections(patience) {
 		return errors.New("not ready for connections")
 	}
-	ready := said{URL: s.ClientURL(), Monitor: "http://" + s.MonitorAddr().String(), Port: portOf(s)}
+	ready := said{URL: s.ClientURL(), Monitor: "http://" + s.MonitorAddr().String()}
 	if err := json.NewEncoder(os.Stdout).Encode(ready); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
+	if n, _ := os.Stdin.Read(make([]byte, 1)); n > 0 {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+	return nil
 }
 
 func options(p place) *server.Options {
 	const host = "127.0.0.1"
 	o := &server.Options{
 		Host: host, Port: p.Port, HTTPHost: host, HTTPPort: anyPort,
-		JetStream: true, StoreDir: p.Dir, NoLog: true, NoSigs: true,
+		JetStream: true, StoreDir: p.Dir, NoSigs: true,
 		NoAuthUser: "all",
 		Users: []*server.User{
 			{Username: "all", Password: "all"},
@@ -72,6 +75,9 @@ func options(p place) *server.Options {
 	if p.Name != "" {
 		o.ServerName, o.Routes = p.Name, server.RoutesFromStr(strings.Join(p.Routes, ","))
 		o.Cluster = server.ClusterOpts{Name: "test", Host: host, Port: p.Inner, NoAdvertise: true}
+		if p.Hidden {
+			o.Cluster.Advertise = nowhere
+		}
 	}
 	return o
 }

@@ -1,4 +1,5 @@
-// Package natsd runs NATS servers as processes of their own, which can be killed and started again on their files.
+// Package natsd runs NATS servers as processes of their own, alone or three as a cluster, which can be stopped, killed,
+// paused, cut off from each other, and started again on their files. By hand: `go run ./test/internal/natsd/natsd`.
 //
 // The server is the one of the Go module: the program that wants one is started a second time, and its call of Main
 // becomes the server. It lives no longer than the program.
@@ -6,12 +7,14 @@ package natsd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 // patience is how long a server may take to start.
@@ -22,9 +25,10 @@ type Server struct {
 	place place
 	said  said
 	cmd   *exec.Cmd
+	in    io.Writer
 }
 
-// place is where a server runs; the port is that of its first start.
+// place is where a server runs, each time.
 type place struct {
 	Dir  string
 	Port int
@@ -32,22 +36,19 @@ type place struct {
 	Name   string   `json:",omitempty"`
 	Inner  int      `json:",omitempty"` // the port for the others
 	Routes []string `json:",omitempty"`
-}
-
-// said is what a server says when it is ready.
-type said struct {
-	URL     string
-	Monitor string
-	Port    int
+	Hidden bool     `json:",omitempty"` // the others use their routes alone
 }
 
 // Start runs a server on a directory.
-func Start(dir string) (*Server, error) {
-	s := &Server{place: place{Dir: dir, Port: anyPort}}
-	return s, s.Start()
+func Start(dir string) (s *Server, err error) {
+	err = onFree(ports.Free, 1, func(found []int) error {
+		s = &Server{place: place{Dir: dir, Port: found[0]}}
+		return s.Start()
+	})
+	return s, err
 }
 
-// Start runs a server that was killed once more, on its files and port.
+// Start runs a server that has ended once more, on its files and port.
 func (s *Server) Start() error {
 	encoded, err := json.Marshal(s.place)
 	if err != nil {
@@ -60,7 +61,9 @@ func (s *Server) Start() error {
 	s.cmd = exec.Command(program)
 	s.cmd.Env = append(os.Environ(), variable+"="+string(encoded))
 	s.cmd.Stderr = os.Stderr
-	if _, err := s.cmd.StdinPipe(); err != nil { // its end is how the server learns of ours
+	machine.Together(s.cmd) // its end of file tells a paused server nothing
+	machine.Apart(s.cmd)
+	if s.in, err = s.cmd.StdinPipe(); err != nil { // its end is how the server learns of ours
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -75,20 +78,30 @@ func (s *Server) Start() error {
 
 func (s *Server) hear(out io.Reader) error {
 	late := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
-	defer late.Stop()
-	if err := json.NewDecoder(out).Decode(&s.said); err != nil {
-		s.Kill()
-		return fmt.Errorf("the server does not start: %w", errors.Join(err, os.ErrDeadlineExceeded))
+	var heard said
+	err := json.NewDecoder(out).Decode(&heard)
+	switch inTime := late.Stop(); {
+	case !inTime:
+		err = os.ErrDeadlineExceeded
+	case err == nil && heard.Refusal != "":
+		err = heard.Refusal
 	}
-	s.place.Port = s.said.Port
+	if err != nil {
+		s.Kill()
+		return fmt.Errorf("the server does not start: %w", err)
+	}
+	s.said = heard
 	return nil
 }
 
-// Kill is the end of a process that cannot do anything about it.
-func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
+// runs reports whether the process was not ended by Kill or Stop.
+func (s *Server) runs() bool { return s.cmd.ProcessState == nil }
+
+// Name is that of a member of a cluster.
+func (s *Server) Name() string { return s.place.Name }
+
+// PID is the number of the process, which another start changes.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // URL is where clients connect. Who gives no name is a user with all rights.
 func (s *Server) URL() string { return s.said.URL }

@@ -1,5 +1,11 @@
 package relay
 
+import (
+	"fmt"
+	"net"
+	"time"
+)
+
 // mode is what becomes of the bytes on their way.
 type mode int
 
@@ -8,45 +14,76 @@ const (
 	holding
 	swallowing
 	muting
+	refusing
 )
 
 // Blackhole swallows everything in both directions and leaves the connections open, so that neither side is told.
-func (r *Relay) Blackhole() { r.set(swallowing) }
+func (r *Relay) Blackhole() { r.set(swallowing, 0) }
 
 // Mute swallows what the server says: requests are carried out and their answers lost.
-func (r *Relay) Mute() { r.set(muting) }
+func (r *Relay) Mute() { r.set(muting, 0) }
 
 // Hold keeps everything in both directions, as a partition does that ends before TCP gives up: what was sent meanwhile
 // arrives after Release, late.
-func (r *Relay) Hold() { r.set(holding) }
+func (r *Relay) Hold() { r.set(holding, 0) }
 
-// Release ends a Hold.
-func (r *Relay) Release() { r.set(passing) }
+// Delay passes everything on in both directions, so much later. Also what the client sent before it died, or hung up,
+// arrives then. Release ends it for what is sent from then on.
+func (r *Relay) Delay(by time.Duration) { r.set(passing, by) }
+
+// Release ends a Hold or a Delay.
+func (r *Relay) Release() { r.set(passing, 0) }
 
 // Heal lets everything pass again, on new connections: what was swallowed left a gap in the old ones.
 func (r *Relay) Heal() {
 	r.mu.Lock()
-	r.drop()
+	r.drop(false)
 	r.mu.Unlock()
-	r.set(passing)
+	r.set(passing, 0)
 }
 
-func (r *Relay) set(m mode) {
+// Cut resets all connections and refuses new ones, until Restore.
+func (r *Relay) Cut() {
+	r.set(refusing, 0)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mode = m
+	_ = r.listener.Close()
+	r.drop(true)
+}
+
+// Restore ends a Cut. Its port was free meanwhile, so it fails if somebody has taken that.
+func (r *Relay) Restore() error {
+	l, err := net.Listen("tcp", r.address)
+	if err != nil {
+		return fmt.Errorf("the relay cannot come back: %w", err)
+	}
+	r.set(passing, 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return l.Close()
+	}
+	r.listener = l
+	r.ways.Go(func() { r.accept(l) })
+	return nil
+}
+
+func (r *Relay) set(m mode, late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mode, r.late = m, late
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// lets says whether bytes in this direction go on, after the end of a hold if there is one.
-func (r *Relay) lets(answers bool) bool {
+// lets says whether bytes in this direction go on, after the end of a hold if there is one, and how late.
+func (r *Relay) lets(answers bool) (passes bool, late time.Duration) {
 	for {
 		r.mu.Lock()
-		m, changed := r.mode, r.changed
+		m, late, changed := r.mode, r.late, r.changed
 		r.mu.Unlock()
 		if m != holding {
-			return m == passing || m == muting && !answers
+			return m == passing || m == muting && !answers, late
 		}
 		<-changed
 	}

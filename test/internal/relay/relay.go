@@ -6,19 +6,28 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"time"
 )
 
 // Relay passes TCP connections on to a server.
 type Relay struct {
-	listener net.Listener
-	server   string
-	ways     sync.WaitGroup
+	address string
+	server  string
+	ways    sync.WaitGroup
 
-	mu      sync.Mutex
-	mode    mode
-	changed chan struct{} // closed at the next change of mode
-	conns   []net.Conn
-	closed  bool
+	mu       sync.Mutex
+	listener net.Listener
+	mode     mode
+	late     time.Duration // by how much what passes is delayed
+	changed  chan struct{} // closed at the next change of mode
+	links    []*link
+	closed   bool
+}
+
+// link is a connection of a client and the one to the server that belongs to it.
+type link struct {
+	client, server net.Conn
+	gone           chan struct{} // closed with both
 }
 
 // New relays to the server of a URL.
@@ -31,27 +40,27 @@ func New(serverURL string) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{listener: l, server: address.Host, changed: make(chan struct{})}
-	r.ways.Go(r.accept)
+	r := &Relay{address: l.Addr().String(), server: address.Host, listener: l, changed: make(chan struct{})}
+	r.ways.Go(func() { r.accept(l) })
 	return r, nil
 }
 
 // URL is where the client connects.
-func (r *Relay) URL() string { return "nats://" + r.listener.Addr().String() }
+func (r *Relay) URL() string { return "nats://" + r.address }
 
 // Close ends everything and waits for it.
 func (r *Relay) Close() {
-	_ = r.listener.Close()
 	r.mu.Lock()
+	_ = r.listener.Close()
 	r.closed = true
 	r.mu.Unlock()
 	r.Heal()
 	r.ways.Wait()
 }
 
-func (r *Relay) accept() {
+func (r *Relay) accept(l net.Listener) {
 	for {
-		client, err := r.listener.Accept()
+		client, err := l.Accept()
 		if err != nil {
 			return
 		}
@@ -60,41 +69,50 @@ func (r *Relay) accept() {
 			_ = client.Close()
 			continue
 		}
-		r.join(client, server)
+		r.join(&link{client, server, make(chan struct{})}, l)
 	}
 }
 
-func (r *Relay) join(client, server net.Conn) {
+func (r *Relay) join(k *link, by net.Listener) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.conns = append(r.conns, client, server)
-	if r.closed {
-		r.drop()
+	r.links = append(r.links, k)
+	if r.closed || by != r.listener || r.mode == refusing {
+		r.drop(false)
 	}
-	r.ways.Go(func() { r.pass(server, client, false) })
-	r.ways.Go(func() { r.pass(client, server, true) })
+	r.ways.Go(func() { r.pass(k, k.server, k.client, false) })
+	r.ways.Go(func() { r.pass(k, k.client, k.server, true) })
 }
 
-// drop is called under the lock.
-func (r *Relay) drop() {
-	for _, c := range r.conns {
-		_ = c.Close()
+// drop ends all connections, in good order or by a reset, which loses what is on its way. It is called under the lock.
+func (r *Relay) drop(reset bool) {
+	for _, k := range r.links {
+		close(k.gone)
+		for _, c := range []net.Conn{k.client, k.server} {
+			if tcp, ok := c.(*net.TCPConn); ok && reset {
+				_ = tcp.SetLinger(0)
+			}
+			_ = c.Close()
+		}
 	}
-	r.conns = nil
+	r.links = nil
 }
 
-// pass is one direction of a connection. It ends with either side.
-func (r *Relay) pass(to io.WriteCloser, from io.ReadCloser, answers bool) {
+// pass is one direction of a connection. It ends when nothing more comes from there and all that was delayed has arrived, and ends the
+// other one.
+func (r *Relay) pass(k *link, to io.WriteCloser, from io.ReadCloser, answers bool) {
 	defer func() {
 		_ = to.Close()
 		_ = from.Close()
 	}()
+	q := newQueue(to, k.gone)
+	defer q.end()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 && r.lets(answers) {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
+		if n > 0 {
+			if passes, late := r.lets(answers); passes {
+				q.put(buf[:n], late)
 			}
 		}
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
 // process is one server process, which can be started again on its files and port.
@@ -49,7 +51,7 @@ func (p *process) start(ctx context.Context) error {
 	p.cmd = exec.Command(p.command[0], p.command[1:]...)
 	p.cmd.Dir, p.cmd.Env = p.place.dir, append(os.Environ(), p.program.environ(p.place)...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	together(p.cmd)
+	machine.Together(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}

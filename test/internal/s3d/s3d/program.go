@@ -3,6 +3,8 @@ package s3d
 import (
 	"path/filepath"
 	"strconv"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 // program is how one process of an arrangement is started.
@@ -73,7 +75,7 @@ var azuriteInMemory = program{
 	hidden: true,
 	args: func(p place) []string {
 		return []string{
-			"--blobHost", host, "--blobPort", strconv.Itoa(p.port),
+			"--blobHost", ports.Host, "--blobPort", strconv.Itoa(p.port),
 			"--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
 		}
 	},

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 // patience is how long an arrangement may take to answer once it is installed.
@@ -56,13 +58,13 @@ func (s *Server) add(ctx context.Context, g program, dir string, wish *int) erro
 		p.port, *wish = *wish, 0
 	}
 	if p.port == 0 {
-		port, err := freePort()
+		free, err := ports.Free(1)
 		if err != nil {
 			return err
 		}
-		p.port = port
+		p.port = free[0]
 	}
-	p.address = address(p.port)
+	p.address = ports.Address(p.port)
 	if err := os.MkdirAll(p.data(), 0o700); err != nil {
 		return err
 	}

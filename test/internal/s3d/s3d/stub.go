@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 // stub keeps what is put and gives what is asked for, whatever the conditions and whoever asks: the least that a program
@@ -28,7 +30,7 @@ func newStub() *stub {
 }
 
 func (s *stub) listen(port int) (err error) {
-	if s.listener, err = net.Listen("tcp", address(port)); err == nil {
+	if s.listener, err = net.Listen("tcp", ports.Address(port)); err == nil {
 		go func() { _ = s.server.Serve(s.listener) }()
 	}
 	return err

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
+)
+
+// candidate is one `tenure run` of a stage, with a relay of its own between it and the server. It can be started again.
+type candidate struct {
+	stage  *stage
+	number int
+	tenure string // the binary
+	relay  *relay.Relay
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when tenure has
+}
+
+func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
+
+// log is where its processes write what they have to say, those of all its starts.
+func (c *candidate) log() string { return filepath.Join(c.stage.dir, c.id()+".log") }
+
+func (c *candidate) start() error {
+	log, err := os.OpenFile(c.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(c.tenure, c.args()...)
+	cmd.Env = environment(c.stage.mark)
+	cmd.Stdout, cmd.Stderr = log, log
+	machine.Apart(cmd)
+	machine.Together(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	c.cmd, c.ended = cmd, ended
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	return nil
+}
+
+func (c *candidate) args() []string {
+	args := []string{"run", "--store", c.relay.URL() + "/" + bucket + "?pristine=true", "--create", "--election", election, "--id", c.id(),
+		"--lease", c.stage.lease.String(), "--log-level", "debug"}
+	args = append(append(args, c.stage.row.run...), "--", c.stage.b.worker, "-journal", c.stage.journal())
+	return append(args, c.stage.row.worker...)
+}
+
+func (c *candidate) pid() int { return c.cmd.Process.Pid }
+
+// guard is the process that guards the command, which tenure has started.
+func (c *candidate) guard() (int, error) {
+	all, err := processesOf(c.stage.mark)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if p.parent == c.pid() && p.exe == c.tenure && p.token == "" {
+			return p.pid, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: %w", c.id(), errNoGuard)
+}
+
+var errNoGuard = errors.New("there is no guard")
+
+// command is the process that a guard of the candidate has started, 0 if none runs.
+func (c *candidate) command() (int, error) {
+	all, err := processesOf(c.stage.mark)
+	for _, p := range all {
+		if r, ok := c.stage.watch.last(); ok && p.pid == r.root && p.id == c.id() {
+			return p.pid, nil
+		}
+	}
+	return 0, err
+}
+
+// signal sends tenure a signal, which goes nowhere if it has ended.
+func (c *candidate) signal(s os.Signal) error {
+	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// stop asks tenure to end in good order.
+func (c *candidate) stop() error { return c.signal(syscall.SIGTERM) }
+
+func (c *candidate) running() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// exit waits until tenure has ended and returns its exit code, -1 after a signal.
+func (c *candidate) exit(patience time.Duration) (int, error) {
+	select {
+	case <-c.ended:
+		return c.cmd.ProcessState.ExitCode(), nil
+	case <-time.After(patience):
+		return 0, fmt.Errorf("tenure of %s has not ended within %v", c.id(), patience)
+	case <-c.stage.b.ctx.Done():
+		return 0, c.stage.b.ctx.Err()
+	}
+}
+
+// kill is SIGKILL to any process. It is no error that it is gone.
+func kill(pid int) error {
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,22 @@
+// Command battery lets faults befall `tenure run`, with real processes and a real server, and looks whether two of the commands that
+// it runs ever work at once.
+//
+//	go run ./test/battery                  every row once, and ten minutes of random faults
+//	go run ./test/battery -runs 20         every row twenty times
+//	go run ./test/battery -quick           every row once, and a few seconds of random faults: what CI runs
+//	go run ./test/battery -row 'crash.*'   the rows that this expression matches as a whole; -rows lists them
+//	go run ./test/battery -markdown        the tables as docs/ holds them
+//	go run ./test/battery -keep DIR        keep journals, logs and binaries, in a new directory in this one
+//
+// Each run has a NATS server of its own and three candidates: the tenure command, built from here, each through a TCP relay of its own.
+// They run a worker that writes each of its acts into one file, with CLOCK_MONOTONIC and the token that it was given. From that
+// file alone is judged, twice: by the times, and by the order in the file, which is the order in which a resource would have been
+// asked.
+//
+// A row passes if no act with an older token follows the first one with a newer token, if tokens grow, if whenever a new worker begins, and
+// when a tenure has ended, nothing is left of what others ran, and if the next worker begins in time. Each row that could pass by luck has
+// controls: the same with a tenure that has a flaw planted in its source, where a fault must show.
+//
+// It exits 1 if any row does not pass, or a control does, and prints the end of that journal and the logs of all its processes. A run in which
+// the machine stood still for more than a tenth of the lease, and something came late, is played again; what its workers did counts all the same.
+package main

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tenure-go/tenure/test/battery/internal/journal"
+)
+
+// How much of the journal and of each log is shown.
+const (
+	tailRecords = 60
+	tailBytes   = 8 << 10
+)
+
+// evidence is all that helps to find out what went wrong in a run: what was done to whom and what it led to, the end of the journal,
+// and the end of each log.
+func (s *stage) evidence(o outcome) string {
+	var text strings.Builder
+	for _, err := range o.errs {
+		fmt.Fprintln(&text, "  error:", err)
+	}
+	if !o.safe() {
+		fmt.Fprintf(&text, "  by time %+v\n  by order %+v\n", o.byTime, o.byOrder)
+	}
+	s.mu.Lock()
+	told := slices.Clone(s.told)
+	s.mu.Unlock()
+	fmt.Fprintf(&text, "  what happened, in seconds of CLOCK_MONOTONIC:\n    %s\n", strings.Join(told, "\n    "))
+	if s.watch != nil {
+		fmt.Fprintf(&text, "  the journal ends with:\n%s", summary(s.watch.records))
+	}
+	for _, c := range s.candidates {
+		fmt.Fprintf(&text, "  %s says:\n    %s\n", c.id(), strings.ReplaceAll(tail(c.log()), "\n", "\n    "))
+	}
+	fmt.Fprintf(&text, "  files: %s\n", s.dir)
+	return text.String()
+}
+
+// summary shows records with successive acts of one worker, and what it has started, on one line.
+func summary(records []journal.Record) string {
+	same := func(r, q journal.Record) bool {
+		return q.What == journal.Act && q.Token == r.Token && q.Root == r.Root && q.Candidate == r.Candidate
+	}
+	var lines []string
+	for i := 0; i < len(records); {
+		r, n := records[i], 1
+		for r.What == journal.Act && i+n < len(records) && same(r, records[i+n]) {
+			n++
+		}
+		line := fmt.Sprintf("    %.4f  token %d  c%d  process %d of %d: %v", seconds(r.At), r.Token, r.Candidate, r.PID, r.Root, r.What)
+		if n > 1 {
+			line += fmt.Sprintf(", and %d more of %d until %.4f", n-1, r.Root, seconds(records[i+n-1].At))
+		}
+		lines = append(lines, line)
+		i += n
+	}
+	return strings.Join(lines[max(0, len(lines)-tailRecords):], "\n") + "\n"
+}
+
+// tail is the end of a file, in whole lines.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return filepath.Base(path) + ": " + err.Error()
+	}
+	if len(text) > tailBytes {
+		_, text, _ = bytes.Cut(text[len(text)-tailBytes:], []byte("\n"))
+	}
+	return strings.TrimRight(string(text), "\n")
+}

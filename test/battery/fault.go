@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// fault is what befalls a leader, or the server of all.
+type fault struct {
+	name string
+	// begin returns what ends it, which is to be called after so many leases; nil: nothing does.
+	begin func(*candidate) (end func() error, err error)
+	lasts float64
+	// outage: nobody can be elected before its end.
+	outage bool
+}
+
+// befall lets a fault befall the leader, and waits for the next worker.
+func (s *stage) befall(f fault) error {
+	c, old, err := s.leader()
+	if err != nil {
+		return err
+	}
+	mark := s.watch.mark()
+	at := s.tell("%s: %s", c.id(), f.name)
+	end, err := f.begin(c)
+	if err != nil {
+		return err
+	}
+	over := time.Now().Add(time.Duration(f.lasts * float64(s.lease)))
+	if f.outage {
+		s.sleep(time.Until(over))
+		if at, err = s.relieve(c, end); err != nil {
+			return err
+		}
+	}
+	next, err := s.watch.await(s.b.ctx, mark, s.patience())
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	s.timed(at, old, next)
+	if end != nil && !f.outage {
+		s.sleep(time.Until(over))
+		_, err = s.relieve(c, end)
+	}
+	s.sleep(s.lease / 2) // whoever comes back now may do something wrong
+	return err
+}
+
+// relieve ends a fault and returns when.
+func (s *stage) relieve(c *candidate, end func() error) (int64, error) {
+	at := s.tell("%s: the end of that", c.id())
+	return at, end()
+}
+
+// timed keeps how long after a fault the old worker acted, and the next one began.
+func (s *stage) timed(at int64, old, next reign) {
+	last, first := s.watch.lastActOf(old), next.began
+	s.timely(at, next)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.last = append(s.seen.last, max(time.Duration(last-at), 0))
+	s.seen.next = append(s.seen.next, time.Duration(first-at))
+	s.seen.idle = append(s.seen.idle, time.Duration(first-last))
+}
+
+// thaw stops tenure until the guard has asked the command to stop by itself, and a part of the time has passed that the command has then. What
+// tenure finds out now must not lengthen that.
+func (s *stage) thaw() error {
+	c, old, err := s.leader()
+	if err != nil {
+		return err
+	}
+	mark := s.watch.mark()
+	at := s.tell("%s: %s", c.id(), freeze.name)
+	end, err := freeze.begin(c)
+	if err != nil {
+		return err
+	}
+	asked, err := s.watch.awaitAsked(s.b.ctx, old, s.patience())
+	if err != nil {
+		return errors.Join(err, end())
+	}
+	toStop := s.lease / 5 // the default, a quarter of which is a reserve
+	s.sleep(toStop*5/8 + s.some(toStop/16) - time.Duration(machine.Now()-asked))
+	if _, err := s.relieve(c, end); err != nil {
+		return err
+	}
+	next, err := s.watch.await(s.b.ctx, mark, s.patience())
+	if err == nil {
+		s.timed(at, old, next)
+	}
+	s.sleep(s.lease / 2)
+	return err
+}

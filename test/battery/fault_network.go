@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
+)
+
+// The faults of the network between one candidate and the server. They last longer than the bound for the next worker.
+var (
+	blackhole = fault{name: "everything to and from the server is swallowed", lasts: 2.5, begin: loses((*relay.Relay).Blackhole)}
+	mute      = fault{name: "requests arrive and answers are lost", lasts: 2.5, begin: loses((*relay.Relay).Mute)}
+	cut       = fault{name: "its connection is reset, and new ones are refused", lasts: 2.5,
+		begin: func(c *candidate) (func() error, error) {
+			c.relay.Cut()
+			return c.relay.Restore, nil
+		}}
+	delay = fault{name: "everything takes 1.2 leases in each direction", lasts: 3,
+		begin: func(c *candidate) (func() error, error) {
+			c.relay.Delay(c.stage.lease * 6 / 5)
+			return func() error { c.relay.Release(); return nil }, nil
+		}}
+)
+
+// loses is a fault after which connections begin anew.
+func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
+	return func(c *candidate) (func() error, error) {
+		how(c.relay)
+		return func() error { c.relay.Heal(); return nil }, nil
+	}
+}
+
+// The faults of the server, which befall all.
+var (
+	outage = fault{name: "the server is killed, and started again after 1.5 leases", lasts: 1.5, outage: true,
+		begin: func(c *candidate) (func() error, error) {
+			c.stage.server.Kill()
+			return c.stage.server.Start, nil
+		}}
+	hang = fault{name: "the server is stopped for 3 leases", lasts: 3, outage: true,
+		begin: func(c *candidate) (func() error, error) {
+			pid := c.stage.server.PID()
+			return func() error { return machine.Resume(pid) }, machine.Pause(pid)
+		}}
+)

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// What a follower may take up: memory in bytes, and the part of a core.
+const (
+	mostMemory = 20e6
+	mostCPU    = 0.01
+)
+
+// usage is what a process takes up: memory in bytes, and the processor's time until now.
+type usage struct {
+	resident, proportional, anonymous uint64
+	cpu                               time.Duration
+}
+
+func (u usage) plus(v usage) usage {
+	return usage{u.resident + v.resident, u.proportional + v.proportional, u.anonymous + v.anonymous, u.cpu + v.cpu}
+}
+
+// footprint measures tenure and guard of a follower. It is started from a copy of the binary: otherwise it would share the pages of that
+// with the other candidates, who in earnest are on other machines.
+func (s *stage) footprint() error {
+	binary := filepath.Join(s.dir, "tenure")
+	if err := copyFile(binary, s.tenure); err != nil {
+		return err
+	}
+	if err := s.hire(binary); err != nil {
+		return err
+	}
+	s.sleep(5 * time.Second) // what starting takes is over
+	window := pick(s.b, 10*time.Second, time.Minute)
+	before, err := s.follower()
+	if err != nil {
+		return err
+	}
+	s.sleep(window)
+	after, err := s.follower()
+	if err != nil {
+		return err
+	}
+	s.weigh(before, after, window)
+	return nil
+}
+
+func (s *stage) weigh(before, after usage, window time.Duration) {
+	mega := func(n uint64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+	s.figure("tenure and guard of a follower: proportional set size", mega(after.proportional), "20 MB", figures.Within(after.proportional <= mostMemory))
+	s.figure("of these anonymous", mega(after.anonymous), "", figures.None)
+	s.figure("resident, where both count what they share", mega(after.resident), "", figures.None)
+	cpu := (after.cpu - before.cpu).Seconds() / window.Seconds()
+	s.figure(fmt.Sprintf("processor, of one core over %v", window), fmt.Sprintf("%.2f %%", cpu*100), "1 %", figures.Within(cpu <= mostCPU))
+}
+
+// follower is what the candidate that was hired last takes up.
+func (s *stage) follower() (usage, error) {
+	c := s.candidates[len(s.candidates)-1]
+	guard, err := c.guard()
+	if err != nil {
+		return usage{}, err
+	}
+	own, err := usageOf(c.pid())
+	if err != nil {
+		return usage{}, err
+	}
+	guards, err := usageOf(guard)
+	return own.plus(guards), err
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		_ = out.Close()
+		return err
+	}
+	return out.Close()
+}

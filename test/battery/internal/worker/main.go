@@ -1,0 +1,169 @@
+// Command worker is what the battery lets tenure run: a program of which only one copy may work. It writes each of its acts into a
+// journal, with the time and the token that it was given, and does not ask anybody whether it may.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// habits are how a worker behaves.
+type habits struct {
+	journal  string
+	pace     time.Duration
+	stop     time.Duration // how long it goes on after SIGTERM
+	deaf     bool          // SIGTERM means nothing to it
+	children int           // which are deaf
+	strays   int           // children in sessions of their own, deaf as well
+	life     time.Duration // 0: it goes on
+	code     int           // at the end of its life
+	tidy     bool          // it closes what it has inherited, as daemons do
+	root     int           // 0: it is no child
+}
+
+func main() {
+	var h habits
+	flag.StringVar(&h.journal, "journal", "", "append what is done to this file")
+	flag.DurationVar(&h.pace, "pace", time.Millisecond, "the time from one act to the next")
+	flag.DurationVar(&h.stop, "stop", 0, "go on for so long after SIGTERM")
+	flag.BoolVar(&h.deaf, "deaf", false, "ignore SIGTERM")
+	flag.IntVar(&h.children, "children", 0, "start so many others, which ignore SIGTERM")
+	flag.IntVar(&h.strays, "strays", 0, "start so many in sessions of their own, which ignore SIGTERM")
+	flag.DurationVar(&h.life, "life", 0, "end after so long")
+	flag.IntVar(&h.code, "code", 0, "and with this exit code")
+	flag.BoolVar(&h.tidy, "tidy", false, "close all inherited files but the standard ones, and so have children do")
+	flag.IntVar(&h.root, "root", 0, "be a child of this process")
+	flag.Parse()
+	code, err := h.work()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(exitBroken)
+	}
+	os.Exit(code)
+}
+
+// longest is how long a worker lives at most: none may be left for ever, also where a battery is killed that tries a tenure with a flaw.
+const longest = 20 * time.Minute
+
+var began = time.Now()
+
+// exitBroken is none of the codes that tenure knows.
+const exitBroken = 70
+
+// work returns the exit code.
+func (h *habits) work() (int, error) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	if h.tidy {
+		closeInherited()
+	}
+	w, err := h.open()
+	if err != nil {
+		return 0, err
+	}
+	if h.root == 0 {
+		if err := w.write(journal.Began); err != nil {
+			return 0, err
+		}
+	}
+	if err := w.write(journal.Act); err != nil {
+		return 0, err
+	}
+	if err := h.fork(); err != nil {
+		return 0, err
+	}
+	return h.act(w, asked)
+}
+
+// act goes on until the end of its life, or as long after SIGTERM as it takes to stop, or until nobody reads what it writes.
+func (h *habits) act(w *writer, asked <-chan os.Signal) (int, error) {
+	pace := time.NewTicker(h.pace)
+	defer pace.Stop()
+	var end <-chan time.Time
+	if h.life > 0 {
+		end = time.After(h.life)
+	}
+	code, wanted := h.code, time.NewTicker(time.Second)
+	defer wanted.Stop()
+	for {
+		select {
+		case <-wanted.C:
+			if _, err := os.Stat(h.journal); err != nil || time.Since(began) > longest {
+				return 0, errors.New("nobody wants this worker any more")
+			}
+		case <-pace.C:
+			if err := w.write(journal.Act); err != nil {
+				return 0, err
+			}
+		case <-asked:
+			if err := w.write(journal.Asked); err != nil {
+				return 0, err
+			}
+			if !h.deaf {
+				code, end = 0, time.After(h.stop)
+			}
+		case <-end:
+			return code, w.write(journal.Ended)
+		}
+	}
+}
+
+// fork starts the children. Nobody waits for them here.
+func (h *habits) fork() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for i := range h.children + h.strays {
+		child := exec.Command(self, "-journal", h.journal, "-pace", h.pace.String(), "-deaf", "-root", strconv.Itoa(os.Getpid()))
+		child.Stderr = os.Stderr
+		if i >= h.children {
+			machine.Apart(child)
+		}
+		if err := child.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writer knows what is the same in all records of a process.
+type writer struct {
+	journal *journal.Writer
+	same    journal.Record
+}
+
+// open takes the token and the candidate's name, whose number comes last, from the environment that tenure sets.
+func (h *habits) open() (*writer, error) {
+	token, err := strconv.ParseUint(os.Getenv("TENURE_TOKEN"), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("TENURE_TOKEN: %w", err)
+	}
+	number, err := strconv.ParseUint(strings.TrimLeft(os.Getenv("TENURE_ID"), "abcdefghijklmnopqrstuvwxyz-"), 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("TENURE_ID: %w", err)
+	}
+	root := h.root
+	if root == 0 {
+		root = os.Getpid()
+	}
+	j, err := journal.Open(h.journal)
+	return &writer{j, journal.Record{Token: token, Candidate: uint32(number), PID: uint32(os.Getpid()), Root: uint32(root)}}, err
+}
+
+func (w *writer) write(what journal.What) error {
+	r := w.same
+	r.At, r.What = machine.Now(), what
+	return w.journal.Write(r)
+}

@@ -1,0 +1,62 @@
+package main
+
+import "time"
+
+// inspect looks, when a new worker begins, for what is left of older ones: by then all of it must be gone, also what does nothing.
+func (s *stage) inspect(r reign) {
+	all, err := processesOf(s.mark)
+	if err != nil {
+		s.wrong("cannot look for processes: %v", err)
+	}
+	s.tell("c%d runs its worker: token %d, process %d", r.candidate, r.token, r.root)
+	for _, p := range all {
+		if p.older(r.token) {
+			s.orphan(p, "when the worker with token %d had begun", r.token)
+		}
+	}
+}
+
+func (s *stage) orphan(p process, format string, args ...any) {
+	s.wrong("%v is left "+format, append([]any{p}, args...)...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.orphans++
+}
+
+// leaving is how long a guard may take to end after its tenure. It has nothing left to do then.
+const leaving = 2 * time.Second
+
+// vanish looks, when a tenure has ended that nobody killed, for what is left of it. No worker may be, and its guard, unless it had none,
+// not for long.
+func (s *stage) vanish(c *candidate, guard int) error {
+	for end := time.Now().Add(leaving); ; s.sleep(glance) {
+		all, err := processesOf(s.mark)
+		if err != nil || s.b.ctx.Err() != nil {
+			return err
+		}
+		there := false
+		for _, p := range all {
+			if p.id == c.id() {
+				s.orphan(p, "when tenure of %s had ended", c.id())
+				return nil
+			}
+			there = there || p.pid == guard
+		}
+		if !there {
+			return nil
+		}
+		if time.Now().After(end) {
+			s.wrong("the guard of %s is left %v after its tenure had ended", c.id(), leaving)
+			return nil
+		}
+	}
+}
+
+// empty looks, when all have ended in good order, for what is left.
+func (s *stage) empty() error {
+	all, err := processesOf(s.mark)
+	for _, p := range all {
+		s.orphan(p, "when all had ended")
+	}
+	return err
+}

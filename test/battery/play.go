@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// job is what is played so and so often: a row, as it is or as a control, with a flaw.
+type job struct {
+	row   row
+	flaw  *flaw // nil: as it is
+	runs  int
+	begun int
+	seen  outcome
+	// disturbed is how many runs were played again.
+	disturbed int
+}
+
+func (j *job) name() string {
+	if j.flaw != nil {
+		return j.row.name + "-" + j.flaw.name
+	}
+	return j.row.name
+}
+
+// passed: with a flaw something must show.
+func (j *job) passed(strict bool) bool {
+	if j.flaw != nil {
+		return j.flaw.shows(j.seen)
+	}
+	return j.seen.passed(strict)
+}
+
+// play plays rows and their controls, as many side by side as may be, and then those that want to be alone.
+func (b *battery) play(chosen []row) *results {
+	res := &results{battery: b, jobs: b.jobs(chosen)}
+	for _, j := range res.jobs { // before anything is measured: it keeps the machine busy. What goes wrong is told when it is played.
+		_, _ = b.binary(j.flaw)
+	}
+	around := figures.Listen()
+	b.sideBySide(res.jobs)
+	for _, j := range res.jobs {
+		if j.row.alone {
+			for range j.runs {
+				b.perform(j)
+			}
+		}
+	}
+	res.noise = around.End()
+	return res
+}
+
+func (b *battery) jobs(chosen []row) []*job {
+	var all []*job
+	for _, r := range chosen {
+		runs := b.runs
+		if r.single {
+			runs = 1
+		}
+		all = append(all, &job{row: r, runs: runs})
+		for _, f := range r.flaws {
+			all = append(all, &job{row: r, flaw: f, runs: 1})
+		}
+	}
+	return all
+}
+
+// sideBySide plays what may be played so.
+func (b *battery) sideBySide(jobs []*job) {
+	todo := make(chan *job)
+	var players sync.WaitGroup
+	for range b.side {
+		players.Go(func() {
+			for j := range todo {
+				b.perform(j)
+			}
+		})
+	}
+	for _, j := range jobs {
+		if !j.row.alone {
+			for range j.runs {
+				todo <- j
+			}
+		}
+	}
+	close(todo)
+	players.Wait()
+}
+
+// tries is how often a run may be played: a control until its flaw shows, since some faults come at a random moment, not each of which is
+// a bad one; any other until the machine lets it be judged.
+const tries = 3
+
+// perform plays a job once.
+func (b *battery) perform(j *job) {
+	for try := 1; ; try++ {
+		b.mu.Lock()
+		j.begun++
+		n := j.begun
+		b.mu.Unlock()
+		o, evidence := b.trial(j, fmt.Sprintf("%s-%d", j.name(), n))
+		if b.ctx.Err() != nil {
+			return // a part of a run says nothing
+		}
+		b.mu.Lock()
+		said, again := j.take(o, b.lease, !b.quick, try == tries)
+		fmt.Fprintf(b.log, "%s, run %d: %s\n", j.name(), n, said)
+		if said != fine && said != shows {
+			fmt.Fprint(b.log, evidence)
+		}
+		b.mu.Unlock()
+		if !again {
+			return
+		}
+	}
+}
+
+// What is said of a run.
+const (
+	fine      = "ok"
+	failed    = "FAILED"
+	shows     = "its flaw shows"
+	hides     = "its flaw does NOT show"
+	disturbed = "the machine stood still for too long to judge times: played again"
+)
+
+// take adds a run to a job, says how it ended, and whether it is to be played again. Of one that was disturbed only that counts which the
+// machine cannot be blamed for.
+func (j *job) take(o outcome, lease time.Duration, strict, final bool) (said string, again bool) {
+	switch {
+	case j.flaw != nil:
+		j.seen = j.seen.plus(o)
+		if j.flaw.shows(o) {
+			return shows, false
+		}
+		return hides, !final
+	case o.passed(strict):
+		j.seen = j.seen.plus(o)
+		return fine, false
+	case o.disturbed(lease) && !final:
+		j.seen.judgement = j.seen.judgement.plus(o.judgement)
+		j.disturbed++
+		return disturbed, true
+	}
+	j.seen = j.seen.plus(o)
+	return failed, false
+}
+
+// trial plays a job once and leaves nothing behind but files. The evidence is for people.
+func (b *battery) trial(j *job, name string) (outcome, string) {
+	binary, err := b.binary(j.flaw)
+	if err != nil {
+		return outcome{runs: 1, errs: []error{err}}, err.Error() + "\n"
+	}
+	around := figures.Listen()
+	s, err := b.set(j.row, binary, name, j.flaw != nil)
+	if err == nil {
+		err = j.row.play(s)
+	}
+	if err == nil && j.flaw == nil {
+		err = s.finale()
+	}
+	if err == nil && j.flaw == nil {
+		err = s.empty()
+	}
+	o := s.conclude(err)
+	noise := around.End()
+	o.stood = around.Worst()
+	evidence := s.evidence(o) + "  " + noise + "\n"
+	if b.keep == "" {
+		_ = os.RemoveAll(s.dir)
+	}
+	return o, evidence
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// processesOf finds all that have the mark and run. One that ends meanwhile may be missing.
+func processesOf(mark string) ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var all []process
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p, ok := look(pid, mark); ok && p.runs() {
+				all = append(all, p)
+			}
+		}
+	}
+	return all, nil
+}
+
+// look reads what there is to know of a process, if it has the mark.
+func look(pid int, mark string) (process, bool) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	environ, err := os.ReadFile(filepath.Join(dir, "environ"))
+	if err != nil || !bytes.Contains(environ, []byte(markVariable+"="+mark+"\x00")) {
+		return process{}, false
+	}
+	p := process{pid: pid}
+	for _, v := range strings.Split(string(environ), "\x00") {
+		switch name, value, _ := strings.Cut(v, "="); name {
+		case "TENURE_ID":
+			p.id = value
+		case "TENURE_TOKEN":
+			p.token = value
+		}
+	}
+	p.exe, _ = os.Readlink(filepath.Join(dir, "exe"))
+	args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+	p.args = strings.Split(strings.TrimRight(string(args), "\x00"), "\x00")
+	return p, p.readStat(dir)
+}
+
+// readStat reports whether the process is still there. Its name, in brackets, may hold anything.
+func (p *process) readStat(dir string) bool {
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 {
+		return false
+	}
+	p.state = fields[0][0]
+	p.parent, err = strconv.Atoi(fields[1])
+	return err == nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// restarts restarts the server again and again: at once, which no leader may notice, and then after a while. How long an outage a leader
+// outlives depends on when it begins: a renewal is tried when a third of the lease is over, and then a few times until the deadline.
+func (s *stage) restarts() error {
+	for _, lot := range []struct {
+		what    string
+		most    time.Duration
+		promise bool
+	}{
+		{"at once", 0, true},
+		{"after up to a quarter of the lease", s.lease / 4, false},
+	} {
+		changes, down, err := s.restartTenTimes(lot.most)
+		if err != nil {
+			return err
+		}
+		bound, v := "", figures.None
+		if lot.promise {
+			bound, v = "0", figures.Safe(changes == 0)
+		}
+		s.figure("started again "+lot.what+": changes of leader in ten restarts", fmt.Sprint(changes), bound, v)
+		s.figure("and the server was away for", down.String(), "", figures.None)
+	}
+	return nil
+}
+
+// restartTenTimes returns how often another worker began, and how long there was no server.
+func (s *stage) restartTenTimes(most time.Duration) (changes int, down figures.Dist, err error) {
+	s.settle()
+	before := s.watch.mark()
+	for i := range 10 {
+		s.tell("the server is restarted, %d of ten", i+1)
+		took, err := s.restart(s.some(most))
+		if err != nil {
+			return 0, nil, err
+		}
+		s.tell("the server is back")
+		down = append(down, took)
+		s.sleep(s.lease/2 + s.some(s.lease/2))
+	}
+	s.sleep(s.bound() - s.lease/2)
+	return s.watch.mark() - before, down, nil
+}
+
+// restart kills the server and starts it again, on its files and port, after a while at least. It returns how long there was none.
+func (s *stage) restart(after time.Duration) (time.Duration, error) {
+	began := time.Now()
+	s.server.Kill()
+	s.sleep(after)
+	err := s.server.Start()
+	return time.Since(began), err
+}

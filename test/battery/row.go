@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// row is one kind of fault, or a measurement.
+type row struct {
+	name  string
+	title string
+	// worker are the worker's flags, run those of tenure run.
+	worker, run []string
+	// play is what happens once somebody leads. What it finds goes to the stage.
+	play func(*stage) error
+	// code is the exit code of a tenure that is asked to stop while it leads.
+	code int
+	// alone: nothing else is to be played meanwhile. single: once is enough.
+	alone, single bool
+	// flaws are those with which this row must fail.
+	flaws []*flaw
+}
+
+// once plays a fault of which nothing is to be said but what the journal says.
+func once(f fault) func(*stage) error {
+	return func(s *stage) error {
+		s.settle()
+		return s.befall(f)
+	}
+}
+
+// afterwards plays when the others follow.
+func afterwards(play func(*stage) error) func(*stage) error {
+	return func(s *stage) error {
+		s.settle()
+		return play(s)
+	}
+}
+
+func rows() []row {
+	return slices.Concat(processRows(), networkRows(), workerRows(), orderlyRows(), longRows())
+}
+
+func processRows() []row {
+	return []row{
+		{name: "crash", title: "the leader's tenure is killed (SIGKILL)", play: once(crash), flaws: []*flaw{noGuard}},
+		{name: "crash-both", title: "the leader's tenure and guard are killed at once", play: once(crashBoth), flaws: []*flaw{noGuard}},
+		{name: "crash-guard", title: "the leader's guard is killed", play: once(crashGuard), flaws: []*flaw{noLastLines}},
+		{name: "freeze", title: "the leader's tenure is stopped (SIGSTOP) for 2 leases", play: once(freeze), flaws: []*flaw{noGuard}},
+		{name: "freeze-both", title: "the leader's tenure and guard are stopped for 2 leases", play: once(freezeBoth), flaws: []*flaw{noKernelTimer}},
+		{name: "freeze-guard", title: "the leader's guard is stopped for 2 leases", play: once(freezeGuard)},
+		{name: "crash-freeze", title: "the leader's guard is stopped and its tenure killed", play: once(crashFreeze), flaws: []*flaw{noGuard}},
+		{name: "freeze-crash", title: "the leader's tenure is stopped for 2 leases and its guard killed", play: once(freezeCrash), flaws: []*flaw{noGuard}},
+		{name: "freeze-guard-lost", title: "as freeze-guard, and all that the leader sends and is sent is lost for 2.5 leases", play: once(freezeGuardLost),
+			flaws: []*flaw{deadlineIgnored}},
+		{name: "freeze-spare", title: "a follower's guard is stopped, and then the leader is asked to hand over to that one", play: afterwards((*stage).spare)},
+	}
+}
+
+func networkRows() []row {
+	return []row{
+		{name: "blackhole", title: "all that the leader sends and is sent is lost for 2.5 leases, its connection stays", play: once(blackhole),
+			flaws: []*flaw{deadlineIgnored}},
+		{name: "cut", title: "the leader's connection is reset, and new ones are refused for 2.5 leases", play: once(cut), flaws: []*flaw{deadlineIgnored}},
+		{name: "mute", title: "what the leader sends arrives and the answers are lost for 2.5 leases", play: once(mute), flaws: []*flaw{deadlineIgnored}},
+		{name: "delay", title: "what the leader sends and is sent takes 1.2 leases each way for 3 leases, and arrives then", play: once(delay),
+			flaws: []*flaw{deadlineIgnored}},
+		{name: "outage", title: "the server is killed, and started again on its files after 1.5 leases", play: once(outage), flaws: []*flaw{deadlineIgnored}},
+		{name: "hang", title: "the server is stopped for 3 leases", play: once(hang), flaws: []*flaw{deadlineIgnored}},
+	}
+}
+
+// codeKilled is what ends with SIGKILL, in the way of shells.
+const codeKilled = 128 + 9
+
+// The workers that do not end when they are asked to, or not alone.
+var (
+	slow  = []string{"-stop", "300ms"}
+	deaf  = []string{"-deaf"}
+	forks = []string{"-children", "2", "-strays", "1"}
+	tidy  = []string{"-children", "2", "-tidy"}
+)
+
+func workerRows() []row {
+	short := []string{"--finish-within", "1s"}
+	return []row{
+		{name: "slow-lost", title: "a worker that needs 300 ms to stop; as blackhole", play: once(blackhole), worker: slow,
+			run: []string{"--stop-within", "500ms"}, flaws: []*flaw{noTimeToStop}},
+		{name: "slow-stop", title: "the same worker; as stop", play: afterwards((*stage).resign), worker: slow, flaws: []*flaw{releasedEarly}},
+		{name: "slow-handover", title: "the same worker; as hand-over", play: (*stage).handOvers, worker: slow, flaws: []*flaw{releasedEarly}},
+		{name: "deaf-lost", title: "a worker that ignores SIGTERM; as blackhole", play: once(blackhole), worker: deaf, run: short, code: codeKilled,
+			flaws: []*flaw{noKill}},
+		{name: "deaf-crash", title: "the same worker; as crash", play: once(crash), worker: deaf, run: short, code: codeKilled,
+			flaws: []*flaw{noKill}},
+		{name: "deaf-thaw", title: "the same worker; tenure is stopped, and goes on in the time that the command has to stop", play: afterwards((*stage).thaw),
+			worker: deaf, run: short, code: codeKilled, flaws: []*flaw{noLatch}},
+		{name: "deaf-stop", title: "the same worker, with 1 s to finish; as stop", play: afterwards((*stage).resign), worker: deaf, run: short,
+			code: codeKilled, flaws: []*flaw{releasedEarly}},
+		{name: "forks-lost", title: "a worker with two children in its group and one in a session of its own, all of which ignore SIGTERM; as blackhole",
+			play: once(blackhole), worker: forks, flaws: []*flaw{commandAlone}},
+		{name: "forks-crash", title: "the same worker; as crash", play: once(crash), worker: forks, flaws: []*flaw{commandAlone}},
+		{name: "forks-guard", title: "the same worker; as crash-guard", play: once(crashGuard), worker: forks, flaws: []*flaw{straysForgotten}},
+		{name: "forks-stop", title: "the same worker; as stop", play: afterwards((*stage).resign), worker: forks, flaws: []*flaw{commandAlone}},
+		{name: "forks-both", title: "a worker with two such children in its group, which all close the files that they have inherited; as crash-both",
+			play: once(crashBoth), worker: tidy,
+			flaws: []*flaw{groupForgotten}},
+		{name: "forks-freeze", title: "the same worker; as freeze-both", play: once(freezeBoth), worker: tidy, flaws: []*flaw{groupForgotten}},
+	}
+}
+
+func orderlyRows() []row {
+	brief := []string{"-life", "1500ms", "-code", "7"}
+	return []row{
+		{name: "stop", title: "the leader's tenure is asked to stop (SIGTERM)", play: afterwards((*stage).resign), flaws: []*flaw{tokenReset}},
+		{name: "stop-lost", title: "the same while all that it sends and is sent is lost", play: afterwards((*stage).resignUnheard)},
+		{name: "hand-over", title: "the leader is asked to hand over (tenure hand-over), to somebody named and then to anybody", play: (*stage).handOvers,
+			flaws: []*flaw{tokenReset}},
+		{name: "exit", title: "the command ends by itself with code 7, of one candidate after another", play: (*stage).exits, worker: brief, code: 7,
+			flaws: []*flaw{tokenReset}},
+		{name: "forks-exit", title: "the same with children as in forks-lost", play: (*stage).exits, worker: append(brief, forks...), code: 7,
+			flaws: []*flaw{commandAlone}},
+		{name: "killed", title: "the command itself is killed", play: (*stage).murder, flaws: []*flaw{tokenReset}},
+	}
+}
+
+func longRows() []row {
+	return []row{
+		{name: "restarts", title: "the server is killed and started again ten times at once, and ten times after up to a quarter of the lease", play: (*stage).restarts, alone: true},
+		{name: "random", title: "random faults, several at a time", play: (*stage).random, alone: true, single: true,
+			flaws: []*flaw{noGuard}},
+		{name: "takeover", title: "the leader's tenure is asked to stop (SIGTERM), again and again", play: (*stage).takeovers, alone: true, single: true},
+		{name: "footprint", title: "what a follower takes up", play: (*stage).footprint, alone: true, single: true},
+	}
+}
+
+// choose takes the rows that an expression matches as a whole, and all if it is empty.
+func choose(expression string) ([]row, error) {
+	if expression == "" {
+		return rows(), nil
+	}
+	whole, err := regexp.Compile("^(?:" + expression + ")$")
+	if err != nil {
+		return nil, err
+	}
+	var chosen []row
+	var names []string
+	for _, r := range rows() {
+		if whole.MatchString(r.name) {
+			chosen = append(chosen, r)
+		}
+		names = append(names, r.name)
+	}
+	if chosen == nil {
+		return nil, fmt.Errorf("no row is %q; there are %s", expression, strings.Join(names, ", "))
+	}
+	return chosen, nil
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/relay"
+)
+
+// What there is on the server of every stage.
+const (
+	bucket   = "ELECTIONS"
+	election = "battery"
+)
+
+// crew is the number of candidates of a stage.
+const crew = 3
+
+// stage is where one run of a row is played: a server, candidates, and what they leave behind.
+type stage struct {
+	b          *battery
+	row        row
+	tenure     string // the binary
+	control    bool   // it has a flaw
+	lease      time.Duration
+	dir        string
+	mark       string
+	server     *natsd.Server
+	url        string // where the server always is
+	candidates []*candidate
+	watch      *watch
+
+	mu   sync.Mutex
+	rand *rand.Rand
+	told []string // what was done to whom, for people
+	seen outcome
+}
+
+// set makes a stage and starts all who play there. It is struck by conclude, whatever happens.
+func (b *battery) set(r row, tenure, name string, control bool) (*stage, error) {
+	s := &stage{
+		b: b, row: r, tenure: tenure, control: control, lease: b.lease, dir: filepath.Join(b.dir, name),
+		mark: fmt.Sprintf("%d-%s", os.Getpid(), name), rand: b.generator(),
+	}
+	return s, s.begin()
+}
+
+func (s *stage) begin() (err error) {
+	if err = os.MkdirAll(filepath.Join(s.dir, "server"), 0o700); err != nil {
+		return err
+	}
+	j, err := journal.Open(s.journal()) // so that there is one to follow
+	if err != nil {
+		return err
+	}
+	if err := j.Close(); err != nil {
+		return err
+	}
+	if s.watch, err = follow(s.journal(), s.inspect); err != nil {
+		return err
+	}
+	if s.server, err = natsd.Start(filepath.Join(s.dir, "server")); err != nil {
+		return err
+	}
+	s.url = s.server.URL()
+	for range crew {
+		if err := s.hire(s.tenure); err != nil {
+			return err
+		}
+	}
+	_, err = s.watch.await(s.b.ctx, 0, s.patience())
+	return err
+}
+
+func (s *stage) journal() string { return filepath.Join(s.dir, "journal") }
+
+// hire adds a candidate, of a binary, and starts it.
+func (s *stage) hire(tenure string) error {
+	r, err := relay.New(s.url)
+	if err != nil {
+		return err
+	}
+	c := &candidate{stage: s, number: len(s.candidates) + 1, tenure: tenure, relay: r}
+	s.candidates = append(s.candidates, c)
+	return c.start()
+}
+
+// conclude ends everything, and judges what was played.
+func (s *stage) conclude(err error) outcome {
+	s.strike()
+	var records []journal.Record
+	if s.watch != nil {
+		var failed error
+		records, failed = s.watch.end()
+		err = errors.Join(err, failed)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.seen
+	o.runs, o.judgement = 1, judge(records)
+	if err != nil {
+		o.errs = append(o.errs, err)
+	}
+	return o
+}
+
+// strike leaves no process behind.
+func (s *stage) strike() {
+	for end := time.Now().Add(s.patience()); ; {
+		all, err := processesOf(s.mark)
+		if err != nil || len(all) == 0 || time.Now().After(end) {
+			break
+		}
+		for _, p := range all {
+			_ = kill(p.pid)
+		}
+		time.Sleep(glance)
+	}
+	for _, c := range s.candidates {
+		if c.cmd != nil {
+			<-c.ended
+		}
+		c.relay.Close()
+	}
+	if s.server != nil {
+		s.server.Kill()
+	}
+}
+
+// bound is how long after a fault the next worker may begin.
+func (s *stage) bound() time.Duration { return s.b.bound() }
+
+// patience is how long anything may take that must happen. It is far more than what is promised: that something came late is to be told
+// from that it never came.
+func (s *stage) patience() time.Duration {
+	if s.control {
+		return 2 * s.bound() // what comes too late has failed
+	}
+	return 4*s.bound() + 10*time.Second
+}
+
+// leader is who runs the worker that began last.
+func (s *stage) leader() (*candidate, reign, error) {
+	r, ok := s.watch.last()
+	if !ok || r.candidate < 1 || r.candidate > len(s.candidates) {
+		return nil, r, fmt.Errorf("nobody known leads: %+v", r)
+	}
+	return s.candidates[r.candidate-1], r, nil
+}
+
+// settle lets the others follow, and goes on at some moment between two renewals.
+func (s *stage) settle() { s.sleep(s.lease/2 + s.some(s.lease/2)) }
+
+// sleep ends early with the battery.
+func (s *stage) sleep(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.b.ctx.Done():
+	}
+}
+
+// some is a time of at most d.
+func (s *stage) some(d time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.rand.Int64N(int64(d) + 1))
+}
+
+// even is a toss of a coin.
+func (s *stage) even() bool { return s.some(1) == 0 }
+
+// tell keeps what is done to whom, and returns when it was.
+func (s *stage) tell(format string, args ...any) int64 {
+	at := machine.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, fmt.Sprintf("%.3f  ", seconds(at))+fmt.Sprintf(format, args...))
+	return at
+}
+
+// wrong keeps that a promise was broken.
+func (s *stage) wrong(format string, args ...any) {
+	s.tell("WRONG: "+format, args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.wrong = append(s.seen.wrong, fmt.Sprintf(format, args...))
+}
+
+// figure keeps a measure beside those of all rows.
+func (s *stage) figure(what, value, bound string, v figures.Verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.figures = append(s.seen.figures, figure{what, value, bound, v})
+}
+
+func seconds(at int64) float64 { return time.Duration(at).Seconds() }

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/test/battery/internal/journal"
+)
+
+// watch follows the journal of a stage while it is written.
+type watch struct {
+	reader *journal.Reader
+	begins func(reign) // called at each new reign, before anybody else hears of it
+	stop   chan struct{}
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	records []journal.Record
+	reigns  []reign
+	failed  error
+	changed chan struct{} // closed at the next change
+}
+
+// reign is one run of the command: from its first act on nobody with a lower token may act.
+type reign struct {
+	token     uint64
+	candidate int
+	root      int   // the process that tenure started
+	began     int64 // its first act
+}
+
+// glance is the time from one look into the journal to the next.
+const glance = 2 * time.Millisecond
+
+// follow begins to follow a journal. It ends with end.
+func follow(path string, begins func(reign)) (*watch, error) {
+	r, err := journal.Follow(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{reader: r, begins: begins, stop: make(chan struct{}), changed: make(chan struct{})}
+	w.done.Go(w.run)
+	return w, nil
+}
+
+func (w *watch) run() {
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for {
+		w.read()
+		select {
+		case <-tick.C:
+		case <-w.stop:
+			w.read()
+			return
+		}
+	}
+}
+
+func (w *watch) read() {
+	news, err := w.reader.Next()
+	if len(news) == 0 && err == nil {
+		return
+	}
+	begun := reignsIn(news)
+	for _, r := range begun {
+		w.begins(r)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.records, w.reigns = append(w.records, news...), append(w.reigns, begun...)
+	if w.failed == nil {
+		w.failed = err
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func reignsIn(records []journal.Record) []reign {
+	var all []reign
+	for _, r := range records {
+		if r.What == journal.Began {
+			all = append(all, reign{token: r.Token, candidate: int(r.Candidate), root: int(r.Root), began: r.At})
+		}
+	}
+	return all
+}
+
+// end stops following and returns the whole journal.
+func (w *watch) end() ([]journal.Record, error) {
+	close(w.stop)
+	w.done.Wait()
+	return w.records, errors.Join(w.failed, w.reader.Close())
+}
+
+// mark is the number of reigns so far.
+func (w *watch) mark() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.reigns)
+}
+
+// last is the latest reign.
+func (w *watch) last() (reign, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.reigns) == 0 {
+		return reign{}, false
+	}
+	return w.reigns[len(w.reigns)-1], true
+}
+
+// await returns the first reign after the mark.
+func (w *watch) await(ctx context.Context, mark int, patience time.Duration) (r reign, err error) {
+	err = w.until(ctx, patience, "a new worker", func() bool {
+		if len(w.reigns) <= mark {
+			return false
+		}
+		r = w.reigns[mark]
+		return true
+	})
+	return r, err
+}
+
+// awaitAsked returns when the worker of a reign was asked to stop.
+func (w *watch) awaitAsked(ctx context.Context, r reign, patience time.Duration) (at int64, err error) {
+	seen := 0
+	err = w.until(ctx, patience, "the worker to be asked to stop", func() bool {
+		for ; seen < len(w.records); seen++ {
+			if rec := w.records[seen]; rec.What == journal.Asked && int(rec.PID) == r.root {
+				at = rec.At
+				return true
+			}
+		}
+		return false
+	})
+	return at, err
+}
+
+// until waits for something that is looked for, under the lock, after each change.
+func (w *watch) until(ctx context.Context, patience time.Duration, what string, there func() bool) error {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		w.mu.Lock()
+		ok, failed, changed := there(), w.failed, w.changed
+		w.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case failed != nil:
+			return failed
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return fmt.Errorf("waited %v for %s", patience, what)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lastActOf is when a reign was last seen to act, itself or what it has started.
+func (w *watch) lastActOf(r reign) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, rec := range slices.Backward(w.records) {
+		if int(rec.Root) == r.root && rec.Token == r.token && rec.What == journal.Act {
+			return rec.At
+		}
+	}
+	return 0
+}
+
+// lastAct is when anybody was last seen to do anything.
+func (w *watch) lastAct() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.records) == 0 {
+		return 0
+	}
+	return w.records[len(w.records)-1].At
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/fleet"
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// sail takes part in a fleet, whose work has no goroutine and says when it begins and ends.
+func (w *worker) sail(c command) error {
+	store, err := w.source.open(c)
+	if err != nil {
+		return err
+	}
+	f, err := fleet.New(store, "fleet", fleet.Config{
+		Election: tenure.Config{ID: w.id, Lease: c.Lease}, Elections: c.Elections, Spread: true,
+	})
+	if err != nil {
+		return err
+	}
+	if w.ctx == nil {
+		w.ctx, w.cancel = context.WithCancel(context.Background())
+	}
+	run := make(chan error, 1)
+	go func(ctx context.Context) { run <- f.Run(ctx, w.hold) }(w.ctx)
+	w.runs = append(w.runs, run)
+	w.meter.take()
+	return nil
+}
+
+// hold is work without a goroutine.
+func (w *worker) hold(_ context.Context, t *tenure.Term) error {
+	w.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
+	return tenure.Stay(func(_ context.Context, t *tenure.Term) error {
+		w.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now()})
+		return nil
+	})
+}

@@ -1,0 +1,171 @@
+package fencednats
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+func TestOneServer(t *testing.T) {
+	t.Parallel()
+	each(t, onOne(t))
+}
+
+func TestThreeServers(t *testing.T) {
+	t.Parallel()
+	each(t, onThree(t, natsd.StartCluster))
+}
+
+func each(t *testing.T, servers *scene) {
+	for name, run := range map[string]func(*scene){
+		"LateMessage":         lateMessage,
+		"LateMessageUnfenced": lateMessageUnfenced,
+		"MessageBeforeOpen":   messageBeforeOpen,
+		"LateFence":           lateFence,
+		"LostAnswer":          lostAnswer,
+		"Duplicate":           duplicate,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(servers.again(t))
+		})
+	}
+}
+
+// held starts a publish that the network keeps, and returns when its caller has given up.
+func held(s *scene, publish func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
+	defer cancel()
+	return publish(ctx)
+}
+
+// lateMessage: a message that the network kept arrives after the next leader's fence.
+func lateMessage(s *scene) {
+	js, network := s.relayed()
+	old := s.elect("old", js)
+	late := old.open()
+	old.publish(late, "early")
+	network.Hold()
+	if err := held(s, func(ctx context.Context) error {
+		_, err := late.Publish(ctx, s.message("late"))
+		return err
+	}); !errors.Is(err, fenced.ErrUnknown) {
+		s.Errorf("a message on its way: %v", err)
+	}
+	next := old.supplant("next", s.js)
+	p := next.open()
+	next.publish(p, "mine")
+	network.Release()
+	_, err := late.Publish(within(s), s.message("later")) // comes after the late one
+	if !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) {
+		s.Errorf("a deposed leader is told %v", err)
+	}
+	s.expect(old.wrote("early"), next.wrote("mine"))
+}
+
+// lateMessageUnfenced is lateMessage without the fence, to show that there is something to be fenced off.
+func lateMessageUnfenced(s *scene) {
+	js, network := s.relayed()
+	old := s.elect("old", js)
+	network.Hold()
+	_ = held(s, func(ctx context.Context) error { return old.unfenced(ctx, "late") })
+	next := old.supplant("next", s.js)
+	must(s, next.unfenced(within(s), "mine"))
+	network.Release()
+	must(s, old.unfenced(within(s), "later"))
+	s.expect(next.wrote("mine"), old.wrote("late"), old.wrote("later"))
+}
+
+// messageBeforeOpen: the next leader does not fence off what arrives before it opens, and is told where that ends.
+func messageBeforeOpen(s *scene) {
+	js, network := s.relayed()
+	old := s.elect("old", js)
+	late := old.open()
+	network.Hold()
+	_ = held(s, func(ctx context.Context) error {
+		_, err := late.Publish(ctx, s.message("late"))
+		return err
+	})
+	next := old.supplant("next", s.js)
+	network.Release()
+	old.publish(late, "later")
+	p := next.open()
+	next.publish(p, "mine")
+	s.expect(old.wrote("late"), old.wrote("later"), next.wrote("mine"))
+}
+
+// lateFence: a message of the old leader's fence that arrives after the next leader's does nothing.
+func lateFence(s *scene) {
+	old := s.elect("old", s.js)
+	first := old.open()
+	stream, err := s.js.Stream(within(s), s.name)
+	must(s, err)
+	taken, err := stream.GetMsg(within(s), first.Begin())
+	must(s, err)
+	must(s, stream.Purge(within(s))) // so that what it was sent under is so again
+	next := old.supplant("next", s.js)
+	p := next.open()
+	next.publish(p, "one")
+	if _, err := s.js.PublishMsg(within(s), &nats.Msg{Subject: taken.Subject, Header: taken.Header}); err == nil {
+		s.Error("the old leader has taken the fence back")
+	}
+	if _, err := fenced.Open(within(s), old.term, s.js, s.name, s.fenceSubject()); !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) {
+		s.Errorf("the old leader opens: %v", err)
+	}
+	if _, err := first.Publish(within(s), s.message("late")); !errors.Is(err, fenced.ErrFenced) {
+		s.Errorf("the old leader publishes: %v", err)
+	}
+	next.publish(p, "two")
+	s.expect(next.wrote("one"), next.wrote("two"))
+}
+
+// lostAnswer: a message is stored and its publisher cannot know.
+func lostAnswer(s *scene) {
+	js, network := s.relayed()
+	leader := s.elect("a", js)
+	p := leader.open()
+	network.Mute()
+	if err := held(s, func(ctx context.Context) error {
+		_, err := p.Publish(ctx, s.message("x"))
+		return err
+	}); !errors.Is(err, fenced.ErrUnknown) || errors.Is(err, tenure.ErrLost) {
+		s.Errorf("a lost answer: %v", err)
+	}
+	network.Heal()
+	leader.js = s.js
+	leader.publish(leader.open(), "y")
+	s.expect(leader.wrote("x"), leader.wrote("y"))
+}
+
+// duplicate: a repeated message id is no way past the fence: either it is refused, or nothing is stored.
+func duplicate(s *scene) {
+	old := s.elect("old", s.js)
+	late := old.open()
+	m := s.message("once")
+	m.Header = nats.Header{jetstream.MsgIDHeader: {"id"}}
+	for range 2 {
+		if _, err := late.Publish(within(s), m); err != nil {
+			s.Error(err)
+		}
+	}
+	next := old.supplant("next", s.js)
+	p := next.open()
+	if ack, err := late.Publish(within(s), m); err == nil && !ack.Duplicate {
+		s.Errorf("a deposed leader publishes: %+v", ack)
+	}
+	m.Header[jetstream.MsgIDHeader] = []string{"other"}
+	if ack, err := late.Publish(within(s), m); !errors.Is(err, fenced.ErrFenced) {
+		s.Errorf("a deposed leader publishes: %+v, %v", ack, err)
+	}
+	if ack, err := p.Publish(within(s), m); err != nil || ack.Duplicate {
+		s.Errorf("the id of a message that was refused is used up: %+v, %v", ack, err)
+	}
+	s.expect(old.wrote("once"), next.wrote("once"))
+}

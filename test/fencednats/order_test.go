@@ -1,0 +1,264 @@
+package fencednats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+// writers is how many messages each leader has on their way at a time, more than pass a replicated fence.
+const writers = 12
+
+// TestOrder: leaders follow one another, and none of them ever learns that it is deposed but from the server.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	newReign(onOne(t), fence).rule(4).check()
+}
+
+// TestOrderUnfenced shows that leaders like these break the order where nothing fences them off.
+func TestOrderUnfenced(t *testing.T) {
+	t.Parallel()
+	if newReign(onOne(t), noFence).rule(3).inOrder() {
+		t.Error("the order is kept without the fence: TestOrder proves nothing")
+	}
+}
+
+// TestClusterOrder does the same on three servers while something happens to the one that leads the stream.
+func TestClusterOrder(t *testing.T) {
+	natsd.Long(t)
+	t.Parallel()
+	servers := onThree(t, natsd.StartPartible)
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			newReign(servers.again(t), fence).under(f.happen).rule(3).check()
+		})
+	}
+	t.Run("unfenced", func(t *testing.T) {
+		if newReign(servers.again(t), noFence).rule(3).inOrder() {
+			t.Error("the order is kept without the fence: TestClusterOrder proves nothing")
+		}
+	})
+}
+
+// faults are what happens again and again to the server that leads the stream.
+var faults = []struct {
+	name   string
+	happen func(*scene) error
+}{
+	{"calm", nil},
+	{"another leads", stepDown},
+	{"killed", func(s *scene) error {
+		return s.toLeader(func(l *natsd.Server) error {
+			l.Kill()
+			return l.Start()
+		})
+	}},
+	{"paused", func(s *scene) error {
+		return s.toLeader(func(l *natsd.Server) error { return errors.Join(l.Pause(), s.untilAnotherLeads(l), l.Resume()) })
+	}},
+	{"cut off", func(s *scene) error {
+		return s.toLeader(func(l *natsd.Server) error {
+			s.cluster.Part(l)
+			defer s.cluster.Heal(l)
+			return s.untilAnotherLeads(l)
+		})
+	}},
+}
+
+// stepDown has the stream's leader hand over in good order.
+func stepDown(s *scene) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := s.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+s.name, nil)
+	time.Sleep(300 * time.Millisecond) // for some to be published in between
+	return err
+}
+
+func (s *scene) toLeader(do func(*natsd.Server) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	leader, err := s.cluster.Leader(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(leader), s.cluster.Whole(ctx, s.name))
+}
+
+// untilAnotherLeads asks those who can be reached.
+func (s *scene) untilAnotherLeads(than *natsd.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	js, err := jetstreamOf(s.cluster.Others(than)[0].URL())
+	if err != nil {
+		return err
+	}
+	defer js.Conn().Close()
+	for ctx.Err() == nil {
+		attempt, stop := context.WithTimeout(ctx, time.Second)
+		stream, err := js.Stream(attempt, s.name)
+		stop()
+		if err == nil && stream.CachedInfo().Cluster.Leader != than.Name() && stream.CachedInfo().Cluster.Leader != "" {
+			time.Sleep(time.Second) // for the next leader to publish
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return context.Cause(ctx)
+}
+
+// reign is a row of leaders, each of which writes from when it is elected to the end, whoever else leads by then.
+type reign struct {
+	*scene
+	publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)
+	happen    func(*scene) error
+
+	mu   sync.Mutex
+	told map[entry]error
+}
+
+func newReign(s *scene, publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)) *reign {
+	return &reign{scene: s, publisher: publisher, told: map[entry]error{}}
+}
+
+func (r *reign) under(happen func(*scene) error) *reign {
+	r.happen = happen
+	return r
+}
+
+func fence(n *candidacy, ctx context.Context) (func(context.Context, string) error, error) {
+	p, err := fenced.Open(ctx, n.term, n.js, n.name, n.fenceSubject())
+	return func(ctx context.Context, value string) error {
+		_, err := p.Publish(ctx, n.message(value))
+		return err
+	}, err
+}
+
+func noFence(n *candidacy, _ context.Context) (func(context.Context, string) error, error) {
+	return n.unfenced, nil
+}
+
+// rule returns when all leaders have stopped and the servers are well. What happens does so while one leader follows another.
+func (r *reign) rule(leaders int) *reign {
+	r.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer stop()
+	leader := r.elect("0", r.way(0))
+	r.begin(ctx, &work, leader)
+	for i := range leaders - 1 {
+		time.Sleep(500 * time.Millisecond) // for the present leader to write
+		happened := aside(func() error {
+			if r.happen == nil {
+				return nil
+			}
+			return r.happen(r.scene)
+		})
+		leader = leader.supplant(fmt.Sprint(i+1), r.way(i+1))
+		r.begin(ctx, &work, leader)
+		must(r, outcomeOf(r, happened))
+	}
+	time.Sleep(500 * time.Millisecond)
+	return r
+}
+
+// begin returns when a leader has published something.
+func (r *reign) begin(ctx context.Context, work *sync.WaitGroup, leader *candidacy) {
+	r.Helper()
+	begun := make(chan struct{})
+	work.Go(func() { r.write(ctx, leader, begun) })
+	select {
+	case <-begun:
+	case <-time.After(patience):
+		r.Fatal("a leader cannot publish")
+	}
+}
+
+// way is a leader's own way to the stream: each goes to another server.
+func (r *reign) way(i int) jetstream.JetStream {
+	if r.cluster == nil {
+		return connect(r, r.url)
+	}
+	return connect(r, r.cluster.Servers[i%natsd.Members].URL())
+}
+
+// write goes on until ctx ends; begun is closed with the first message that was stored.
+func (r *reign) write(ctx context.Context, n *candidacy, begun chan struct{}) {
+	var all sync.WaitGroup
+	first := sync.OnceFunc(func() { close(begun) })
+	for w := range writers {
+		all.Go(func() {
+			var publish func(context.Context, string) error
+			for i := 0; ctx.Err() == nil; i++ {
+				attempt, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+				if publish == nil {
+					if p, err := r.publisher(n, attempt); err == nil {
+						publish = p
+					}
+				} else if r.enter(n, fmt.Sprintf("%d/%d", w, i), func(value string) error { return publish(attempt, value) }) {
+					first()
+				}
+				cancel()
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (r *reign) enter(n *candidacy, value string, publish func(string) error) bool {
+	err := publish(value)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told[entry{n.term.Token(), value}] = err
+	return err == nil
+}
+
+func (r *reign) inOrder() bool {
+	return slices.IsSortedFunc(r.stored(), func(a, b entry) int { return int(int64(a.token) - int64(b.token)) })
+}
+
+// check looks for everything that is promised.
+func (r *reign) check() {
+	r.Helper()
+	if r.cluster != nil {
+		must(r, r.cluster.Whole(within(r), r.name))
+	}
+	all, count := r.stored(), map[entry]int{}
+	for i, e := range all {
+		if count[e]++; i > 0 && e.token < all[i-1].token {
+			r.Errorf("message %d of %d is %v, after %v", i, len(all), e, all[i-1])
+		}
+	}
+	stored, refused, unknown := 0, 0, 0
+	for e, err := range r.told {
+		switch n := count[e]; {
+		case n > 1, err == nil && n != 1:
+			r.Errorf("%v is there %d times, and its writer was told %v", e, n, err)
+		case errors.Is(err, fenced.ErrUnknown):
+			unknown++
+		case err != nil && n > 0:
+			r.Errorf("%v is there, and its writer was told %v", e, err)
+		case err == nil:
+			stored++
+		default:
+			refused++
+		}
+		delete(count, e)
+	}
+	if len(count) > 0 {
+		r.Errorf("nobody wrote %v", count)
+	}
+	r.Logf("%d stored, %d refused, %d unknown", stored, refused, unknown)
+	if stored == 0 || refused == 0 {
+		r.Error("nothing was tried")
+	}
+}

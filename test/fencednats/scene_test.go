@@ -1,0 +1,273 @@
+package fencednats
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	storefaults "github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/relay"
+)
+
+const (
+	// patience is how long a test waits for what must happen.
+	patience = 40 * time.Second
+	// shortLease is waited out by the next leader. It is the same for all of an election.
+	shortLease = time.Second
+)
+
+// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+func TestMain(m *testing.M) {
+	natsd.Main()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func connect(t testing.TB, url string) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstreamOf(url)
+	must(t, err)
+	t.Cleanup(js.Conn().Close)
+	return js
+}
+
+func jetstreamOf(url string) (jetstream.JetStream, error) {
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(patience),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc)
+}
+
+// scene is one stream on a server or three, and an election that somebody else keeps.
+type scene struct {
+	testing.TB
+	cluster *natsd.Cluster // nil: one server
+	url     string         // all of them
+	js      jetstream.JetStream
+	name    string
+	store   *memory.Store
+}
+
+// onOne is a scene on a server of its own.
+func onOne(t testing.TB) *scene {
+	t.Helper()
+	server, err := natsd.Start(t.TempDir())
+	must(t, err)
+	t.Cleanup(server.Kill)
+	return newScene(t, nil, server.URL(), 1)
+}
+
+// onThree is a scene on a cluster, which is started by a function of package natsd.
+func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scene {
+	t.Helper()
+	c, err := start(t.TempDir())
+	must(t, err)
+	t.Cleanup(c.Kill)
+	must(t, c.Ready(within(t)))
+	urls := c.URLs()
+	return newScene(t, c, urls[0]+","+urls[1]+","+urls[2], natsd.Members)
+}
+
+func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
+	t.Helper()
+	s := &scene{t, c, url, connect(t, url), "PAYMENTS" + rand.Text()[:8], memory.New()}
+	_, err := s.js.CreateStream(within(t), jetstream.StreamConfig{
+		Name: s.name, Subjects: []string{s.name + ".>"}, Replicas: replicas, Duplicates: time.Minute,
+	})
+	must(t, err)
+	return s
+}
+
+// again is another stream and election on the same servers.
+func (s *scene) again(t testing.TB) *scene {
+	replicas := 1
+	if s.cluster != nil {
+		replicas = natsd.Members
+	}
+	return newScene(t, s.cluster, s.url, replicas)
+}
+
+func (s *scene) fenceSubject() string { return s.name + ".fence" }
+
+func (s *scene) message(value string) *nats.Msg {
+	return &nats.Msg{Subject: s.name + ".debit", Data: []byte(value)}
+}
+
+// candidacy is a leader with its own way to the election's store, to the stream, and with a clock that can stand still.
+type candidacy struct {
+	*scene
+	js    jetstream.JetStream
+	store storefaults.Store
+	clock *standing
+	term  *tenure.Term
+}
+
+// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader does not notice.
+type standing struct {
+	tenure.Clock
+	at atomic.Pointer[tenure.Reading]
+}
+
+func (c *standing) Now() tenure.Reading {
+	if at := c.at.Load(); at != nil {
+		return *at
+	}
+	return c.Clock.Now()
+}
+
+// elect returns once the candidate leads, which a leader before it must have ceased to.
+func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
+	s.Helper()
+	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: tenure.SystemClock()}}
+	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: shortLease, Clock: n.clock})
+	must(s, err)
+	n.term, err = e.Campaign(within(s))
+	must(s, err)
+	s.Cleanup(func() {
+		n.clock.at.Store(nil)
+		_ = n.term.Resign(within(s))
+	})
+	return n
+}
+
+// supplant stops the leader's clocks and returns when another one leads: both think that they do.
+func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
+	n.Helper()
+	now := n.clock.Clock.Now()
+	n.clock.at.Store(&now)
+	n.store.Partition()
+	next := n.elect(id, js)
+	must(n, errors.Join(n.term.Err(), next.term.Err()))
+	return next
+}
+
+func (n *candidacy) open() *fenced.Publisher {
+	n.Helper()
+	p, err := fenced.Open(within(n), n.term, n.js, n.name, n.fenceSubject())
+	must(n, err)
+	return p
+}
+
+func (n *candidacy) publish(p *fenced.Publisher, value string) {
+	n.Helper()
+	_, err := p.Publish(within(n), n.message(value))
+	must(n, err)
+}
+
+// unfenced is what a leader does who does not use this package.
+func (n *candidacy) unfenced(ctx context.Context, value string) error {
+	m := n.message(value)
+	m.Header = nats.Header{fenced.Header: {fmt.Sprint(n.term.Token())}}
+	_, err := n.js.PublishMsg(ctx, m)
+	return err
+}
+
+// wrote is a message of this leader's, as consumers see it.
+func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
+
+// entry is a message as consumers see it.
+type entry struct {
+	token uint64
+	value string
+}
+
+func (e entry) String() string { return fmt.Sprintf("%d:%s", e.token, e.value) }
+
+// stored is what a consumer sees up to the end.
+func (s *scene) stored() (seen []entry) {
+	s.Helper()
+	stream, err := s.js.Stream(within(s), s.name)
+	must(s, err)
+	c, err := stream.OrderedConsumer(within(s), jetstream.OrderedConsumerConfig{})
+	must(s, err)
+	all, err := c.Messages()
+	must(s, err)
+	defer all.Stop()
+	for last := stream.CachedInfo().State.LastSeq; ; {
+		m, err := all.Next(jetstream.NextMaxWait(patience))
+		must(s, err)
+		if !fenced.IsFence(m.Headers()) {
+			token, ok := fenced.Token(m.Headers())
+			if !ok {
+				s.Errorf("%s carries no token", m.Data())
+			}
+			seen = append(seen, entry{token, string(m.Data())})
+		}
+		if meta, err := m.Metadata(); err != nil || meta.Sequence.Stream >= last {
+			must(s, err)
+			return seen
+		}
+	}
+}
+
+func (s *scene) expect(want ...string) {
+	s.Helper()
+	var got []string
+	for _, e := range s.stored() {
+		got = append(got, e.String())
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("the stream holds %q, not %q", got, want)
+	}
+}
+
+// relayed is a way to the stream that can be held up, and the means to.
+func (s *scene) relayed() (jetstream.JetStream, *relay.Relay) {
+	s.Helper()
+	url := s.url
+	if s.cluster != nil {
+		url = s.cluster.Servers[0].URL()
+	}
+	r, err := relay.New(url)
+	must(s, err)
+	s.Cleanup(r.Close)
+	return connect(s, r.URL()), r
+}
+
+// outcomeOf waits for the error of a call that was begun aside.
+func outcomeOf(t testing.TB, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(2 * patience):
+		t.Fatal("a call hangs")
+		return nil
+	}
+}
+
+func aside(call func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	return done
+}

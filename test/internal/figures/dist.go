@@ -1,0 +1,64 @@
+package figures
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Dist is a sample of durations.
+type Dist []time.Duration
+
+// Quantile is the smallest value that at least this part of the sample does not exceed; 0 if there is no sample.
+func (d Dist) Quantile(q float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(d))
+	i := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+// Min is the smallest value.
+func (d Dist) Min() time.Duration { return d.Quantile(0) }
+
+// Median is the value in the middle.
+func (d Dist) Median() time.Duration { return d.Quantile(0.5) }
+
+// P99 is exceeded by one in a hundred.
+func (d Dist) P99() time.Duration { return d.Quantile(0.99) }
+
+// Max is the largest value.
+func (d Dist) Max() time.Duration { return d.Quantile(1) }
+
+// Above counts those that exceed a bound.
+func (d Dist) Above(bound time.Duration) int {
+	n := 0
+	for _, x := range d {
+		if x > bound {
+			n++
+		}
+	}
+	return n
+}
+
+// String is the four of them and the size.
+func (d Dist) String() string {
+	return fmt.Sprintf("%s / %s / %s / %s, n=%d", Show(d.Min()), Show(d.Median()), Show(d.P99()), Show(d.Max()), len(d))
+}
+
+// Show is a duration with as many digits as it is worth.
+func Show(d time.Duration) string {
+	switch a := d.Abs(); {
+	case a >= 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case a >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case a >= 10*time.Millisecond:
+		return fmt.Sprintf("%.0f ms", float64(d)/1e6)
+	case a >= time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.0f us", float64(d)/1e3)
+}

@@ -1,0 +1,164 @@
+package kafkad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// broker is one broker process, which can be started again on its files and ports.
+type broker struct {
+	n        int
+	dir      string
+	java     []string // the command, without what is to be run
+	detached bool
+
+	mu      sync.Mutex
+	meant   bool // to run
+	process *os.Process
+	ended   chan struct{} // closed when the process has; nil where it is no child of this one
+}
+
+func (b *broker) properties() string { return filepath.Join(b.dir, "server.properties") }
+func (b *broker) log() string        { return filepath.Join(b.dir, "log") }
+func (b *broker) pidFile() string    { return filepath.Join(b.dir, "pid") }
+
+func (b *broker) run(ctx context.Context, args ...string) *exec.Cmd {
+	all := append(append([]string{}, b.java[1:]...), args...)
+	return exec.CommandContext(ctx, b.java[0], all...)
+}
+
+// format writes what a broker must find when it starts for the first time.
+func (b *broker) format(ctx context.Context, l layout) error {
+	if err := os.WriteFile(b.properties(), []byte(l.properties(b.n, filepath.Join(b.dir, "data"))), 0o600); err != nil {
+		return err
+	}
+	cmd := b.run(ctx, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "kafka.tools.StorageTool", "format", "-t", l.ID, "-c", b.properties())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("format broker %d: %w: %s", b.n, err, tail(out))
+	}
+	return nil
+}
+
+// start runs it, and returns before it answers.
+func (b *broker) start() error {
+	if b.runs() {
+		return fmt.Errorf("broker %d runs already", b.n)
+	}
+	out, err := os.OpenFile(b.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }() // the process has its own
+	cmd := b.run(context.Background(), "-Xms128m", "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+		"kafka.Kafka", b.properties())
+	cmd.Dir, cmd.Stdout, cmd.Stderr = b.dir, out, out
+	if b.detached {
+		machine.Apart(cmd)
+	} else {
+		machine.Together(cmd)
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	b.adopt(cmd)
+	return os.WriteFile(b.pidFile(), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
+}
+
+func (b *broker) adopt(cmd *exec.Cmd) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ended := make(chan struct{})
+	b.process, b.ended, b.meant = cmd.Process, ended, true
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+}
+
+// find looks for the process that another one has started.
+func (b *broker) find() {
+	written, err := os.ReadFile(b.pidFile())
+	if err != nil {
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(written)))
+	if err != nil || !isOurs(pid, b.properties()) {
+		return
+	}
+	b.process, _ = os.FindProcess(pid)
+}
+
+// now returns the process, nil if there was none, and the channel that tells its end.
+func (b *broker) now() (*os.Process, chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.process, b.ended
+}
+
+// runs reports whether the process has not ended. A paused one runs.
+func (b *broker) runs() bool {
+	process, ended := b.now()
+	switch {
+	case process == nil:
+		return false
+	case ended == nil:
+		return isOurs(process.Pid, b.properties())
+	}
+	select {
+	case <-ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// wanted reports whether the process should run: it was started and got no signal.
+func (b *broker) wanted() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.meant
+}
+
+// signal sends a signal to the process.
+func (b *broker) signal(sig os.Signal) error {
+	process, _ := b.now()
+	b.mu.Lock()
+	b.meant = false
+	b.mu.Unlock()
+	if process == nil || !b.runs() {
+		return fmt.Errorf("broker %d: %w", b.n, os.ErrProcessDone)
+	}
+	return process.Signal(sig)
+}
+
+// end sends a signal and waits until the process has ended.
+func (b *broker) end(ctx context.Context, sig os.Signal) error {
+	if err := b.signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	for b.runs() {
+		select {
+		case <-ctx.Done():
+			return b.fault("does not end")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// fault is an error with the last words of the broker.
+func (b *broker) fault(what string) error {
+	said, _ := os.ReadFile(b.log())
+	return fmt.Errorf("broker %d %s: %s", b.n, what, tail(said))
+}

@@ -1,0 +1,83 @@
+package kafkad
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// kafkaVersion is that of the brokers, as pom.xml has it.
+const kafkaVersion = "4.3.1"
+
+//go:embed pom.xml
+var pom []byte
+
+// cache is where the brokers' program is kept: TENURE_TOOLS, or a directory of the user's cache.
+func cache() (string, error) {
+	if dir := os.Getenv("TENURE_TOOLS"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the brokers' program: set TENURE_TOOLS to a directory: %w", err)
+	}
+	return filepath.Join(dir, "tenure", "kafkad"), nil
+}
+
+// installing lets one installation of this process work at a time.
+var installing sync.Mutex
+
+// Install fetches the brokers' program unless it is there, through Maven, and returns the directory of its jars. It takes
+// a minute the first time. It returns an error that says what is missing.
+func Install(ctx context.Context) (string, error) {
+	installing.Lock()
+	defer installing.Unlock()
+	base, err := cache()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, "kafka-"+kafkaVersion)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if err := fill(ctx, base, dir); err != nil {
+		return "", fmt.Errorf("Kafka %s cannot be installed: it needs Maven on the path and a repository: %w", kafkaVersion, err)
+	}
+	return dir, nil
+}
+
+// fill fetches beside the place and moves there, so that what is found there is always whole.
+func fill(ctx context.Context, base, dir string) error {
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(base, "installing-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(fresh) }()
+	project, jars := filepath.Join(fresh, "pom.xml"), filepath.Join(fresh, "jars")
+	if err := os.WriteFile(project, pom, 0o600); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "kafkad: fetching Kafka %s, once\n", kafkaVersion)
+	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", project, "dependency:copy-dependencies", "-DoutputDirectory="+jars)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, tail(out))
+	}
+	if err := os.Rename(jars, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil {
+			return err
+		} // else another process was faster
+	}
+	return nil
+}
+
+// tail is the end of an output, where the reason stands.
+func tail(out []byte) []byte { return out[max(0, len(out)-2000):] }

@@ -1,0 +1,169 @@
+// Package kafkad runs a cluster of three Apache Kafka brokers, as processes of their own, which can be paused, killed and
+// started again on their files.
+//
+// The program is fetched at the first need through Maven, at the version that pom.xml fixes, into TENURE_TOOLS or else a directory of
+// the user's cache; it needs Java 17 or newer. The brokers listen on free ports of 127.0.0.1 alone. They keep three copies of each
+// topic and need two for a write; together they take about 1 GB of memory and ten seconds to start. By hand:
+// `go run ./test/internal/kafkad up DIR`.
+package kafkad
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
+)
+
+// Brokers is how many there are. They are numbered from 1, which is also their id in the cluster.
+const Brokers = 3
+
+// Cluster is three brokers over one directory. Its methods may be called from many goroutines, but those that change the
+// same broker one after another.
+type Cluster struct {
+	dir     string
+	layout  layout
+	brokers [Brokers]*broker
+}
+
+// Up makes a cluster in a directory, of which what earlier ones left is removed, and starts it. It returns when topics
+// can be created, with an error that says what is missing, or what a broker said before it ended. End ends the brokers; if
+// detached is set they go on when this process ends, and Load finds them.
+func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
+	jars, err := Install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCluster(dir, jars, detached)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.begin(ctx); err != nil {
+		return nil, errors.Join(err, c.End())
+	}
+	return c, nil
+}
+
+// begin formats and starts all brokers.
+func (c *Cluster) begin(ctx context.Context) error {
+	if err := c.each(func(b *broker) error { return b.format(ctx, c.layout) }); err != nil {
+		return err
+	}
+	for _, b := range c.brokers {
+		if err := b.start(); err != nil {
+			return err
+		}
+	}
+	return c.Ready(ctx)
+}
+
+func newCluster(dir, jars string, detached bool) (*Cluster, error) {
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	l, err := newLayout(base64.RawURLEncoding.EncodeToString(id[:]))
+	if err != nil {
+		return nil, err
+	}
+	c, err := assemble(dir, jars, l, detached)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range c.brokers {
+		if err := os.RemoveAll(b.dir); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(b.dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	encoded, err := json.Marshal(l)
+	if err != nil {
+		return nil, err
+	}
+	return c, os.WriteFile(layoutFile(c.dir), encoded, 0o600)
+}
+
+func layoutFile(dir string) string { return filepath.Join(dir, "cluster.json") }
+
+func assemble(dir, jars string, l layout, detached bool) (*Cluster, error) {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, fmt.Errorf("Kafka needs Java 17 or newer on the path: %w", err)
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, layout: l}
+	for i := range c.brokers {
+		c.brokers[i] = &broker{
+			n: i + 1, dir: filepath.Join(dir, fmt.Sprint("broker", i+1)), detached: detached,
+			java: []string{java, "-cp", filepath.Join(jars, "*"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"},
+		}
+	}
+	return c, nil
+}
+
+// Load finds the cluster that another process has started in a directory.
+func Load(ctx context.Context, dir string) (*Cluster, error) {
+	jars, err := Install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := os.ReadFile(layoutFile(dir))
+	if err != nil {
+		return nil, err
+	}
+	var l layout
+	if err := json.Unmarshal(encoded, &l); err != nil {
+		return nil, err
+	}
+	c, err := assemble(dir, jars, l, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range c.brokers {
+		b.find()
+	}
+	return c, nil
+}
+
+// each does something with all brokers at once.
+func (c *Cluster) each(do func(*broker) error) error {
+	var all sync.WaitGroup
+	var errs [Brokers]error
+	for i, b := range c.brokers {
+		all.Go(func() { errs[i] = do(b) })
+	}
+	all.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// broker returns one by its number.
+func (c *Cluster) broker(n int) (*broker, error) {
+	if n < 1 || n > Brokers {
+		return nil, fmt.Errorf("there is no broker %d: they are 1 to %d", n, Brokers)
+	}
+	return c.brokers[n-1], nil
+}
+
+// Seeds are where the super user connects, without encryption or password.
+func (c *Cluster) Seeds() []string { return addresses(c.layout.Plain) }
+
+// SASLSeeds are where the users connect, with SASL/PLAIN.
+func (c *Cluster) SASLSeeds() []string { return addresses(c.layout.SASL) }
+
+func addresses(on [Brokers]int) []string {
+	var all []string
+	for _, port := range on {
+		all = append(all, ports.Address(port))
+	}
+	return all
+}

@@ -1,0 +1,168 @@
+package kafkad
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Variable is what must be set, to anything, for tests to start brokers. They are a program of others, which is fetched at
+// the first need: nobody who runs `go test` gets that unasked. Once it is set, what is missing fails the tests.
+const Variable = "TENURE_KAFKA"
+
+// installPatience is how long the brokers' program may take to be fetched.
+const installPatience = 10 * time.Minute
+
+// Start runs a cluster for the length of a test, in a directory of its own. It skips the test unless Variable is set. What
+// the brokers said is shown if the test fails.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	skip(t)
+	c, err := up(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.show(t)
+		if err := c.End(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func skip(t testing.TB) {
+	t.Helper()
+	if testing.Short() || os.Getenv(Variable) == "" {
+		t.Skipf("it runs Kafka: %s=real go test -count=1 -run Real", Variable)
+	}
+}
+
+func up(dir string) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), installPatience)
+	defer cancel()
+	return Up(ctx, dir, false)
+}
+
+// shared is the cluster of this process's tests.
+var shared struct {
+	once sync.Once
+	dir  string
+	c    *Cluster
+	err  error
+}
+
+// Shared is Start with one cluster for all tests of a package, whose TestMain is Main. At the end of each test what it did
+// to brokers is mended, and waited for: such tests are not parallel ones.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	skip(t)
+	shared.once.Do(func() {
+		if shared.dir, shared.err = os.MkdirTemp("", "kafkad-"); shared.err == nil {
+			shared.c, shared.err = up(shared.dir)
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() {
+		shared.c.show(t)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := shared.c.Heal(ctx); err != nil {
+			t.Error(err)
+			shared.err = fmt.Errorf("the brokers are not whole since %s: %w", t.Name(), err) // nobody needs to wait for them again
+		}
+	})
+	return shared.c
+}
+
+// Main runs the tests of a package and then ends what Shared has started.
+func Main(m *testing.M) {
+	code := m.Run()
+	if shared.c != nil {
+		_ = shared.c.End()
+	}
+	_ = os.RemoveAll(shared.dir)
+	os.Exit(code)
+}
+
+// show logs the last words of all brokers, if the test failed.
+func (c *Cluster) show(t testing.TB) {
+	if !t.Failed() {
+		return
+	}
+	for _, b := range c.brokers {
+		said, _ := os.ReadFile(b.log())
+		t.Logf("%s:\n%s", filepath.Join(filepath.Base(b.dir), "log"), tail(said))
+	}
+}
+
+// do is a question of a test.
+func (c *Cluster) do(t testing.TB, what string, ask func(context.Context, *kgo.Client) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.until(ctx, what, func(client *kgo.Client) error { return ask(ctx, client) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Leader is the number of the broker that leads a partition. It waits until there is one.
+func (c *Cluster) Leader(t testing.TB, topic string, partition int) int {
+	t.Helper()
+	leader := 0
+	c.do(t, "no leader of "+topic, func(ctx context.Context, client *kgo.Client) error {
+		asked := kmsg.NewMetadataRequestTopic()
+		asked.Topic = &topic
+		got, err := metadata(ctx, client, []kmsg.MetadataRequestTopic{asked})
+		if err != nil {
+			return err
+		}
+		for _, p := range got.Topics[0].Partitions {
+			if int(p.Partition) == partition {
+				leader = int(p.Leader)
+				return kerr.ErrorForCode(p.ErrorCode)
+			}
+		}
+		return kerr.UnknownTopicOrPartition
+	})
+	return leader
+}
+
+// Coordinator is the number of the broker that coordinates a consumer group. It waits until there is one.
+func (c *Cluster) Coordinator(t testing.TB, group string) int {
+	t.Helper()
+	coordinator := 0
+	c.do(t, "no coordinator of "+group, func(ctx context.Context, client *kgo.Client) error {
+		req := kmsg.NewPtrFindCoordinatorRequest()
+		req.CoordinatorKey, req.CoordinatorKeys = group, []string{group}
+		got, err := req.RequestWith(ctx, client)
+		if err != nil {
+			return err
+		}
+		coordinator = int(got.Coordinators[0].NodeID)
+		return kerr.ErrorForCode(got.Coordinators[0].ErrorCode)
+	})
+	return coordinator
+}
+
+// CreateTopic makes a topic with one partition, three copies and these settings besides the brokers' own.
+func (c *Cluster) CreateTopic(t testing.TB, topic string, settings map[string]string) {
+	t.Helper()
+	c.do(t, "create "+topic, func(ctx context.Context, client *kgo.Client) error { return createTopic(ctx, client, topic, settings) })
+}
+
+// DeleteTopic removes a topic.
+func (c *Cluster) DeleteTopic(t testing.TB, topic string) {
+	t.Helper()
+	c.do(t, "delete "+topic, func(ctx context.Context, client *kgo.Client) error { return deleteTopic(ctx, client, topic) })
+}

@@ -1,0 +1,182 @@
+package natsd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// pause is how often a question is asked again that has not the answer that is waited for.
+	pause = 50 * time.Millisecond
+	// attention is how long one answer is waited for: a frozen server never gives it.
+	attention = time.Second
+)
+
+// ask asks, over any server that answers, until there is no error or the context ends.
+func (c *Cluster) ask(ctx context.Context, what string, question func(context.Context, jetstream.JetStream) error) error {
+	nc, err := nats.Connect(strings.Join(c.URLs(), ","), nats.Timeout(attention), nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1), nats.ReconnectWait(pause), nats.PingInterval(attention), nats.MaxPingsOutstanding(1))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	return until(ctx, what, func(ctx context.Context) error { return question(ctx, js) })
+}
+
+// until tries until there is no error or the context ends.
+func until(ctx context.Context, what string, try func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, attention)
+		err := try(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Ready waits until the servers have found each other and can keep a stream together.
+func (c *Cluster) Ready(ctx context.Context) error {
+	const probe = "natsd-ready"
+	return c.ask(ctx, "the cluster is not ready", func(ctx context.Context, js jetstream.JetStream) error {
+		for _, s := range c.Servers {
+			if err := s.healthy(ctx); err != nil {
+				return err
+			}
+		}
+		if _, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: probe, Replicas: Members}); err != nil {
+			return err
+		}
+		return js.DeleteStream(ctx, probe)
+	})
+}
+
+// Leader is the server that leads a stream. It waits until there is one.
+func (c *Cluster) Leader(ctx context.Context, stream string) (leader *Server, err error) {
+	err = c.ask(ctx, "no leader of "+stream, func(ctx context.Context, js jetstream.JetStream) error {
+		info, err := describe(ctx, js, stream)
+		if err == nil {
+			leader, err = c.Named(info.Cluster.Leader)
+		}
+		return err
+	})
+	return leader, err
+}
+
+func describe(ctx context.Context, js jetstream.JetStream, stream string) (*jetstream.StreamInfo, error) {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	info := s.CachedInfo()
+	if info.Cluster == nil {
+		return nil, errors.New("the stream belongs to no cluster")
+	}
+	return info, nil
+}
+
+// Named is a server by its name.
+func (c *Cluster) Named(name string) (*Server, error) {
+	for _, s := range c.Servers {
+		if s.place.Name == name {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("%q is none of the servers", name)
+}
+
+// Hosts are the servers that the consumers of a stream live on, by the consumers' names.
+func (c *Cluster) Hosts(ctx context.Context, stream string) (hosts map[string]*Server, err error) {
+	err = c.ask(ctx, "no consumers of "+stream, func(ctx context.Context, js jetstream.JetStream) error {
+		s, err := js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		hosts = map[string]*Server{}
+		all := s.ListConsumers(ctx)
+		for info := range all.Info() {
+			if hosts[info.Name], err = c.Named(info.Cluster.Leader); err != nil {
+				return err
+			}
+		}
+		return all.Err()
+	})
+	return hosts, err
+}
+
+// Whole waits until every server is well by its own word, and has all that was written to a stream.
+func (c *Cluster) Whole(ctx context.Context, stream string) error {
+	return c.ask(ctx, stream+" is not whole", func(ctx context.Context, js jetstream.JetStream) error {
+		for _, s := range c.Servers {
+			if err := s.healthy(ctx); err != nil {
+				return err
+			}
+		}
+		info, err := describe(ctx, js, stream)
+		if err != nil {
+			return err
+		}
+		if info.Cluster.Leader == "" || len(info.Cluster.Replicas) != Members-1 {
+			return fmt.Errorf("led by %q, with %d others", info.Cluster.Leader, len(info.Cluster.Replicas))
+		}
+		for _, r := range info.Cluster.Replicas {
+			if !r.Current || r.Offline {
+				return fmt.Errorf("%s is behind", r.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// healthy is the server's own answer to whether it is ready to serve.
+func (s *Server) healthy(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Monitor()+"/healthz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var health struct{ Status, Error string }
+	if err := json.NewDecoder(answer.Body).Decode(&health); err != nil {
+		return err
+	}
+	if health.Status != "ok" {
+		return fmt.Errorf("%s: %s %s", s.place.Name, health.Status, health.Error)
+	}
+	return nil
+}
+
+// Lead has a stream led by one of the servers, and waits until it is.
+func (c *Cluster) Lead(ctx context.Context, stream string, by *Server) error {
+	return c.ask(ctx, by.Name()+" does not lead "+stream, func(ctx context.Context, js jetstream.JetStream) error {
+		info, err := describe(ctx, js, stream)
+		if err != nil || info.Cluster.Leader == by.Name() {
+			return err
+		}
+		wish := fmt.Sprintf(`{"placement":{"preferred":%q}}`, by.Name())
+		if _, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, []byte(wish)); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s leads", info.Cluster.Leader)
+	})
+}

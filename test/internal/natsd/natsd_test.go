@@ -1,0 +1,68 @@
+package natsd
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
+)
+
+func TestMain(m *testing.M) {
+	Main()
+	os.Exit(m.Run())
+}
+
+// occupy takes a port for the length of the test.
+func occupy(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", ports.Address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestTakenPort: a server that cannot start says why at once, whichever port it is.
+func TestTakenPort(t *testing.T) {
+	taken := occupy(t)
+	for name, p := range map[string]place{
+		"for clients": {Dir: t.TempDir(), Port: taken},
+		"for routes":  {Dir: t.TempDir(), Port: anyPort, Name: "n0", Inner: taken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			s := &Server{place: p}
+			err := s.Start()
+			if err == nil {
+				s.Kill()
+				t.Fatal("it started")
+			}
+			if took := time.Since(began); took > patience/2 || !errors.As(err, new(refusal)) {
+				t.Errorf("after %v: %v", took, err)
+			}
+		})
+	}
+}
+
+// TestTakenPorts: a cluster tries others.
+func TestTakenPorts(t *testing.T) {
+	taken, asked := occupy(t), 0
+	c, err := startCluster(t.TempDir(), true, func(n int) ([]int, error) {
+		found, err := ports.Free(n)
+		if asked++; asked == 1 && err == nil {
+			found[n-1] = taken
+		}
+		return found, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Kill()
+	if asked != 2 {
+		t.Errorf("it asked for ports %d times", asked)
+	}
+}

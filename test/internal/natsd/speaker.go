@@ -1,0 +1,36 @@
+package natsd
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// said is what a server says: how to reach it when it is ready, or why it cannot start.
+type said struct {
+	URL     string
+	Monitor string
+	Refusal refusal
+}
+
+// refusal is why a server does not start, by its own word.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// speaker is the log of a server, which goes on after a fatal error unless its log ends it.
+type speaker struct{}
+
+// Fatalf tells whoever waits for the server, and whoever looks at the terminal.
+func (speaker) Fatalf(format string, v ...any) {
+	reason := fmt.Sprintf(format, v...)
+	fmt.Fprintln(os.Stderr, "natsd:", reason)
+	_ = json.NewEncoder(os.Stdout).Encode(said{Refusal: refusal(reason)})
+	os.Exit(1)
+}
+
+func (speaker) Noticef(string, ...any) {}
+func (speaker) Warnf(string, ...any)   {}
+func (speaker) Errorf(string, ...any)  {}
+func (speaker) Debugf(string, ...any)  {}
+func (speaker) Tracef(string, ...any)  {}

@@ -1,0 +1,99 @@
+package natsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// Variable is what must be set, to anything, for tests that do to a cluster what takes minutes.
+const Variable = "TENURE_NATS"
+
+// Long skips a test unless Variable is set.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() || os.Getenv(Variable) == "" {
+		t.Skipf("it takes long: %s=all go test -count=1 ./test/nats ./test/fencednats", Variable)
+	}
+}
+
+// shared is the cluster of this process's tests.
+var shared struct {
+	once sync.Once
+	dir  string
+	c    *Cluster
+	err  error
+}
+
+// mending is how long a cluster may take until all is as it was.
+const mending = time.Minute
+
+// Shared is one partible cluster for all tests of a package, whose TestMain is Tests. At the end of each test what it did to
+// servers is mended, and waited for: such tests are not parallel ones.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	if !machine.Supported {
+		t.Skip("servers cannot be paused here")
+	}
+	shared.once.Do(func() { shared.c, shared.err = begin() })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), mending)
+		defer cancel()
+		if err := shared.c.Mend(ctx); err != nil {
+			t.Error(err)
+			shared.err = fmt.Errorf("the servers are not whole since %s: %w", t.Name(), err) // nobody needs to wait for them again
+		}
+	})
+	return shared.c
+}
+
+func begin() (*Cluster, error) {
+	var err error
+	if shared.dir, err = os.MkdirTemp("", "natsd-"); err != nil {
+		return nil, err
+	}
+	c, err := StartPartible(shared.dir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), mending)
+	defer cancel()
+	return c, c.Ready(ctx)
+}
+
+// Tests runs the tests of a package and then ends what Shared has started.
+func Tests(m *testing.M) {
+	Main()
+	code := m.Run()
+	if shared.c != nil {
+		shared.c.Kill()
+	}
+	_ = os.RemoveAll(shared.dir)
+	os.Exit(code)
+}
+
+// Mend undoes what was done to servers and routes, and waits until all is as it was.
+func (c *Cluster) Mend(ctx context.Context) error {
+	var errs []error
+	for _, s := range c.Servers {
+		c.Heal(s)
+		if s.runs() {
+			errs = append(errs, s.Resume())
+		} else {
+			errs = append(errs, s.Start())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.Ready(ctx)
+}

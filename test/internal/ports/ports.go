@@ -1,0 +1,40 @@
+// Package ports finds ports for servers under test.
+package ports
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The range is below the one that systems give to clients: a server that is killed and started again finds its port free
+// again, however many clients call in vain meanwhile.
+const (
+	lowest = 20000
+	number = 10000
+)
+
+// Host is where servers under test listen.
+const Host = "127.0.0.1"
+
+// Free are n different ports of Host that are free at this moment. Somebody else may take one before it is used, so
+// whoever uses them must be ready to ask again.
+func Free(n int) ([]int, error) {
+	var all []int
+	for range 100 * n {
+		port := lowest + rand.IntN(number)
+		l, err := net.Listen("tcp", Address(port))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = l.Close() }() // when all are found, so that they differ
+		if all = append(all, port); len(all) == n {
+			return all, nil
+		}
+	}
+	return nil, errors.New("not enough free ports from 20000 to 29999")
+}
+
+// Address is where a port of this machine is reached.
+func Address(port int) string { return net.JoinHostPort(Host, strconv.Itoa(port)) }

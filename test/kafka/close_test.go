@@ -1,0 +1,48 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestClose ends what waits, and what comes after it.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	r := c.relay()
+	s := c.open(c.over(r))
+	v := create(t, s, "key", "x")
+	r.Blackhole()
+	ended := make(chan error, 2)
+	go func() {
+		_, err := s.CompareAndSwap(t.Context(), "key", v, []byte("y"))
+		ended <- err
+	}()
+	go func() {
+		_, err := s.Read(t.Context(), "key")
+		ended <- err
+	}()
+	pause(t.Context(), 50*time.Millisecond)
+	_ = s.Close()
+	_ = s.Close()
+	for range 2 {
+		select {
+		case err := <-ended:
+			if outcome(err) != "unknown" {
+				t.Errorf("a call ends with %v", err)
+			}
+		case <-within(t).Done():
+			t.Fatal("a call outlives the store")
+		}
+	}
+	if _, err := s.Read(within(t), "key"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a closed store reads: %v", err)
+	}
+	if _, err := s.Watch(within(t), "key", func(driver.Entry) {}); err == nil {
+		t.Error("a closed store watches")
+	}
+}

@@ -1,0 +1,77 @@
+package kafka
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const plainSASL = "PLAIN"
+
+// harness is on a cluster of its own.
+func harness(t testing.TB) drivertest.Harness {
+	t.Helper()
+	if _, measured := t.(*testing.B); measured {
+		c := start(t)
+		return drivertest.Harness{Store: c.open(c.direct()), Peer: c.open(c.direct())}
+	}
+	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+		kfake.User(plainSASL, "nobody", "nobody", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationWrite)))
+	r := c.relay()
+	h := drivertest.Harness{
+		Store: c.open(c.over(r, as("admin"))),
+		Peer:  c.open(c.direct(as("admin"))),
+		Cut: func() func() {
+			r.Blackhole()
+			return r.Heal
+		},
+	}
+	h.Denied = c.open(c.direct(as("nobody")))
+	c.revoke("nobody")
+	h.Delete = func(ctx context.Context, key string) error { return remove(ctx, h.Peer, key) }
+	return h
+}
+
+// may is a right to the topic.
+func may(operation kmsg.ACLOperation) kfake.ACL {
+	return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral,
+		Operation: operation, Allow: true}
+}
+
+// revoke takes all rights from a user.
+func (c *cluster) revoke(user string) {
+	c.tb.Helper()
+	principal := "User:" + user
+	f := kmsg.NewDeleteACLsRequestFilter()
+	f.ResourceType, f.ResourcePatternType = kmsg.ACLResourceTypeAny, kmsg.ACLResourcePatternTypeAny
+	f.Operation, f.PermissionType, f.Principal = kmsg.ACLOperationAny, kmsg.ACLPermissionTypeAny, &principal
+	req := kmsg.NewPtrDeleteACLsRequest()
+	req.Filters = append(req.Filters, f)
+	if _, err := req.RequestWith(within(c.tb), c.client(as("admin"))); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
+// remove is what an operator does.
+func remove(ctx context.Context, s driver.Store, key string) error {
+	e, err := s.Read(ctx, key)
+	if err != nil {
+		return err
+	}
+	_, err = s.CompareAndSwap(ctx, key, e.Version, nil)
+	return err
+}
+
+// TestFakeConformance is alone, since it counts goroutines.
+func TestFakeConformance(t *testing.T) { drivertest.Run(t, harness) }
+
+func TestFakeElection(t *testing.T) {
+	t.Parallel()
+	drivertest.RunElection(t, harness)
+}
+
+func BenchmarkFake(b *testing.B) { drivertest.Benchmark(b, harness) }

@@ -1,0 +1,187 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// gate is a network that delays a request of a kind, and delivers it even when its sender has given up and hung up.
+type gate struct {
+	tb   testing.TB
+	key  atomic.Int32 // of the request to hold; -1 for none
+	sent [256]atomic.Int64
+	held chan *letter // receives what is held
+
+	delay func(kmsg.Key) time.Duration // of any request, if set
+	late  sync.WaitGroup
+}
+
+// letter is a request on its way.
+type letter struct {
+	conn  *gated
+	bytes []byte
+}
+
+func newGate(tb testing.TB) *gate {
+	g := &gate{tb: tb, held: make(chan *letter, 100)}
+	g.key.Store(-1)
+	return g
+}
+
+// hold delays the next request of this kind. Its sender believes it gone, and goes on to wait for the answer.
+func (g *gate) hold(key kmsg.Key) { g.key.Store(int32(key)) }
+
+// caught waits for the request that is held.
+func (g *gate) caught() *letter {
+	g.tb.Helper()
+	select {
+	case l := <-g.held:
+		return l
+	case <-time.After(patience):
+		g.tb.Fatal("no such request was sent")
+		return nil
+	}
+}
+
+func (g *gate) dialer() kgo.Opt {
+	return kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &gated{Conn: c, gate: g}, nil
+	})
+}
+
+// gated is a connection on which a request can be held, and then all that follow it.
+type gated struct {
+	net.Conn
+	gate *gate
+
+	order   sync.Mutex // held while a request is delayed
+	reading sync.Mutex // held by whoever reads
+	mu      sync.Mutex
+	letter  *letter // on its way
+	closed  bool
+}
+
+func (c *gated) Write(b []byte) (int, error) {
+	if len(b) < 6 {
+		return c.Conn.Write(b)
+	}
+	key := int32(binary.BigEndian.Uint16(b[4:]))
+	c.gate.sent[byte(key)].Add(1)
+	c.order.Lock()
+	d := time.Duration(0)
+	if c.gate.delay != nil {
+		d = c.gate.delay(kmsg.Key(key))
+	}
+	if d == 0 && !c.gate.key.CompareAndSwap(key, -1) {
+		defer c.order.Unlock()
+		return c.Conn.Write(b)
+	}
+	l := &letter{conn: c, bytes: append([]byte{}, b...)}
+	c.mu.Lock()
+	c.letter = l
+	c.mu.Unlock()
+	if d == 0 {
+		c.gate.held <- l
+		return len(b), nil
+	}
+	c.gate.late.Go(func() {
+		time.Sleep(d)
+		l.deliver()
+	})
+	return len(b), nil
+}
+
+func (c *gated) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	if c.letter == nil {
+		return c.Conn.Close()
+	}
+	return c.Conn.SetReadDeadline(time.Unix(1, 0)) // whoever reads stops, and leaves the answer to drain
+}
+
+// SetReadDeadline leaves what the sender thinks of out once it has hung up.
+func (c *gated) SetReadDeadline(at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	return c.Conn.SetReadDeadline(at)
+}
+
+// SetDeadline is SetReadDeadline, and for writing too.
+func (c *gated) SetDeadline(at time.Time) error {
+	_ = c.SetWriteDeadline(at)
+	return c.SetReadDeadline(at)
+}
+
+func (c *gated) Read(b []byte) (int, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Read(b)
+}
+
+// deliver lets the request arrive. If its sender has hung up it waits for the answer, so that what it does is done.
+func (l *letter) deliver() {
+	l.conn.gate.tb.Helper()
+	c := l.conn
+	defer c.order.Unlock()
+	c.mu.Lock()
+	closed := c.closed
+	_ = c.Conn.SetWriteDeadline(time.Time{}) // which the sender had set
+	if _, err := c.Conn.Write(l.bytes); err != nil {
+		c.gate.tb.Error(err)
+	}
+	c.letter = nil
+	c.mu.Unlock()
+	if closed {
+		c.drain()
+	}
+}
+
+// abandoned waits until the sender has hung up.
+func (l *letter) abandoned() {
+	l.conn.gate.tb.Helper()
+	eventually(l.conn.gate.tb, "the sender waits on", func() bool {
+		l.conn.mu.Lock()
+		defer l.conn.mu.Unlock()
+		return l.conn.closed
+	})
+}
+
+// drain reads the answers to all that was sent, of which the last one is the letter's, and hangs up.
+func (c *gated) drain() {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	_ = c.Conn.SetReadDeadline(time.Now().Add(patience))
+	var size [4]byte
+	if _, err := io.ReadFull(c.Conn, size[:]); err != nil {
+		c.gate.tb.Errorf("no answer to what was delivered: %v", err)
+	}
+	_, _ = io.CopyN(io.Discard, c.Conn, int64(binary.BigEndian.Uint32(size[:])))
+	_ = c.Conn.Close()
+}

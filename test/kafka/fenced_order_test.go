@@ -1,0 +1,188 @@
+package kafka
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const fencedPartitions = 3
+
+func TestFencedOrder(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	fencedOrder(t, c.ListenAddrs(), 4)
+}
+
+// diary is what leaders were told of what they wrote.
+type diary struct {
+	mu   sync.Mutex
+	told map[string]error
+}
+
+func (l *diary) enter(value string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told[value] = err
+}
+
+// fencedOrder lets leaders follow one another on a network that delays what they ask of the brokers for longer than they lead,
+// and then looks at what stands in the log.
+func fencedOrder(t *testing.T, seeds []string, leaders int) {
+	b := scene{t, seeds, fresh("written")}
+	makeTopic(t, seeds, b.topic, fencedPartitions)
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	c, l := b.contest(), &diary{told: map[string]error{}}
+	delay := delays(seed)
+	var work sync.WaitGroup
+	var gates []*gate
+	leader := c.elect("0", time.Second)
+	for i := range leaders {
+		leader.delay = delay
+		gates = append(gates, leader.gate)
+		work.Go(func() { leader.write(l) })
+		time.Sleep(time.Duration(1000+100*i) * time.Millisecond)
+		if i < leaders-1 {
+			leader = leader.depose(fmt.Sprint(i + 1))
+		}
+	}
+	leader.store.Partition()
+	work.Wait()
+	for _, g := range gates {
+		g.late.Wait()
+	}
+	p := c.elect("last", time.Second).open() // decides what is open
+	b.check(l, 3)
+	_ = p.Close()
+}
+
+// delays is the network of all leaders: one in sixteen of the requests that matter is late.
+func delays(seed uint64) func(kmsg.Key) time.Duration {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 0))
+	return func(key kmsg.Key) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		if key != kmsg.Produce && key != kmsg.EndTxn && key != kmsg.InitProducerID || random.IntN(16) > 0 {
+			return 0
+		}
+		return time.Duration(random.IntN(3000)+1) * time.Millisecond
+	}
+}
+
+// write goes on for as long as the term: each time one record to each partition, so that torn transactions are seen.
+func (n *candidacy) write(l *diary) {
+	var p *fenced.Producer
+	for i := 0; n.term.Err() == nil; i++ {
+		if p == nil {
+			p, _ = fenced.Open(within(n), n.term, n.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
+			continue
+		}
+		value := fmt.Sprintf("%s/%d", n.wrote(""), i)
+		l.enter(value, p.Produce(within(n), toEach(value)...))
+	}
+	if p != nil {
+		_ = p.Close()
+	}
+}
+
+func toEach(value string) (all []*kgo.Record) {
+	for partition := range int32(fencedPartitions) {
+		all = append(all, &kgo.Record{Partition: partition, Value: []byte(value)})
+	}
+	return all
+}
+
+// check looks for everything that is promised.
+func (b scene) check(l *diary, atLeast int) {
+	b.Helper()
+	b.settle()
+	first, terms, unknown := b.read(0, kgo.ReadCommitted()), map[uint64]bool{}, 0
+	for partition := range int32(fencedPartitions) {
+		seen := b.read(partition, kgo.ReadCommitted())
+		if !slices.Equal(seen, first) {
+			b.Errorf("partitions 0 and %d differ: a transaction is torn", partition)
+		}
+		tokens := make([]uint64, len(seen))
+		for i, s := range seen {
+			token, _, _ := strings.Cut(s, ":")
+			tokens[i], _ = strconv.ParseUint(token, 10, 64)
+			terms[tokens[i]] = true
+		}
+		if !slices.IsSortedFunc(tokens, cmp.Compare[uint64]) {
+			b.Errorf("partition %d holds a newer term's records before an older one's: %v", partition, tokens)
+		}
+	}
+	count := map[string]int{}
+	for _, s := range first {
+		_, value, _ := strings.Cut(s, ":")
+		count[value]++
+	}
+	for value, err := range l.told {
+		n := count[value]
+		switch {
+		case err == nil && n != 1, n > 1:
+			b.Errorf("%s is there %d times, and its writer was told %v", value, n, err)
+		case err != nil && !errors.Is(err, fenced.ErrUnknown) && n > 0:
+			b.Errorf("%s is there, and its writer was told %v", value, err)
+		case errors.Is(err, fenced.ErrUnknown):
+			unknown++
+		}
+		delete(count, value)
+	}
+	if len(count) > 0 {
+		b.Errorf("nobody wrote %v", slices.Collect(maps.Keys(count)))
+	}
+	b.Logf("%d transactions by %d terms, %d told, of which %d unknown", len(first), len(terms), len(l.told), unknown)
+	if len(terms) < atLeast {
+		b.Errorf("only %d terms have written: this test proves little", len(terms))
+	}
+}
+
+// staleInit asks for an epoch with one that another request has outdated, as clients do by themselves after some errors.
+func staleInit(t testing.TB, seeds []string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	id, held := fresh("billing"), kmsg.InitProducerIDResponse{ProducerID: -1, ProducerEpoch: -1}
+	ask := func(with kmsg.InitProducerIDResponse) kmsg.InitProducerIDResponse {
+		req := kmsg.NewPtrInitProducerIDRequest()
+		req.TransactionalID, req.TransactionTimeoutMillis = &id, 10_000
+		req.ProducerID, req.ProducerEpoch = with.ProducerID, with.ProducerEpoch
+		var got *kmsg.InitProducerIDResponse
+		eventually(t, "no answer", func() bool {
+			var err error
+			got, err = req.RequestWith(within(t), client)
+			return err == nil && !kerr.IsRetriable(kerr.ErrorForCode(got.ErrorCode))
+		})
+		return *got
+	}
+	none := held
+	held = ask(none)
+	ask(none)
+	return kerr.ErrorForCode(ask(held).ErrorCode)
+}
+
+// TestStaleInit keeps in mind what only real brokers can show: kfake gives an epoch to anybody who once had one.
+func TestStaleInit(t *testing.T) {
+	t.Parallel()
+	if err := staleInit(t, start(t).ListenAddrs()); err != nil {
+		t.Errorf("kfake has learnt to refuse, with %v: say so where it is said that it does not", err)
+	}
+}

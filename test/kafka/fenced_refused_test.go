@@ -1,0 +1,52 @@
+package kafka
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// TestFencedWhileItAsks: the coordinator calls a leader fenced that asks for an epoch, each time. It asks three times more, and
+// not for as long as it leads.
+func TestFencedWhileItAsks(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	makeTopic(t, c.ListenAddrs(), "written", 1)
+	e, err := tenure.New(memory.New(), "billing", tenure.Config{ID: "a", Lease: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := e.Campaign(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = term.Resign(within(t)) }()
+	p, err := fenced.Open(within(t), term, c.direct(kgo.DefaultProduceTopic("written")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.MessageTooLarge, Count: 1})
+	if err := p.Produce(within(t), kgo.StringRecord("x")); !errors.Is(err, kerr.MessageTooLarge) {
+		t.Fatal(err)
+	}
+	asked := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Err: kerr.ProducerFenced, Count: -1})
+	ended := make(chan error, 1)
+	go func() { ended <- p.Produce(within(t), kgo.StringRecord("x")) }()
+	select {
+	case err = <-ended:
+	case <-time.After(8 * time.Second):
+		t.Fatalf("after %d requests it is still asking", asked.Hits())
+	}
+	if !errors.Is(err, fenced.ErrFenced) || asked.Hits() > 20 {
+		t.Errorf("after %d requests: %v", asked.Hits(), err)
+	}
+}

@@ -1,0 +1,653 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// shortLease is waited out by the next leader. It is the same for all of an election.
+const shortLease = 2 * time.Second
+
+// scene is a cluster, of either kind, with a topic of its own to write to.
+type scene struct {
+	testing.TB
+	seeds []string
+	topic string
+}
+
+// eachFenced runs what holds on every cluster, each in a topic of its own.
+func eachFenced(t *testing.T, seeds []string, create func(testing.TB, string)) {
+	for name, run := range map[string]func(*testing.T, scene){
+		"Writes":              fencedWrites,
+		"LateProduce":         fencedLateProduce,
+		"LateCommit":          fencedLateCommit,
+		"CommitBeforeOpen":    fencedCommitBeforeOpen,
+		"LateInit":            fencedLateInit,
+		"LateInitInTheMidst":  fencedLateInitInTheMidst,
+		"PausedInOpen":        fencedPausedInOpen,
+		"PausedBeforeCommit":  fencedPausedBeforeCommit,
+		"Rivals":              fencedRivals,
+		"UnknownCommit":       fencedUnknownCommit,
+		"RefusedAfterApplied": fencedRefusedAfterApplied,
+		"AllOrNone":           fencedAllOrNone,
+		"TooLate":             fencedTooLate,
+		"Close":               fencedClose,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := scene{t, seeds, fresh("written")}
+			create(t, b.topic)
+			run(t, b)
+		})
+	}
+}
+
+func TestFenced(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	eachFenced(t, c.ListenAddrs(), func(t testing.TB, topic string) { makeTopic(t, c.ListenAddrs(), topic, 1) })
+}
+
+func makeTopic(t testing.TB, seeds []string, topic string, partitions int32) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	made := kmsg.NewCreateTopicsRequestTopic()
+	made.Topic, made.NumPartitions, made.ReplicationFactor = topic, partitions, -1
+	req.Topics = append(req.Topics, made)
+	if _, err := req.RequestWith(within(t), client); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contest is an election with a leader that can be cut off, and one that comes after.
+type contest struct {
+	scene
+	name  string
+	store *memory.Store
+}
+
+// candidacy is a candidate with its own way to the store, its clock, and its network to the brokers.
+type candidacy struct {
+	contest
+	*gate
+	store faults.Store
+	clock *leap
+	term  *tenure.Term
+}
+
+// leap is a clock that a pause of the process moves, but whose timers ring late.
+type leap struct {
+	tenure.Clock
+	ahead atomic.Int64
+}
+
+func (l *leap) Now() tenure.Reading {
+	r, d := l.Clock.Now(), time.Duration(l.ahead.Load())
+	r.Mono, r.Raw, r.Boot = r.Mono+d, r.Raw+d, r.Boot+d
+	return r
+}
+
+func (b scene) contest() contest { return contest{b, fresh("billing"), memory.New()} }
+
+// elect returns once the candidate leads, which a leader before it must have ceased to.
+func (c contest) elect(id string, lease time.Duration) *candidacy {
+	c.Helper()
+	n := &candidacy{contest: c, gate: newGate(c.TB), store: faults.New(c.store, 0, faults.Plan{}), clock: &leap{Clock: tenure.SystemClock()}}
+	e, err := tenure.New(n.store, c.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
+	if err != nil {
+		c.Fatal(err)
+	}
+	n.term, err = e.Campaign(within(c))
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { _ = n.term.Resign(context.Background()) })
+	return n
+}
+
+// depose cuts a leader off and returns when another one leads.
+func (n *candidacy) depose(id string) *candidacy {
+	n.Helper()
+	n.store.Partition()
+	next := n.elect(id, shortLease)
+	if err := n.term.Err(); !errors.Is(err, tenure.ErrLost) {
+		n.Fatalf("two lead: %v", err)
+	}
+	return next
+}
+
+// wrote is a record of this leader's, as readers see it.
+func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
+
+func (n *candidacy) options(more ...kgo.Opt) []kgo.Opt {
+	return append([]kgo.Opt{kgo.SeedBrokers(n.seeds...), n.dialer(), kgo.DefaultProduceTopic(n.topic)}, more...)
+}
+
+func (n *candidacy) open(opts ...fenced.Option) *fenced.Producer {
+	n.Helper()
+	p, err := fenced.Open(within(n), n.term, n.options(), opts...)
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func (b scene) produce(p *fenced.Producer, values ...string) {
+	b.Helper()
+	if err := p.Produce(within(b), records(values...)...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func records(values ...string) (all []*kgo.Record) {
+	for _, v := range values {
+		all = append(all, kgo.StringRecord(v))
+	}
+	return all
+}
+
+// aside runs a call and hands over its error.
+func aside(call func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	return done
+}
+
+// outcomeOf waits for the error of a call.
+func (b scene) outcomeOf(done <-chan error) error {
+	b.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		b.Fatal("a call hangs")
+		return nil
+	}
+}
+
+// committed is what readers of committed records see, as "token:value", once they have seen the transactions of before.
+func (b scene) committed() []string {
+	b.Helper()
+	b.settle()
+	return b.read(0, kgo.ReadCommitted())
+}
+
+// settle waits until all transactions are decided: a reader of committed records could read up to the end.
+func (b scene) settle() {
+	b.Helper()
+	eventually(b, "transactions stay open", func() bool { return b.end(0, 0) == b.end(0, 1) })
+}
+
+// decided waits until the coordinator has put the election's last transaction behind it: until then it refuses to give an epoch,
+// though readers see the end of the transaction already.
+func (c contest) decided() {
+	c.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.seeds...))
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer client.Close()
+	req := kmsg.NewPtrDescribeTransactionsRequest()
+	req.TransactionalIDs = []string{c.name}
+	eventually(c, "the transaction stays undecided", func() bool {
+		got, err := req.RequestWith(within(c), client)
+		if err != nil || len(got.TransactionStates) != 1 {
+			return false
+		}
+		state := got.TransactionStates[0].State
+		return state == "Empty" || strings.HasPrefix(state, "Complete") // the former is kfake's
+	})
+}
+
+// end is where the partition ends for readers of an isolation level.
+func (b scene) end(partition int32, isolation int8) int64 {
+	b.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.seeds...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	p := kmsg.NewListOffsetsRequestTopicPartition()
+	p.Partition, p.Timestamp = partition, -1
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic, t.Partitions = b.topic, append(t.Partitions, p)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.IsolationLevel, req.Topics = isolation, append(req.Topics, t)
+	got, err := req.RequestWith(within(b), client)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := kerr.ErrorForCode(got.Topics[0].Partitions[0].ErrorCode); err != nil {
+		b.Fatal(err)
+	}
+	return got.Topics[0].Partitions[0].Offset
+}
+
+func (b scene) read(partition int32, isolation kgo.IsolationLevel) (seen []string) {
+	b.Helper()
+	end := b.end(partition, 0)
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.seeds...), kgo.FetchIsolationLevel(isolation), kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{b.topic: {partition: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	for at := int64(0); at < end; {
+		got := client.PollFetches(within(b))
+		if err := got.Err(); err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range got.Records() {
+			at = r.Offset + 1
+			if r.Attrs.IsControl() {
+				continue
+			}
+			token, ok := fenced.Token(r)
+			if !ok {
+				b.Errorf("%s carries no token", r.Value)
+			}
+			seen = append(seen, fmt.Sprintf("%d:%s", token, r.Value))
+		}
+	}
+	return seen
+}
+
+func (b scene) expect(want ...string) {
+	b.Helper()
+	if got := b.committed(); !slices.Equal(got, want) {
+		b.Errorf("committed is %q, not %q", got, want)
+	}
+}
+
+// lost checks the error of a leader that is none any more.
+func (b scene) lost(err error) {
+	b.Helper()
+	if !errors.Is(err, tenure.ErrLost) {
+		b.Errorf("a deposed leader is told %v", err)
+	}
+}
+
+func fencedWrites(_ *testing.T, b scene) {
+	leader := b.contest().elect("a", time.Minute)
+	p := leader.open()
+	opened := leader.sent[kmsg.InitProducerID].Load() // more than once where a coordinator is not ready yet
+	mine := records("one", "two")
+	mine[0].Headers = []kgo.RecordHeader{{Key: "x"}, {Key: fenced.Header, Value: []byte("7")}}
+	if err := p.Produce(within(b), mine...); err != nil {
+		b.Fatal(err)
+	}
+	if len(mine[0].Headers) != 2 || len(mine[1].Headers) != 0 {
+		b.Error("the caller's records have changed")
+	}
+	for range 3 {
+		b.produce(p, "more")
+	}
+	b.produce(p)
+	b.expect("1:one", "1:two", "1:more", "1:more", "1:more")
+	if n := leader.sent[kmsg.InitProducerID].Load() - opened; n != 0 {
+		b.Errorf("%d epochs more were asked for", n)
+	}
+}
+
+// fencedLateProduce: the old leader looked at its lease and was paused before it wrote. The brokers refuse what comes late.
+func fencedLateProduce(_ *testing.T, b scene) {
+	old := b.contest().elect("old", shortLease)
+	late := old.open()
+	b.produce(late, "early")
+	old.hold(kmsg.Produce)
+	done := aside(func() error { return late.Produce(within(b), records("late")...) })
+	letter := old.caught()
+	next := old.depose("next")
+	p := next.open()
+	b.lost(b.outcomeOf(done))
+	_ = late.Close()
+	letter.deliver()
+	b.produce(p, "mine")
+	if all := b.read(0, kgo.ReadUncommitted()); slices.Contains(all, old.wrote("late")) {
+		b.Errorf("a late write is in the log, which holds %q", all)
+	}
+	b.expect(old.wrote("early"), next.wrote("mine"))
+}
+
+// fencedLateCommit: the same with the commit. Opening the next producer has aborted what it would have committed.
+func fencedLateCommit(_ *testing.T, b scene) {
+	old := b.contest().elect("old", shortLease)
+	late := old.open()
+	b.produce(late, "early")
+	old.hold(kmsg.EndTxn)
+	done := aside(func() error { return late.Produce(within(b), records("late")...) })
+	letter := old.caught()
+	next := old.depose("next")
+	p := next.open()
+	b.expect(old.wrote("early"))
+	err := b.outcomeOf(done)
+	b.lost(err)
+	if !errors.Is(err, fenced.ErrUnknown) {
+		b.Errorf("a commit that is on its way: %v", err)
+	}
+	_ = late.Close()
+	letter.deliver()
+	b.produce(p, "mine")
+	b.expect(old.wrote("early"), next.wrote("mine"))
+}
+
+// fencedCommitBeforeOpen: a commit may land when its leader is deposed already, but no later than the next producer is opened.
+func fencedCommitBeforeOpen(_ *testing.T, b scene) {
+	old := b.contest().elect("old", shortLease)
+	late := old.open()
+	old.hold(kmsg.EndTxn)
+	done := aside(func() error { return late.Produce(within(b), records("late")...) })
+	letter := old.caught()
+	next := old.depose("next")
+	b.lost(b.outcomeOf(done))
+	_ = late.Close()
+	letter.deliver()
+	p := next.open()
+	b.expect(old.wrote("late"))
+	b.produce(p, "mine")
+	b.expect(old.wrote("late"), next.wrote("mine"))
+}
+
+// fencedLateInit: a deposed leader's request for an epoch arrives after the next leader's. The next one takes another.
+func fencedLateInit(_ *testing.T, b scene) {
+	old := b.contest().elect("old", shortLease)
+	old.hold(kmsg.InitProducerID)
+	done := aside(func() error {
+		_, err := fenced.Open(within(b), old.term, old.options())
+		return err
+	})
+	letter := old.caught()
+	next := old.depose("next")
+	p := next.open()
+	b.produce(p, "one")
+	b.lost(b.outcomeOf(done))
+	next.decided()
+	letter.abandoned()
+	letter.deliver()
+	b.produce(p, "two")
+	b.produce(p, "three")
+	b.expect(next.wrote("one"), next.wrote("two"), next.wrote("three"))
+	if n := next.sent[kmsg.InitProducerID].Load(); n < 2 {
+		b.Error("the old leader's request has not fenced the new one: this test proves nothing")
+	}
+}
+
+// fencedLateInitInTheMidst: the same, and the next leader has written but not committed.
+func fencedLateInitInTheMidst(_ *testing.T, b scene) {
+	old := b.contest().elect("old", shortLease)
+	old.hold(kmsg.InitProducerID)
+	done := aside(func() error {
+		_, err := fenced.Open(within(b), old.term, old.options())
+		return err
+	})
+	letter := old.caught()
+	next := old.depose("next")
+	p := next.open()
+	b.lost(b.outcomeOf(done))
+	next.hold(kmsg.EndTxn)
+	done = aside(func() error { return p.Produce(within(b), records("one", "two")...) })
+	commit := next.caught()
+	letter.deliver()
+	b.settle()
+	commit.deliver()
+	err := b.outcomeOf(done)
+	if errors.Is(err, fenced.ErrUnknown) { // the brokers were still aborting, so the client sent the commit twice
+		b.expect()
+		err = p.Produce(within(b), records("one", "two")...)
+	}
+	if err != nil {
+		b.Error(err)
+	}
+	b.expect(next.wrote("one"), next.wrote("two"))
+}
+
+// fencedPausedInOpen: the answer finds a process whose lease has ended, though no timer has told it yet.
+func fencedPausedInOpen(_ *testing.T, b scene) {
+	old := b.contest().elect("old", time.Minute)
+	old.hold(kmsg.InitProducerID)
+	done := aside(func() error {
+		_, err := fenced.Open(within(b), old.term, old.options())
+		return err
+	})
+	letter := old.caught()
+	old.clock.ahead.Store(int64(time.Hour))
+	letter.deliver()
+	b.lost(b.outcomeOf(done))
+}
+
+// fencedPausedBeforeCommit: the same between the last record and the commit, which is not sent.
+func fencedPausedBeforeCommit(_ *testing.T, b scene) {
+	old := b.contest().elect("old", time.Minute)
+	p := old.open()
+	old.hold(kmsg.Produce)
+	done := aside(func() error { return p.Produce(within(b), records("late")...) })
+	letter := old.caught()
+	old.clock.ahead.Store(int64(time.Hour))
+	letter.deliver()
+	err := b.outcomeOf(done)
+	b.lost(err)
+	if errors.Is(err, fenced.ErrUnknown) {
+		b.Errorf("nothing was committed, but it is told %v", err)
+	}
+	b.expect()
+}
+
+// fencedRivals: two that lead elections of their own use one id. Neither goes on for ever, and each says why.
+func fencedRivals(_ *testing.T, b scene) {
+	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
+	id := fenced.WithID(fresh("shared"))
+	first, second := one.open(id), two.open(id)
+	var refused error
+	for range 10 {
+		b.produce(second, "ok")
+		if refused = first.Produce(within(b), records("ok")...); refused != nil {
+			break
+		}
+	}
+	if !errors.Is(refused, fenced.ErrFenced) || errors.Is(refused, tenure.ErrLost) || errors.Is(refused, fenced.ErrUnknown) {
+		b.Errorf("the first one is told %v", refused)
+	}
+	before := one.sent[kmsg.InitProducerID].Load()
+	if err := first.Produce(within(b), records("x")...); !errors.Is(err, fenced.ErrFenced) || before < 4 ||
+		one.sent[kmsg.InitProducerID].Load() != before {
+		b.Errorf("after %d times it asks again, and is told %v", before, err)
+	}
+	b.produce(second, "ok")
+	b.expect(slices.Repeat([]string{"1:ok"}, 8)...)
+}
+
+// fencedUnknownCommit: a commit whose answer the caller does not wait for. The next call decides.
+func fencedUnknownCommit(t *testing.T, b scene) {
+	leader := b.contest().elect("a", time.Minute)
+	p := leader.open()
+	for _, arrives := range []bool{true, false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		leader.hold(kmsg.EndTxn)
+		done := aside(func() error { return p.Produce(ctx, records(fmt.Sprint(arrives))...) })
+		letter := leader.caught()
+		bored := errors.New("bored")
+		cancel(bored)
+		if err := b.outcomeOf(done); !errors.Is(err, fenced.ErrUnknown) || !errors.Is(err, bored) {
+			b.Errorf("a call without an answer returns %v", err)
+		}
+		letter.abandoned()
+		if arrives {
+			letter.deliver()
+		}
+		b.produce(p, "next")
+		if !arrives {
+			letter.deliver()
+		}
+	}
+	b.produce(p, "last")
+	b.expect("1:true", "1:next", "1:next", "1:last")
+}
+
+// fencedRefusedAfterApplied: a commit is applied, the answer is lost, another producer is obtained, and the client's second
+// delivery is refused. That is no proof that nothing was committed.
+func fencedRefusedAfterApplied(_ *testing.T, b scene) {
+	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
+	id := fenced.WithID(fresh("shared"))
+	p := one.open(id)
+	one.hold(kmsg.EndTxn)
+	done := aside(func() error { return p.Produce(within(b), records("once")...) })
+	first := one.caught()
+	one.hold(kmsg.EndTxn)
+	_ = first.conn.Close() // as when the network breaks, while what is on its way arrives all the same
+	first.deliver()
+	second := one.caught()
+	other := two.open(id)
+	b.expect("1:once")
+	second.deliver()
+	if err := b.outcomeOf(done); !errors.Is(err, fenced.ErrUnknown) {
+		b.Errorf("it is told %v", err)
+	}
+	b.produce(other, "next")
+	b.expect("1:once", "1:next")
+}
+
+// fencedAllOrNone: a record that cannot be written takes the others with it, and no longer than the call.
+func fencedAllOrNone(_ *testing.T, b scene) {
+	p := b.contest().elect("a", time.Minute).open()
+	bad := records("good", strings.Repeat("x", 2<<20))
+	err := p.Produce(within(b), bad...)
+	if !errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, fenced.ErrUnknown) || errors.Is(err, fenced.ErrFenced) {
+		b.Errorf("a record that is too large: %v", err)
+	}
+	b.expect()
+	missing := records("good", "lost")
+	missing[1].Topic = fresh("missing")
+	if err := p.Produce(within(b), missing...); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		b.Errorf("a topic that does not exist: %v", err)
+	}
+	b.expect()
+	b.produce(p, "after")
+	b.expect("1:after")
+}
+
+func fencedTooLate(_ *testing.T, b scene) {
+	leader := b.contest().elect("a", time.Minute)
+	_, err := fenced.Open(within(b), leader.term, leader.options(), fenced.WithNeed(2*time.Minute))
+	if !errors.Is(err, tenure.ErrTooLate) || leader.sent[kmsg.InitProducerID].Load() != 0 {
+		b.Errorf("with less left than is needed: %v", err)
+	}
+	p := leader.open()
+	if err := leader.term.Resign(within(b)); err != nil {
+		b.Fatal(err)
+	}
+	b.lost(p.Produce(within(b), records("x")...))
+	_, err = fenced.Open(within(b), leader.term, leader.options())
+	b.lost(err)
+	b.expect()
+}
+
+// fencedClose ends a call, aborts what it left, and is no obstacle to anything later.
+func fencedClose(_ *testing.T, b scene) {
+	leader := b.contest().elect("a", time.Minute)
+	p := leader.open()
+	b.produce(p, "one")
+	leader.hold(kmsg.Produce)
+	done := aside(func() error { return p.Produce(within(b), records("two")...) })
+	letter := leader.caught()
+	closed := aside(p.Close)
+	if err := b.outcomeOf(done); !errors.Is(err, fenced.ErrClosed) {
+		b.Errorf("a call ends with %v", err)
+	}
+	if err := b.outcomeOf(closed); err != nil {
+		b.Error(err)
+	}
+	letter.deliver()
+	if err := p.Produce(within(b), records("x")...); !errors.Is(err, fenced.ErrClosed) {
+		b.Errorf("a closed producer writes: %v", err)
+	}
+	_ = p.Close()
+	again := leader.open()
+	b.produce(again, "three")
+	b.expect("1:one", "1:three")
+}
+
+// TestFencedRights: what is missing is named at once, and what the package comment lists is enough.
+func TestFencedRights(t *testing.T) {
+	t.Parallel()
+	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+		kfake.SeedTopics(1, "written"),
+		kfake.User(plainSASL, "nobody", "nobody"), kfake.User(plainSASL, "half", "half", mayCommit()),
+		kfake.User(plainSASL, "leader", "leader", mayCommit(), mayWrite()))
+	fencedRights(t, c.ListenAddrs(), "written", as)
+}
+
+func mayCommit() kfake.ACL {
+	return kfake.ACL{Resource: kmsg.ACLResourceTypeTransactionalId, Name: "billing", Pattern: kmsg.ACLResourcePatternTypeLiteral,
+		Operation: kmsg.ACLOperationWrite, Allow: true}
+}
+
+func mayWrite() kfake.ACL {
+	return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "written", Pattern: kmsg.ACLResourcePatternTypeLiteral,
+		Operation: kmsg.ACLOperationWrite, Allow: true}
+}
+
+// fencedRights takes users that are called nobody, half, who may use the transactional id alone, and leader.
+func fencedRights(t *testing.T, seeds []string, topic string, login func(string) kgo.Opt) {
+	term := contest{scene{t, seeds, topic}, "billing", memory.New()}.elect("a", time.Minute).term
+	for user, missing := range map[string]string{
+		"nobody": "Write on the transactional id", "half": "Write on the topic", "leader": "",
+	} {
+		began := time.Now()
+		p, err := fenced.Open(within(t), term, []kgo.Opt{kgo.SeedBrokers(seeds...), login(user), kgo.DefaultProduceTopic(topic)})
+		if err == nil {
+			err = p.Produce(within(t), kgo.StringRecord("x"))
+			_ = p.Close()
+		}
+		switch {
+		case missing == "" && err != nil:
+			t.Errorf("%s: %v", user, err)
+		case missing != "" && (!errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), missing)):
+			t.Errorf("%s: %v", user, err)
+		}
+		if took := time.Since(began); missing != "" && took > 5*time.Second {
+			t.Errorf("%s: told after %v", user, took)
+		}
+	}
+}
+
+func TestFencedOptions(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	term := contest{scene{t, c.ListenAddrs(), ""}, "billing", memory.New()}.elect("a", time.Minute).term
+	for says, open := range map[string]func() (*fenced.Producer, error){
+		"transactional id is empty": func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithID("")) },
+		"need of -1ns":              func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithNeed(-1)) },
+		"kgo.TransactionalID out": func() (*fenced.Producer, error) {
+			return fenced.Open(within(t), term, c.direct(kgo.TransactionalID("x")))
+		},
+		"leave kgo.ConsumerGroup": func() (*fenced.Producer, error) {
+			return fenced.Open(within(t), term, c.direct(kgo.ConsumerGroup("x"), kgo.ConsumeTopics("x")))
+		},
+	} {
+		if _, err := open(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say %s", err, says)
+		}
+	}
+}

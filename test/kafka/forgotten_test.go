@@ -1,0 +1,83 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// wires are connections, of which those that carry writes can be forgotten, as a firewall forgets what it has seen.
+type wires struct {
+	mu  sync.Mutex
+	all []*forgettable
+}
+
+type forgettable struct {
+	net.Conn
+	mu        sync.Mutex
+	writes    bool // it carries writes
+	forgotten bool
+}
+
+func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	f := &forgettable{Conn: c}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, f)
+	return f, nil
+}
+
+func (w *wires) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.all {
+		f.mu.Lock()
+		f.forgotten = f.writes
+		f.mu.Unlock()
+	}
+}
+
+// Write swallows what is forgotten. A request begins with its length and its kind.
+func (f *forgettable) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(p) > 6 && kmsg.Key(binary.BigEndian.Uint16(p[4:])) == kmsg.Produce {
+		f.writes = true
+	}
+	if f.forgotten {
+		return len(p), nil
+	}
+	return f.Conn.Write(p)
+}
+
+// TestForgottenConnection: a write that its caller has given up takes its connection with it, since what comes after would wait
+// behind it for as long as the store is patient.
+func TestForgottenConnection(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	var w wires
+	s := c.open(c.direct(kgo.Dialer(w.dial)), kafkalog.WithTimeout(16*time.Second))
+	v := create(t, s, "key", "first")
+	w.forget()
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := s.CompareAndSwap(short, "key", v, []byte("lost")); outcome(err) != "unknown" {
+		t.Errorf("a write into the void: %v", err)
+	}
+	began := time.Now()
+	c.insist(s, "key", v, 15*time.Second)
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the next write takes %v", took)
+	}
+}

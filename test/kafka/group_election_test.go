@@ -1,0 +1,263 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// spell is one term of work, as whoever works sees it.
+type spell struct {
+	who        *runner
+	term       uint64
+	began, end time.Time // end is zero while it works
+	why        error     // what ended the context of the work
+}
+
+// ledger is who worked when.
+type ledger struct {
+	mu  sync.Mutex
+	all []spell
+}
+
+func (l *ledger) work(r *runner) func(context.Context, *tenure.Term) error {
+	return func(ctx context.Context, t *tenure.Term) error {
+		l.mu.Lock()
+		i := len(l.all)
+		l.all = append(l.all, spell{who: r, term: t.Token(), began: time.Now()})
+		l.mu.Unlock()
+		<-ctx.Done()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all[i].end, l.all[i].why = time.Now(), context.Cause(ctx)
+		r.once.Do(func() { close(r.finished) })
+		return nil
+	}
+}
+
+func (l *ledger) spells() []spell {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]spell{}, l.all...)
+}
+
+// last is the latest term of work.
+func (l *ledger) last() spell {
+	all := l.spells()
+	if len(all) == 0 {
+		return spell{}
+	}
+	return all[len(all)-1]
+}
+
+// check fails if two worked at once, or terms did not grow.
+func (l *ledger) check(t testing.TB) {
+	t.Helper()
+	all := l.spells()
+	for i := 1; i < len(all); i++ {
+		if before := all[i-1]; before.end.IsZero() || all[i].began.Before(before.end) || all[i].term <= before.term {
+			t.Errorf("term %d began at %v, though term %d ended at %v", all[i].term, all[i].began, before.term, before.end)
+		}
+	}
+}
+
+// next waits until somebody else than before works, and returns how long after began that is.
+func (l *ledger) next(t testing.TB, began time.Time, term uint64) time.Duration {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); l.last().term <= term; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody leads")
+		}
+	}
+	return l.last().began.Sub(began)
+}
+
+// runner is a candidate of an election that a group nominates for.
+type runner struct {
+	*candidate
+	store *kafkalog.Store
+	stop  context.CancelFunc
+
+	once     sync.Once
+	finished chan struct{} // closed when its work first ended
+	done     chan struct{} // closed when it takes part no longer
+}
+
+// leave is how a leader ends in good order, when it is to be replaced by the next nominee.
+func (l *ledger) leave(r *runner) {
+	_ = r.Close()
+	<-r.finished
+	r.stop()
+	<-r.done
+}
+
+// run has a candidate take part.
+func (l *ledger) run(t testing.TB, m *candidate, s *kafkalog.Store, cfg tenure.Config) *runner {
+	t.Helper()
+	r := &runner{candidate: m, store: s, finished: make(chan struct{}), done: make(chan struct{})}
+	cfg.Nominator, cfg.Metadata = m, group.Metadata(m.Name())
+	e, err := tenure.New(s, "billing", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop = cancel
+	go func() {
+		defer close(r.done)
+		if err := e.Run(ctx, l.work(r)); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-r.done
+	})
+	return r
+}
+
+func (c *camp) run(l *ledger, cfg tenure.Config) *runner {
+	c.tb.Helper()
+	m := c.join()
+	cfg.Clock = tenure.StandardClock()
+	return l.run(c.tb, m, c.open(c.direct(kgo.Dialer(m.cord.Dial))), cfg)
+}
+
+// TestGroupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to the next.
+func TestGroupElects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := encamp(t)
+		var l ledger
+		all := []*runner{c.run(&l, tenure.Config{ID: "0"})}
+		for _, id := range []string{"1", "2", "3"} {
+			all = append(all, c.run(&l, tenure.Config{ID: id}))
+		}
+		l.next(t, time.Now(), 0)
+		time.Sleep(5 * time.Minute)
+		for range 3 {
+			at := l.last()
+			if !at.who.Nominated() {
+				t.Error("somebody else than the nominee leads")
+			}
+			all = append(all, c.run(&l, tenure.Config{ID: "late"}))
+			time.Sleep(time.Minute)
+			if l.last().term != at.term {
+				t.Error("a join moved leadership")
+			}
+			began := time.Now()
+			l.leave(at.who)
+			took := l.next(t, began, at.term)
+			time.Sleep(time.Minute)
+			t.Log("the next nominee leads after", took)
+			if !l.last().who.Nominated() || took > time.Second {
+				t.Errorf("the next one leads after %v, and is the nominee: %v", took, l.last().who.Nominated())
+			}
+			if ended := l.spells()[len(l.spells())-2]; !errors.Is(ended.why, tenure.ErrNominationLost) {
+				t.Errorf("the work ended by %v", ended.why)
+			}
+		}
+		l.check(t)
+	})
+}
+
+// TestGroupStuck: while the coordinator answers nobody there is no nominee. One candidate is elected after Precedence, and stays
+// when the group works again only as long as the nominee does not ask for its place; with NomineeOnly nobody is.
+func TestGroupStuck(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := encamp(t)
+			stuck := c.Fault(kfake.Fault{
+				Keys: []kmsg.Key{kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat, kmsg.FindCoordinator}, Count: -1, TopLevel: true,
+				Err: kerr.CoordinatorNotAvailable,
+			})
+			var l ledger
+			began := time.Now()
+			for _, id := range []string{"0", "1", "2"} {
+				c.run(&l, tenure.Config{ID: id, Precedence: 20 * time.Second, NomineeOnly: strict})
+			}
+			time.Sleep(2 * time.Minute)
+			if strict != (len(l.spells()) == 0) {
+				t.Errorf("nominees only: %v, and %d terms without one", strict, len(l.spells()))
+			}
+			if !strict {
+				took := l.next(t, began, 0)
+				t.Log("without a nominee somebody leads after", took)
+				if took < 20*time.Second || took > time.Minute {
+					t.Errorf("after %v", took)
+				}
+			}
+			stuck.Remove()
+			time.Sleep(5 * time.Minute)
+			if at := l.last(); at.who == nil || !at.end.IsZero() || !at.who.Nominated() {
+				t.Error("the group works again, and its nominee does not lead")
+			}
+			l.check(t)
+		})
+	}
+}
+
+// TestGroupCoordinatorCut: the coordinator is out of reach for the leader alone, which reaches the log. Its work is asked to
+// finish before another is named, and that one is elected after it has.
+func TestGroupCoordinatorCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := encamp(t, kfake.NumBrokers(3), kfake.Ports(9092, 9093, 9094))
+		var l ledger
+		for _, id := range []string{"0", "1", "2"} {
+			c.run(&l, tenure.Config{ID: id})
+		}
+		l.next(t, time.Now(), 0)
+		for range 10 {
+			time.Sleep(time.Minute)
+			at := l.last()
+			coordinator := c.ListenAddrs()[c.CoordinatorFor(c.cfg.Name)]
+			if err := c.MoveTopicPartition(topic, 0, (c.CoordinatorFor(c.cfg.Name)+1)%3); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if l.last().term != at.term {
+				t.Fatal("a new leader of the partition moved leadership")
+			}
+			began := time.Now()
+			at.who.cord.Cut(func(address string) bool { return address == coordinator })
+			took := l.next(t, began, at.term)
+			ended := l.spells()[len(l.spells())-2]
+			t.Log("the work ended after", ended.end.Sub(began), "by", ended.why, "and the next one leads after", took)
+			if !errors.Is(ended.why, tenure.ErrNominationLost) || ended.end.Sub(began) > 15*time.Second || took > 20*time.Second {
+				t.Error("too late")
+			}
+			at.who.cord.Mend()
+		}
+		l.check(t)
+	})
+}
+
+// TestGroupElectionRequests counts what ten candidates ask of the brokers in a minute, the log's requests and the group's.
+func TestGroupElectionRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := encamp(t)
+		var l ledger
+		for id := range 10 {
+			c.run(&l, tenure.Config{ID: fmt.Sprint(id)})
+		}
+		l.next(t, time.Now(), 0)
+		time.Sleep(time.Minute)
+		every := c.Fault(kfake.Fault{Observe: true, Count: -1})
+		beats := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
+		time.Sleep(10 * time.Minute)
+		t.Logf("ten candidates, lease 15s: %d requests a minute, %d of them the group's", every.Hits()/10, beats.Hits()/10)
+		if every.Hits() > 5000 {
+			t.Errorf("ten candidates ask too much: %d in ten minutes", every.Hits())
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package kafka
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// TestInspect: one finding for each setting that is wrong, and Open refuses what makes two leaders.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	for _, f := range []struct {
+		setting, value string
+		severity       driver.Severity
+	}{
+		{"cleanup.policy", "compact", driver.Unsafe},
+		{"cleanup.policy", "compact,delete", driver.Unsafe},
+		{"retention.ms", "604800000", driver.Unsafe},
+		{"retention.bytes", "1048576", driver.Unsafe},
+		{"retention.bytes", "-1", driver.Warning},
+		{"unclean.leader.election.enable", "true", driver.Unsafe},
+		{"max.message.bytes", "2048", driver.Unsafe},
+		{"min.insync.replicas", "1", driver.Warning},
+		{"min.insync.replicas", "3", driver.Warning},
+		{"message.timestamp.type", "CreateTime", driver.Advice},
+	} {
+		t.Run(f.setting+"="+f.value, func(t *testing.T) {
+			c := start(t, kfake.NumBrokers(3))
+			_ = c.open(c.direct()).Close() // which creates it
+			good := c.inspect(t)
+			if len(good) > 0 {
+				t.Fatalf("what Open creates is not good enough: %v", good)
+			}
+			c.alter(f.setting, f.value)
+			s, err := kafkalog.Open(within(t), c.direct(), topic)
+			if err == nil {
+				_ = s.Close()
+			}
+			if errors.Is(err, kafkalog.ErrUnsafe) != (f.severity == driver.Unsafe) || err != nil && !strings.Contains(err.Error(), f.setting) {
+				t.Errorf("Open says %v", err)
+			}
+			if f.severity == driver.Unsafe {
+				return
+			}
+			found := c.inspect(t)
+			if len(found) != 1 || found[0].Setting != f.setting || found[0].Severity != f.severity {
+				t.Errorf("found: %v", found)
+			}
+		})
+	}
+}
+
+func (c *cluster) inspect(t testing.TB) []driver.Finding {
+	t.Helper()
+	s := c.open(c.direct())
+	defer s.Close()
+	found, err := s.Inspect(within(t), 15*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func (c *cluster) alter(setting, value string) {
+	c.tb.Helper()
+	conf := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	conf.Name, conf.Value, conf.Op = setting, &value, kmsg.IncrementalAlterConfigOpSet
+	r := kmsg.NewIncrementalAlterConfigsRequestResource()
+	r.ResourceType, r.ResourceName, r.Configs = kmsg.ConfigResourceTypeTopic, topic, append(r.Configs, conf)
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	req.Resources = append(req.Resources, r)
+	answer, err := req.RequestWith(within(c.tb), c.client())
+	if err != nil || answer.Resources[0].ErrorCode != 0 {
+		c.tb.Fatal(err, answer)
+	}
+}

@@ -1,0 +1,65 @@
+package kafka
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestManyKeys: ten thousand cells and watches are one log, one goroutine and little memory.
+func TestManyKeys(t *testing.T) {
+	keys := 10_000
+	if testing.Short() {
+		keys = 1000
+	}
+	c := start(t)
+	s := c.open(c.direct())
+	value := bytes.Repeat([]byte("r"), 320)
+	goroutines, before := runtime.NumGoroutine(), heap()
+	var seen sync.WaitGroup
+	seen.Add(keys)
+	var once sync.Map
+	for i := range keys {
+		key := fmt.Sprint("election ", i)
+		stop, err := s.Watch(t.Context(), key, func(e driver.Entry) {
+			if _, again := once.LoadOrStore(key, true); !again {
+				seen.Done()
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			if _, err := s.CompareAndSwap(within(t), fmt.Sprint("election ", i), "", value); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	seen.Wait()
+	t.Logf("%d keys: %v for a write to each at once; %d bytes of heap a key, the broker's included", keys, time.Since(began),
+		(heap()-before)/uint64(keys))
+	if n := runtime.NumGoroutine(); n > goroutines+20 {
+		t.Errorf("%d goroutines before, %d after", goroutines, n)
+	}
+	if c.PartitionInfo(topic, 0).HighWatermark < int64(keys) {
+		t.Error("not all was written")
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,132 @@
+package kafka
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// TestPristineUnderTheFirstLeaderAlone: a later leader of the partition may have lost a record that somebody led by.
+func TestPristineUnderTheFirstLeaderAlone(t *testing.T) {
+	t.Parallel()
+	c := start(t, kfake.NumBrokers(3))
+	old := c.open(c.direct())
+	create(t, old, "another", "x")
+	before := read(t, old, "key")
+	if !before.Pristine {
+		t.Fatalf("in a topic that was just made: %+v", before)
+	}
+	if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct())} {
+		eventually(t, "the "+name+" reader knows the leader", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e, err := s.Read(ctx, "key")
+			return err == nil && e.Absent() && !e.Pristine
+		})
+		if _, err := s.CompareAndSwap(within(t), "key", before.Version, []byte("x")); outcome(err) != "conflict" {
+			t.Errorf("the %s reader: a claim of what was pristine: %v", name, err)
+		}
+	}
+	create(t, old, "key", "first")
+}
+
+// TestHungWriteEndsWithItsLeader: who waits for a write to a silent broker, on a store with all the time in the world, is told
+// as soon as the partition is known to be elsewhere.
+func TestHungWriteEndsWithItsLeader(t *testing.T) {
+	t.Parallel()
+	c := start(t, kfake.NumBrokers(3))
+	relays := c.relays()
+	s := c.open(c.through(relays), kafkalog.WithTimeout(16*time.Second))
+	v, other := create(t, s, "key", "first"), create(t, s, "other", "first")
+	c.vouch()
+	leader := c.LeaderFor(topic, 0)
+	relays[leader].Blackhole()
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() {
+		_, err := s.CompareAndSwap(within(t), "key", v, []byte("second"))
+		ended <- err
+	}()
+	pause(t.Context(), 200*time.Millisecond) // so that it is on its way
+	if err := c.MoveTopicPartition(topic, 0, (leader+1)%3); err != nil {
+		t.Fatal(err)
+	}
+	c.insist(s, "other", other, 2500*time.Millisecond)
+	err := <-ended
+	took := time.Since(began)
+	t.Logf("the hung write ends after %v: %v", took, err)
+	if outcome(err) != "unknown" || !strings.Contains(err.Error(), "another leader") || took > 8*time.Second {
+		t.Error("that is not what it should be")
+	}
+	swap(t, s, "key", v, "third")
+}
+
+// TestOldNewsOfTheLeader: brokers that were cut off name a leader of the past. Whoever knows a later one stays with it.
+func TestOldNewsOfTheLeader(t *testing.T) {
+	t.Parallel()
+	c := start(t, kfake.NumBrokers(3))
+	s := c.open(c.direct())
+	v := create(t, s, "key", "first")
+	name := topic
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = &name
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = append(req.Topics, asked)
+	old, err := req.RequestWith(within(t), c.client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.vouch()
+	if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
+		t.Fatal(err)
+	}
+	c.insist(s, "key", v, time.Second)
+	c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		answer := *old
+		answer.Version = r.GetVersion()
+		return &answer, nil, true
+	})
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.UnknownServerError})
+	c.disturb()
+	eventually(t, "it reads on", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		e, err := s.Read(ctx, "key")
+		if err == nil {
+			_, err = s.CompareAndSwap(ctx, "key", e.Version, []byte("third"))
+		}
+		return err == nil
+	})
+}
+
+// vouch has every leader of the partition say that it has all of the log.
+func (c *cluster) vouch() {
+	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		answer := epochEnds(r.(*kmsg.OffsetForLeaderEpochRequest)).(*kmsg.OffsetForLeaderEpochResponse)
+		answer.Topics[0].Partitions[0].EndOffset = 1 << 40
+		return answer, nil, true
+	})
+}
+
+// insist writes until it succeeds, as somebody with little patience.
+func (c *cluster) insist(s driver.Store, key string, v driver.Version, attention time.Duration) {
+	c.tb.Helper()
+	eventually(c.tb, "a write", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), attention)
+		defer cancel()
+		_, err := s.CompareAndSwap(ctx, key, v, []byte("second"))
+		return err == nil
+	})
+}

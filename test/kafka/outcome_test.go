@@ -1,0 +1,284 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "applied"
+	case errors.Is(err, driver.ErrConflict):
+		return "conflict"
+	case errors.Is(err, driver.ErrDenied):
+		return "denied"
+	}
+	return "unknown"
+}
+
+// TestOutcomes answers one request for a write with each error, some after doing it. What the call says must be true: a write
+// whose answer was lost is found in the log, one that was refused is open unless a right is missing.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  *kerr.Error
+		want string
+		held bool // whether the cell holds the write afterwards
+	}{
+		{kerr.NotLeaderForPartition, "unknown", false},
+		{kerr.FencedLeaderEpoch, "unknown", false},
+		{kerr.LeaderNotAvailable, "unknown", false},
+		{kerr.NotEnoughReplicas, "unknown", false},
+		{kerr.UnknownTopicID, "unknown", false},
+		{kerr.UnknownTopicOrPartition, "unknown", false},
+		{kerr.KafkaStorageError, "unknown", false},
+		{kerr.MessageTooLarge, "unknown", false},
+		{kerr.InvalidRecord, "unknown", false},
+		{kerr.UnknownServerError, "unknown", false},
+		{kerr.TopicAuthorizationFailed, "denied", false},
+		{kerr.ClusterAuthorizationFailed, "denied", false},
+		{kerr.RequestTimedOut, "applied or unknown", true},
+		{kerr.NotEnoughReplicasAfterAppend, "applied or unknown", true},
+	} {
+		t.Run(c.err.Message, func(t *testing.T) {
+			cl := start(t)
+			s := cl.open(cl.direct())
+			v := create(t, s, "key", "first")
+			h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: c.err})
+			_, err := s.CompareAndSwap(within(t), "key", v, []byte("second"))
+			if got := outcome(err); !strings.Contains(c.want, got) {
+				t.Errorf("%s: %v; want %s", got, err, c.want)
+			}
+			if h.Hits() != 1 {
+				t.Errorf("%d requests", h.Hits())
+			}
+			e := read(t, s, "key")
+			if held := string(e.Value) == "second"; held != c.held {
+				t.Errorf("afterwards the cell holds %s", e.Value)
+			}
+			swap(t, s, "key", e.Version, "third")
+		})
+	}
+}
+
+// TestReadOutcomes fails what a read and the follower ask for; neither takes an answer that it did not get for absence.
+func TestReadOutcomes(t *testing.T) {
+	t.Parallel()
+	for _, key := range []kmsg.Key{kmsg.ListOffsets, kmsg.Fetch} {
+		for _, fault := range []*kerr.Error{
+			kerr.NotLeaderForPartition, kerr.UnknownTopicID, kerr.UnknownTopicOrPartition, kerr.OffsetNotAvailable,
+			kerr.OffsetOutOfRange, kerr.UnknownLeaderEpoch, kerr.TopicAuthorizationFailed, kerr.UnknownServerError,
+		} {
+			t.Run(fmt.Sprint(key.Name(), " ", fault.Message), func(t *testing.T) {
+				cl := start(t)
+				s := cl.open(cl.direct())
+				create(t, s, "key", "first")
+				h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Topic: topic, Err: fault, Count: -1})
+				cl.disturb() // a fetch is under way already: it ends with the next record
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				_, err := s.Read(ctx, "key")
+				if err == nil && key == kmsg.ListOffsets {
+					t.Error("a read succeeds without an answer")
+				}
+				if denied := fault == kerr.TopicAuthorizationFailed; err != nil && denied != errors.Is(err, driver.ErrDenied) {
+					t.Errorf("denied: %v; %v", !denied, err)
+				}
+				h.Remove()
+				eventually(t, "the store recovers", func() bool {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					e, err := s.Read(ctx, "key")
+					if err == nil && e.Absent() {
+						t.Fatal("the record is not there")
+					}
+					return err == nil
+				})
+			})
+		}
+	}
+}
+
+// disturb writes what is nobody's.
+func (c *cluster) disturb() {
+	c.tb.Helper()
+	client := c.client(kgo.DefaultProduceTopic(topic))
+	if err := client.ProduceSync(within(c.tb), kgo.StringRecord("somebody else's")).FirstErr(); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
+// TestLostAnswer has the relay swallow the answer to a write, and to all that follows: the caller is told within its time,
+// and finds its write later.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	r := c.relay()
+	s := c.open(c.over(r))
+	v := create(t, s, "key", "first")
+	r.Mute()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := s.CompareAndSwap(ctx, "key", v, []byte("second")); outcome(err) != "unknown" {
+		t.Errorf("%v; want an open outcome", err)
+	}
+	r.Heal()
+	eventually(t, "the write is seen", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		e, err := s.Read(ctx, "key")
+		return err == nil && string(e.Value) == "second"
+	})
+}
+
+// TestLateLanding holds a write back until another one took its place.
+func TestLateLanding(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	r := c.relay()
+	slow, quick := c.open(c.over(r)), c.open(c.direct())
+	v := create(t, slow, "key", "first")
+	stop, err := quick.Watch(t.Context(), "key", func(e driver.Entry) {
+		if string(e.Value) == "late" {
+			t.Error("a write without effect is told")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	r.Hold()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := slow.CompareAndSwap(ctx, "key", v, []byte("late")); outcome(err) != "unknown" {
+		t.Errorf("%v; want an open outcome", err)
+	}
+	v = swap(t, quick, "key", v, "second")
+	r.Release()
+	for range 20 {
+		if e := read(t, quick, "key"); e.Version != v {
+			t.Fatalf("the cell holds %s", e.Value)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	eventually(t, "the slow one agrees", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		e, err := slow.Read(ctx, "key")
+		return err == nil && e.Version == v
+	})
+}
+
+func TestForeignRecordsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	s := c.open(c.direct())
+	v := create(t, s, "key", "first")
+	c.disturb()
+	other := c.client(kgo.DefaultProduceTopic(topic))
+	for _, r := range []*kgo.Record{
+		{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("2 something else")}}},
+		{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("1 000000000000 0000000000000001 0 0 - key")}}},
+		{Value: nil, Key: []byte("key")},
+	} {
+		if err := other.ProduceSync(within(t), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := read(t, s, "key"); e.Version != v {
+		t.Errorf("the cell holds %s", e.Value)
+	}
+	v = swap(t, s, "key", v, "second")
+	if e := read(t, c.open(c.direct()), "key"); e.Version != v {
+		t.Errorf("a new reader sees %s", e.Value)
+	}
+}
+
+// TestOpenSaysWhy: each in its words, and soon.
+func TestOpenSaysWhy(t *testing.T) {
+	t.Parallel()
+	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+		kfake.User(plainSASL, "reader", "reader", may(kmsg.ACLOperationRead)), kfake.User(plainSASL, "nobody", "nobody"))
+	for _, f := range []struct {
+		name, says string
+		connection []kgo.Opt
+		denied     bool
+		opts       []kafkalog.Option
+	}{
+		{"no broker", "unable to dial", []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, false, nil},
+		{"no rights", "TOPIC_AUTHORIZATION_FAILED", c.direct(as("nobody")), true, nil},
+		{"may not create", "grant Create", c.direct(as("reader")), true, nil},
+		{"not to be created", "UNKNOWN_TOPIC_OR_PARTITION", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithoutCreate()}},
+		{"a group", "leave kgo.ConsumerGroup", c.direct(as("admin"), kgo.ConsumerGroup("g")), false, nil},
+		{"no time", "timeout", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithTimeout(time.Millisecond)}},
+		{"no replicas", "replicas", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithReplicas(-1)}},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			s, err := kafkalog.Open(ctx, f.connection, topic, f.opts...)
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("it opens")
+			}
+			if !strings.Contains(err.Error(), f.says) || errors.Is(err, driver.ErrDenied) != f.denied {
+				t.Errorf("denied %v, says: %v", !f.denied, err)
+			}
+			if errors.Is(err, kafkalog.ErrMayNotCreate) != (f.name == "may not create") {
+				t.Errorf("ErrMayNotCreate is told apart wrongly: %v", err)
+			}
+			if d := time.Since(began); d > 2*time.Second {
+				t.Errorf("it takes %v to say so: %v", d, err)
+			}
+		})
+	}
+}
+
+// TestWrongPassword answers as brokers do. The one of kfake hangs up.
+func TestWrongPassword(t *testing.T) {
+	t.Parallel()
+	c := start(t, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+	c.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
+		return answer, nil, true
+	})
+	began := time.Now()
+	_, err := kafkalog.Open(within(t), c.direct(as("stranger")), topic)
+	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") {
+		t.Errorf("says: %v", err)
+	}
+	if d := time.Since(began); d > 2*time.Second {
+		t.Errorf("it takes %v to say so", d)
+	}
+}
+
+// TestVersionFromSomebodyFaster swaps from a version that another client was given, and that this one has not yet read of.
+func TestVersionFromSomebodyFaster(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	r := c.relay()
+	slow, quick := c.open(c.over(r)), c.open(c.direct())
+	v := create(t, slow, "key", "first")
+	r.Hold()
+	v = swap(t, quick, "key", v, "second")
+	time.AfterFunc(50*time.Millisecond, r.Release)
+	v = swap(t, slow, "key", v, "third")
+	if e := read(t, quick, "key"); e.Version != v {
+		t.Errorf("the cell holds %s", e.Value)
+	}
+}

@@ -1,0 +1,57 @@
+package kafka
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// TestRealConformance is alone, since it counts goroutines.
+func TestRealConformance(t *testing.T) {
+	b := startReal(t)
+	drivertest.Run(t, b.harness)
+}
+
+func TestRealElections(t *testing.T) {
+	b := startReal(t)
+	drivertest.RunElection(t, b.harness)
+}
+
+func BenchmarkReal(b *testing.B) {
+	c := startReal(b)
+	drivertest.Benchmark(b, func(t testing.TB) drivertest.Harness {
+		same := *c
+		same.tb = t
+		return drivertest.Harness{Store: same.open(same.direct()), Peer: same.open(same.direct())}
+	})
+}
+
+// harness has the denied one lose its rights once it is there.
+func (b *brokers) harness(t testing.TB) drivertest.Harness {
+	c := *b
+	c.tb = t
+	cut, relays := c.overRelays()
+	peer := c.open(c.direct())
+	c.Allow(t, kafkad.Stranger, kmsg.ACLResourceTypeTopic, c.topic, kmsg.ACLOperationRead, kmsg.ACLOperationWrite)
+	denied := c.open(c.as(kafkad.Stranger))
+	c.Revoke(t, kafkad.Stranger)
+	return drivertest.Harness{
+		Store:  c.open(cut),
+		Peer:   peer,
+		Denied: denied,
+		Delete: func(ctx context.Context, key string) error { return remove(ctx, peer, key) },
+		Cut: func() func() {
+			for _, r := range relays {
+				r.Blackhole()
+			}
+			return func() {
+				for _, r := range relays {
+					r.Heal()
+				}
+			}
+		},
+	}
+}

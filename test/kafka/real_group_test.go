@@ -1,0 +1,382 @@
+package kafka
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// guild is a group of candidates on real brokers.
+type guild struct {
+	*brokers
+	cfg group.Config
+}
+
+func startGuild(t testing.TB, session time.Duration) *guild {
+	b := startReal(t)
+	return &guild{b, group.Config{Name: b.topic + ".group", SessionTimeout: session}}
+}
+
+func (g *guild) join() *candidate {
+	return enlist(g.tb, g.direct(), newCord((&net.Dialer{Timeout: time.Second}).DialContext), g.cfg)
+}
+
+func (g *guild) joinMany(n int) (all []*candidate) {
+	for range n {
+		all = append(all, g.join())
+	}
+	return all
+}
+
+// seat is where the group's coordinator is.
+func (g *guild) seat() (n int, address string) {
+	n = g.Coordinator(g.tb, g.cfg.Name)
+	return n, g.Seeds()[n-1]
+}
+
+// spread is the median, the 99th percentile and the largest.
+func spread(all []time.Duration) string {
+	slices.Sort(all)
+	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+	return fmt.Sprintf("p50 %v, p99 %v, max %v (n=%d)", ms(all[len(all)/2]), ms(all[(len(all)*99)/100]), ms(all[len(all)-1]), len(all))
+}
+
+// TestRealGroupJoins: ten joins and five departures of others move nothing.
+func TestRealGroupJoins(t *testing.T) {
+	g := startGuild(t, 6*time.Second)
+	all := g.joinMany(1)
+	first := settled(t, all)
+	all = append(all, g.joinMany(10)...)
+	time.Sleep(3 * time.Second)
+	for _, m := range all[6:] {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	time.Sleep(3 * time.Second)
+	if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
+		t.Errorf("%d nominees, and the first one was told %d times", len(got), first.changes())
+	}
+}
+
+// TestRealGroupLeave: how long it takes to name the next one.
+func TestRealGroupLeave(t *testing.T) {
+	g := startGuild(t, 15*time.Second)
+	for _, hurried := range []bool{false, true} {
+		all := g.joinMany(3)
+		var took []time.Duration
+		for range realRounds(t, 10) {
+			first := settled(t, all)
+			all = append(without(all, first), g.join())
+			time.Sleep(3500 * time.Millisecond)
+			if !first.Nominated() {
+				t.Error("a join moved the nomination")
+			}
+			began := time.Now()
+			if hurried {
+				for _, m := range all {
+					m.Vacant(true)
+				}
+			}
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+			settled(t, all)
+			took = append(took, time.Since(began))
+		}
+		t.Log("hurried:", hurried, "heartbeat 3s, next nominee", spread(took))
+		if last := took[len(took)-1]; last > 4*time.Second || hurried && last > 2*time.Second {
+			t.Errorf("hurried: %v, it takes up to %v", hurried, last)
+		}
+		for _, m := range all {
+			_ = m.Close()
+		}
+	}
+}
+
+// TestRealGroupCutOff: a nominee that reaches no broker, and one that does not reach the coordinator, end before the next one is
+// named, and are ordinary members afterwards.
+func TestRealGroupCutOff(t *testing.T) {
+	g := startGuild(t, 6*time.Second)
+	all := g.joinMany(3)
+	_, coordinator := g.seat()
+	for what, cut := range map[string]func(string) bool{
+		"all brokers":     anywhere,
+		"the coordinator": func(address string) bool { return address == coordinator },
+	} {
+		var ends, names []time.Duration
+		for range realRounds(t, 5) {
+			first := settled(t, all)
+			time.Sleep(2 * time.Second)
+			told := first.changes()
+			began := time.Now()
+			first.cord.Cut(cut)
+			next := settled(t, without(all, first))
+			if first.changes() == told {
+				t.Fatal("the next one is named while the first is nominated")
+			}
+			ended, named := first.at(told), next.at(next.changes()-1)
+			ends, names = append(ends, ended.Sub(began)), append(names, named.Sub(began))
+			if !ended.Before(named) {
+				t.Errorf("%s: it ended after %v, and the next began after %v", what, ended.Sub(began), named.Sub(began))
+			}
+			first.cord.Mend()
+			eventually(t, "an ordinary member", func() bool { return first.Err() == nil })
+		}
+		t.Log("session 6s, cut from", what+": the nomination ended", spread(ends), "the next was named", spread(names))
+	}
+}
+
+// TestRealGroupCoordinator: the coordinator is killed, and frozen. There is never more than one nominee, and one in the end.
+func TestRealGroupCoordinator(t *testing.T) {
+	g := startGuild(t, 15*time.Second)
+	all := g.joinMany(3)
+	for _, what := range []string{"killed", "frozen"} {
+		first := settled(t, all)
+		time.Sleep(5 * time.Second)
+		told := first.changes()
+		n, _ := g.seat()
+		began := time.Now()
+		if what == "killed" {
+			g.mustKill(n)
+		} else {
+			g.Pause(n)
+		}
+		var none time.Duration
+		for time.Since(began) < 30*time.Second {
+			time.Sleep(10 * time.Millisecond)
+			switch got := len(nominees(all)); {
+			case got > 1:
+				t.Errorf("%s: %d nominees", what, got)
+			case got == 0:
+				none += 10 * time.Millisecond
+			}
+		}
+		settled(t, all)
+		t.Logf("coordinator %s, session 15s: kept: %v, without a nominee for %v", what, first.changes() == told, none)
+		g.mend()
+	}
+}
+
+func (g *guild) mustKill(n int) {
+	if err := g.Kill(n); err != nil {
+		g.tb.Fatal(err)
+	}
+}
+
+// mend starts and wakes all brokers.
+func (g *guild) mend() {
+	g.tb.Helper()
+	if err := g.Heal(g.context()); err != nil {
+		g.tb.Fatal(err)
+	}
+}
+
+// TestRealGroupRollingRestart: each broker is restarted in turn, and the nominee stays.
+func TestRealGroupRollingRestart(t *testing.T) {
+	g := startGuild(t, 15*time.Second)
+	all := g.joinMany(3)
+	first := settled(t, all)
+	for n := 1; n <= 3; n++ {
+		if err := g.Stop(n); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Cluster.Start(n); err != nil {
+			t.Fatal(err)
+		}
+		g.mend()
+	}
+	time.Sleep(10 * time.Second)
+	if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
+		t.Errorf("%d nominees, and the first one was told %d times", len(got), first.changes())
+	}
+}
+
+// TestRealGroupStatic: static members restart in turn and the nomination stays, whoever of them the group's leader is. One that stops for
+// good keeps it for a session.
+func TestRealGroupStatic(t *testing.T) {
+	g := startGuild(t, 6*time.Second)
+	join := func(name string) *candidate {
+		cfg := g.cfg
+		cfg.Instance = name
+		return enlist(t, g.direct(), newCord((&net.Dialer{Timeout: time.Second}).DialContext), cfg)
+	}
+	first := join("a")
+	settled(t, []*candidate{first})
+	other := join("b")
+	time.Sleep(3 * time.Second)
+	for range 3 {
+		_ = first.Close()
+		time.Sleep(time.Second)
+		first = join("a")
+		settled(t, []*candidate{first})
+		_ = other.Close()
+		told := other.changes()
+		other = join("b")
+		time.Sleep(3 * time.Second)
+		if told+other.changes() != 0 || !first.Nominated() {
+			t.Error("a restart moved the nomination")
+		}
+	}
+	_ = first.Close()
+	began := time.Now()
+	settled(t, []*candidate{other})
+	if took := time.Since(began); took < 3*time.Second || took > 9*time.Second {
+		t.Errorf("a stop for good moves the nomination after %v", took)
+	}
+}
+
+// TestRealGroupMemory: what a further group costs a process.
+func TestRealGroupMemory(t *testing.T) {
+	const groups = 20
+	g := startGuild(t, 15*time.Second)
+	g.cfg.Topic = g.topic
+	g.CreateTopic(t, g.topic, nil)
+	name := g.cfg.Name
+	_ = g.join()
+	used := func() uint64 {
+		heap()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	before, goroutines := used(), runtime.NumGoroutine()
+	for i := range groups {
+		g.cfg.Name = fmt.Sprint(name, i)
+		m := g.join()
+		eventually(t, "a nominee", m.Nominated)
+	}
+	each := (used() - before) / groups
+	t.Logf("a further group: %d KiB of heap and stacks, %d goroutines", each>>10, (runtime.NumGoroutine()-goroutines)/groups)
+	if each > 2<<20 {
+		t.Errorf("%d bytes", each)
+	}
+}
+
+// TestRealGroupRights: what the package comment lists is enough, and what is missing is named soon.
+func TestRealGroupRights(t *testing.T) {
+	g := startGuild(t, 15*time.Second)
+	g.cfg.Topic = g.topic
+	g.CreateTopic(t, g.topic, nil)
+	t.Cleanup(func() { g.Revoke(t, kafkad.Candidate) })
+	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeTopic, g.topic, kmsg.ACLOperationDescribe)
+	refuse := func(words string) {
+		t.Helper()
+		eventually(t, words, func() bool {
+			began := time.Now()
+			m, err := group.Join(within(t), g.as(kafkad.Candidate), g.cfg)
+			if err == nil {
+				_ = m.Close()
+				return false
+			}
+			if took := time.Since(began); took > soon {
+				t.Errorf("after %v: %v", took, err)
+			}
+			return strings.Contains(err.Error(), words)
+		})
+	}
+	refuse("grant Read on the group")
+	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeGroup, g.cfg.Name, kmsg.ACLOperationRead)
+	eventually(t, "the right has spread", func() bool {
+		m, err := group.Join(within(t), g.as(kafkad.Candidate), g.cfg)
+		if err == nil {
+			eventually(t, "a nominee", m.Nominated)
+			_ = m.Close()
+		}
+		return err == nil
+	})
+	g.cfg.Topic = g.topic + ".none"
+	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeTopic, g.cfg.Topic, kmsg.ACLOperationDescribe)
+	refuse("may not create it")
+}
+
+// TestRealGroupElects: whole elections. Nominees that leave hand over, and joins move nothing.
+func TestRealGroupElects(t *testing.T) {
+	g := startGuild(t, 15*time.Second)
+	var l ledger
+	run := func(id int) { l.run(t, g.join(), g.open(g.direct()), tenure.Config{ID: fmt.Sprint(id)}) }
+	for id := range 3 {
+		run(id)
+	}
+	l.next(t, time.Now(), 0)
+	var took []time.Duration
+	for id := range realRounds(t, 15) {
+		at := l.last()
+		run(3 + id)
+		time.Sleep(3500 * time.Millisecond)
+		if l.last().term != at.term || !at.who.Nominated() {
+			t.Error("a join moved leadership")
+		}
+		began := time.Now()
+		l.leave(at.who)
+		took = append(took, l.next(t, began, at.term))
+	}
+	l.check(t)
+	t.Log("heartbeat 3s, hand-over by a nominee that leaves", spread(took), took)
+	if last := took[len(took)-1]; last > 5*time.Second {
+		t.Errorf("it takes up to %v", last)
+	}
+}
+
+// TestRealGroupElectionCut: the coordinator is out of reach for the leader alone.
+func TestRealGroupElectionCut(t *testing.T) {
+	g := startGuild(t, 6*time.Second)
+	var l ledger
+	for id := range 3 {
+		m := g.join()
+		l.run(t, m, g.open(g.direct(kgo.Dialer(m.cord.Dial))), tenure.Config{ID: fmt.Sprint(id), Lease: 6 * time.Second})
+	}
+	l.next(t, time.Now(), 0)
+	n, coordinator := g.seat()
+	g.leadElsewhere(n)
+	var ends, took []time.Duration
+	for range realRounds(t, 5) {
+		time.Sleep(4 * time.Second)
+		at := l.last()
+		began := time.Now()
+		at.who.cord.Cut(func(address string) bool { return address == coordinator })
+		took = append(took, l.next(t, began, at.term))
+		all := l.spells()
+		ends = append(ends, all[len(all)-2].end.Sub(began))
+		at.who.cord.Mend()
+		eventually(t, "an ordinary member", func() bool { return at.who.Err() == nil })
+	}
+	l.check(t)
+	t.Log("session 6s, lease 6s, the coordinator is cut off for the leader: its work ends", spread(ends), "the next one leads", spread(took))
+	if last := took[len(took)-1]; last > 10*time.Second {
+		t.Errorf("it takes up to %v", last)
+	}
+}
+
+// leadElsewhere has another broker than that one lead the log.
+func (g *guild) leadElsewhere(n int) {
+	g.tb.Helper()
+	if g.Leader(g.tb, g.topic, 0) != n {
+		return
+	}
+	replicas := []int32{int32(n%3 + 1), int32((n+1)%3 + 1), int32(n)}
+	p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
+	p.Partition, p.Replicas = 0, replicas
+	at := kmsg.NewAlterPartitionAssignmentsRequestTopic()
+	at.Topic, at.Partitions = g.topic, append(at.Partitions, p)
+	order := kmsg.NewPtrAlterPartitionAssignmentsRequest()
+	order.Topics = append(order.Topics, at)
+	elect := kmsg.NewPtrElectLeadersRequest()
+	elect.Topics = []kmsg.ElectLeadersRequestTopic{{Topic: g.topic, Partitions: []int32{0}}}
+	client := g.client()
+	eventually(g.tb, "another leader of the log", func() bool {
+		_, _ = order.RequestWith(g.context(), client)
+		_, _ = elect.RequestWith(g.context(), client)
+		return g.Leader(g.tb, g.topic, 0) != n
+	})
+}

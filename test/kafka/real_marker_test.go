@@ -1,0 +1,39 @@
+package kafka
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// TestRealEndOfATransaction: somebody's transaction in the topic ends under another leader than its record was written
+// under, so that the last thing in the log is a mark of a later epoch. That must not look as if the log had been cut.
+func TestRealEndOfATransaction(t *testing.T) {
+	b := startReal(t)
+	s := b.open(b.direct())
+	b.create(s, "key", "first")
+	b.must(b.Complete(b.context()))
+	p, err := kgo.NewClient(b.direct(kgo.TransactionalID(b.topic), kgo.DefaultProduceTopic(b.topic))...)
+	b.must(err)
+	defer p.Close()
+	b.must(p.BeginTransaction())
+	b.must(p.ProduceSync(b.context(), kgo.StringRecord("somebody else's")).FirstErr())
+	old := b.Leader(t, b.topic, 0)
+	b.must(b.Stop(old))
+	b.eventually("another leader", func() bool { return b.Leader(t, b.topic, 0) != old })
+	b.must(p.EndTransaction(b.context(), kgo.TryCommit))
+	b.eventually("a read", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := s.Read(ctx, "key")
+		return err == nil
+	})
+	for range 100 {
+		if _, err := s.Read(b.context(), "key"); err != nil {
+			t.Fatal(err)
+		}
+		pause(t.Context(), 10*time.Millisecond)
+	}
+}

@@ -1,0 +1,47 @@
+package kafka
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// TestRealNextLeader measures how soon after the partition has another leader a store writes to it, whose callers each have
+// three seconds.
+func TestRealNextLeader(t *testing.T) {
+	for name, end := range map[string]func(b *brokers, n int) error{
+		"killed": func(b *brokers, n int) error { return b.Kill(n) },
+		"frozen": func(b *brokers, n int) error { return b.Pause(n) },
+		"ended":  func(b *brokers, n int) error { return b.Stop(n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startReal(t)
+			s := b.open(b.direct())
+			v := b.create(s, "key", "first")
+			b.must(b.Complete(b.context()))
+			old := b.Leader(t, b.topic, 0)
+			moved := make(chan time.Time, 1)
+			b.must(end(b, old))
+			began := time.Now()
+			go func() {
+				for t.Context().Err() == nil && b.Leader(t, b.topic, 0) == old {
+					pause(t.Context(), 20*time.Millisecond)
+				}
+				moved <- time.Now()
+			}()
+			b.eventually("a write", func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				_, err := s.CompareAndSwap(ctx, "key", v, []byte("second"))
+				cancel()
+				pause(t.Context(), 100*time.Millisecond)
+				return outcome(err) != "unknown" // a conflict is an earlier attempt that was late
+			})
+			written := time.Now()
+			late := written.Sub(<-moved)
+			t.Logf("%s: a write after %v, %v after the partition moved", name, written.Sub(began), late)
+			if late > 3*time.Second {
+				t.Error("the store looks for the leader too slowly")
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/history"
+)
+
+// realRegime is what happens to brokers while clients contend for a cell.
+type realRegime struct {
+	name, why string
+	trouble   func(b *brokers, ctx context.Context, leader int)
+	lasts     time.Duration
+	// needs is how many outcomes must stay open, and how many swaps succeed after the trouble, for the run to prove anything.
+	needs int
+}
+
+func realRegimes() []realRegime {
+	other := func(leader int) int { return leader%3 + 1 }
+	return []realRegime{
+		{"contended", "many clients alone", nil, 6 * time.Second, 0},
+		{"the leader is killed", "what was acknowledged is on two more brokers, and what was not may come to light later",
+			func(b *brokers, ctx context.Context, leader int) { b.must(b.Kill(leader)) }, 16 * time.Second, 4},
+		{"the leader is frozen, and goes on", "it believes for a moment that it leads still",
+			func(b *brokers, ctx context.Context, leader int) {
+				b.must(b.Pause(leader))
+				pause(ctx, 14*time.Second)
+				b.must(b.Resume(leader))
+			}, 20 * time.Second, 4},
+		{"another broker is killed", "writes wait until it is no more counted on",
+			func(b *brokers, ctx context.Context, leader int) { b.must(b.Kill(other(leader))) }, 14 * time.Second, 0},
+		{"another broker is frozen, and goes on", "writes wait until it is no more counted on",
+			func(b *brokers, ctx context.Context, leader int) {
+				b.must(b.Pause(other(leader)))
+				pause(ctx, 12*time.Second)
+				b.must(b.Resume(other(leader)))
+			}, 16 * time.Second, 4},
+		{"rolling restart", "each broker hands over what it leads",
+			func(b *brokers, ctx context.Context, _ int) { b.roll() }, 16 * time.Second, 0},
+	}
+}
+
+func (b *brokers) must(err error) {
+	b.tb.Helper()
+	if err != nil {
+		b.tb.Error(err)
+	}
+}
+
+// roll restarts all brokers in good order, one after another, each when the copies are complete again.
+func (b *brokers) roll() {
+	b.tb.Helper()
+	for n := 1; n <= 3; n++ {
+		b.must(b.Stop(n))
+		b.must(b.Start(n))
+		b.must(b.Complete(b.context()))
+	}
+}
+
+// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all clients.
+func TestRealRegisterIsLinearizable(t *testing.T) {
+	for _, r := range realRegimes() {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("%s,seed=%d", r.name, seed), func(t *testing.T) { r.play(startReal(t), seed) })
+	}
+}
+
+func (r realRegime) play(b *brokers, seed uint64) {
+	h := history.New("cell")
+	ctx, cancel := context.WithTimeout(context.Background(), r.lasts)
+	defer cancel()
+	var playing sync.WaitGroup
+	for i := range 8 {
+		store := b.open(b.direct())
+		c := history.Client{ID: i, Attention: 700 * time.Millisecond, Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+		playing.Go(func() { h.Play(ctx, store, c) })
+	}
+	if r.trouble != nil {
+		pause(ctx, time.Second)
+		b.must(b.Complete(ctx)) // else a broker that is killed may have the one copy that counts
+		r.trouble(b, ctx, b.Leader(b.tb, b.topic, 0))
+	}
+	playing.Wait()
+	fresh := b.open(b.direct())
+	b.eventually("a last read", func() bool {
+		_, ok := h.Read(b.context(), fresh, 100)
+		return ok
+	})
+	reads, swaps, refusals, unknowns := h.Tally()
+	b.tb.Logf("%d reads, %d swaps, %d refusals, %d open outcomes", reads, swaps, refusals, unknowns)
+	if swaps < 20 || refusals < 10 || unknowns < r.needs {
+		b.tb.Errorf("this run proves little: %s", r.why)
+	}
+	h.Check(b.tb, history.Rules{})
+}

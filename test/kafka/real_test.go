@@ -1,0 +1,120 @@
+package kafka
+
+import (
+	"context"
+	"flag"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// realPatience is how long brokers may take until all is as it was: the session of one that ended is 6 s.
+const realPatience = 90 * time.Second
+
+// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	kafkad.Main(m)
+}
+
+// brokers are three real ones, and a topic of the test's own that does not exist yet. It is left there: if a topic is deleted
+// whose copies are not complete, a broker that was down cannot register any more (Kafka 4.3.1).
+type brokers struct {
+	*kafkad.Cluster
+	tb    testing.TB
+	topic string
+}
+
+func startReal(t testing.TB) *brokers {
+	t.Helper()
+	return &brokers{kafkad.Shared(t), t, fresh("elections")}
+}
+
+func (b *brokers) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), realPatience)
+	b.tb.Cleanup(cancel)
+	return ctx
+}
+
+// eventually asks until it is so.
+func (b *brokers) eventually(what string, so func() bool) {
+	b.tb.Helper()
+	for end := time.Now().Add(realPatience); !so(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.tb.Fatalf("not within %v: %s", realPatience, what)
+		}
+	}
+}
+
+// create writes the first value of a cell. Brokers that have just been started may need several attempts.
+func (b *brokers) create(s *kafkalog.Store, key, value string) (v driver.Version) {
+	b.tb.Helper()
+	b.eventually("a first write", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		e, err := s.Read(ctx, key)
+		if v = e.Version; err != nil || string(e.Value) == value {
+			return err == nil
+		}
+		v, err = s.CompareAndSwap(ctx, key, v, []byte(value))
+		return err == nil
+	})
+	return v
+}
+
+// direct connects the super user.
+func (b *brokers) direct(more ...kgo.Opt) []kgo.Opt {
+	return append([]kgo.Opt{kgo.SeedBrokers(b.Seeds()...)}, more...)
+}
+
+// as connects a user whose rights are checked.
+func (b *brokers) as(user string) []kgo.Opt {
+	return []kgo.Opt{kgo.SeedBrokers(b.SASLSeeds()...), as(user)}
+}
+
+func (b *brokers) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
+	b.tb.Helper()
+	s, err := kafkalog.Open(b.context(), connection, b.topic, opts...)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	b.tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// client is one of the super user.
+func (b *brokers) client(opts ...kgo.Opt) *kgo.Client {
+	b.tb.Helper()
+	client, err := kgo.NewClient(b.direct(opts...)...)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	b.tb.Cleanup(client.Close)
+	return client
+}
+
+// overRelays connects to each broker over a relay of its own.
+func (b *brokers) overRelays() ([]kgo.Opt, []*relay.Relay) {
+	b.tb.Helper()
+	var all []*relay.Relay
+	to := map[string]string{}
+	for _, address := range b.Seeds() {
+		r, err := relay.New("tcp://" + address)
+		if err != nil {
+			b.tb.Fatal(err)
+		}
+		b.tb.Cleanup(r.Close)
+		all, to[address] = append(all, r), r.URL()[len("nats://"):]
+	}
+	return b.direct(kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, to[address])
+	})), all
+}

@@ -1,0 +1,143 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/history"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+// trouble is what happens to servers while clients contend for a cell.
+type trouble struct {
+	name, why string
+	make      func(a *arena, ctx context.Context)
+	lasts     time.Duration
+	// needs is how many outcomes must stay open for the run to prove anything.
+	needs int
+	rules history.Rules
+}
+
+// rules of a cluster: a server that believes that it leads still answers reads from what it has, and refuses a write, or
+// keeps it for itself, that another server hears too and applies.
+func rules(f fault) history.Rules {
+	return history.Rules{Hasty: true, Replayed: f.believes, Stale: f.believes}
+}
+
+func troubles() []trouble {
+	all := []trouble{{"rolling restart", "each server hands over what it leads",
+		func(a *arena, _ context.Context) { a.roll() }, 15 * time.Second, 0, rules(fault{})}}
+	for _, f := range faults() {
+		all = append(all, trouble{"leader " + f.name, "what was acknowledged is on one more server, and what was not may come to light later",
+			func(a *arena, ctx context.Context) {
+				s := a.leader()
+				f.fall(a, s)
+				wait(ctx, 13*time.Second)
+				f.rise(a, s)
+			}, 18 * time.Second, 4, rules(f)})
+	}
+	return all
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// TestRegisterIsLinearizable: all that elections rely on is that a cell is one register for all clients.
+func TestRegisterIsLinearizable(t *testing.T) {
+	natsd.Long(t)
+	for _, tr := range troubles() {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("%s,seed=%d", tr.name, seed), func(t *testing.T) {
+			a := newArena(t)
+			h := a.play(tr, seed, func(n int) driver.Store { return a.open(n) })
+			reads, swaps, refusals, unknowns := h.Tally()
+			t.Logf("%d reads, %d swaps, %d refusals, %d open outcomes", reads, swaps, refusals, unknowns)
+			if swaps < 20 || refusals < 10 || unknowns < tr.needs {
+				t.Errorf("this run proves little: %s", tr.why)
+			}
+			h.Check(t, tr.rules)
+		})
+	}
+}
+
+// play has clients contend, two over each server.
+func (a *arena) play(tr trouble, seed uint64, open func(n int) driver.Store) *history.History {
+	a.tb.Helper()
+	h := history.New("cell")
+	ctx, cancel := context.WithTimeout(context.Background(), tr.lasts)
+	defer cancel()
+	var playing sync.WaitGroup
+	for i := range 2 * natsd.Members {
+		store := open(i)
+		c := history.Client{ID: i, Attention: 500 * time.Millisecond, Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+		playing.Go(func() { h.Play(ctx, store, c) })
+	}
+	wait(ctx, time.Second)
+	tr.make(a, ctx)
+	playing.Wait()
+	a.must(a.Mend(a.context()))
+	a.whole()
+	last := a.open(0)
+	a.eventually("a last read", func(ctx context.Context) error {
+		if _, ok := h.Read(ctx, last, 100); !ok {
+			return fmt.Errorf("it failed")
+		}
+		return nil
+	})
+	return h
+}
+
+// past is a planted mistake: it reads from any copy.
+type past struct {
+	*natskv.Store
+	kv jetstream.KeyValue
+}
+
+// Read is a Direct Get, which the nearest copy answers.
+func (p past) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := p.kv.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return p.Store.Read(ctx, key)
+	}
+	if err != nil {
+		return driver.Entry{}, err
+	}
+	return driver.Entry{Value: e.Value(), Version: driver.Version(fmt.Sprint(e.Revision()))}, nil
+}
+
+// TestPastIsSeen: clients that read from any copy are found out when one is cut off. Without this the test above would prove
+// nothing.
+func TestPastIsSeen(t *testing.T) {
+	natsd.Long(t)
+	for range 4 { // a client may happen to read nothing there while that copy is behind
+		seen := false
+		t.Run("try", func(t *testing.T) { seen = pastIsSeen(t) })
+		if seen {
+			return
+		}
+	}
+	t.Error("no read told of the past")
+}
+
+func pastIsSeen(t *testing.T) bool {
+	a := newArena(t)
+	another := trouble{make: func(a *arena, _ context.Context) { a.Part(a.Others(a.leader())[0]) }, lasts: 3 * time.Second}
+	h := a.play(another, rand.Uint64(), func(n int) driver.Store {
+		kv, err := a.connect(n).KeyValue(a.context(), a.bucket)
+		a.must(err)
+		return past{a.open(n), kv}
+	})
+	return len(h.Faults(rules(fault{}))) > 0
+}

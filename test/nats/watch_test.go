@@ -1,0 +1,113 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+// TestHostOfWatchIsFrozen: a watch hears of changes again while the server that hosts it is still frozen. A consumer that nobody
+// cares for, on the same server, hears nothing: so it was the one that matters.
+func TestHostOfWatchIsFrozen(t *testing.T) {
+	natsd.Long(t)
+	a := newArena(t)
+	victim := a.Others(a.leader())[0]
+	careless := a.hosted(victim, a.listen)
+	store := a.open(0)
+	var heard atomic.Pointer[driver.Entry]
+	a.hosted(victim, func() (*atomic.Int64, func()) {
+		stop, err := store.Watch(a.context(), "key", func(e driver.Entry) { heard.Store(&e) })
+		a.must(err)
+		return nil, stop
+	})
+	writer := a.openOver(a.dial(a.Others(victim)[0].URL()))
+	before := careless.Load()
+	a.must(victim.Pause())
+	began := time.Now()
+	a.eventually("the watch hears of a write", func(ctx context.Context) error {
+		e, err := writer.Read(ctx, "key")
+		if err != nil {
+			return err
+		}
+		v, err := writer.CompareAndSwap(ctx, "key", e.Version, fmt.Append(nil, time.Since(began)))
+		if err != nil {
+			return err
+		}
+		return within(100*time.Millisecond, func() bool { got := heard.Load(); return got != nil && got.Version == v })
+	})
+	t.Logf("the watch hears again after %v", time.Since(began))
+	if n := careless.Load() - before; n != 0 {
+		t.Errorf("a consumer on the frozen server has told of %d writes: it is hosted elsewhere", n)
+	}
+}
+
+func within(d time.Duration, so func() bool) error {
+	for end := time.Now().Add(d); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return errors.New("not yet")
+		}
+	}
+	return nil
+}
+
+// hosted makes consumers until one is on that server, and ends the others.
+func (a *arena) hosted(by *natsd.Server, make func() (heard *atomic.Int64, stop func())) *atomic.Int64 {
+	a.tb.Helper()
+	for range 50 {
+		before := a.hosts()
+		heard, stop := make()
+		var fresh []*natsd.Server
+		for name, host := range a.hosts() {
+			if _, old := before[name]; !old {
+				fresh = append(fresh, host)
+			}
+		}
+		if slices.Contains(fresh, by) {
+			a.tb.Cleanup(stop)
+			return heard
+		}
+		stop()
+	}
+	a.tb.Fatalf("no consumer is on %s", by.Name())
+	return nil
+}
+
+func (a *arena) hosts() map[string]*natsd.Server {
+	a.tb.Helper()
+	hosts, err := a.Hosts(a.context(), a.stream())
+	a.must(err)
+	return maps.Clone(hosts)
+}
+
+// listen makes a consumer over which no heartbeat watches.
+func (a *arena) listen() (*atomic.Int64, func()) {
+	a.tb.Helper()
+	var heard atomic.Int64
+	nc := a.connect(0).Conn()
+	inbox := nc.NewInbox()
+	sub, err := nc.Subscribe(inbox, func(*nats.Msg) { heard.Add(1) })
+	a.must(err)
+	request, err := json.Marshal(map[string]any{
+		"stream_name": a.stream(),
+		"config":      map[string]any{"deliver_subject": inbox, "deliver_policy": "new", "mem_storage": true, "num_replicas": 1},
+	})
+	a.must(err)
+	answer, err := nc.Request("$JS.API.CONSUMER.CREATE."+a.stream(), request, 5*time.Second)
+	a.must(err)
+	var got struct{ Error *struct{ Description string } }
+	a.must(json.Unmarshal(answer.Data, &got))
+	if got.Error != nil {
+		a.tb.Fatal(got.Error.Description)
+	}
+	return &heard, func() { _ = sub.Unsubscribe() }
+}

@@ -1,0 +1,127 @@
+package recipes
+
+import (
+	"debug/buildinfo"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+)
+
+// outDir is where the Dockerfile builds to.
+const outDir = "/out/"
+
+// carryOut does what a stage of the Dockerfile says, here instead of in an image: its commands run at the top of the
+// repository, and what goes to /out goes to a directory of the test.
+func carryOut(t *testing.T, s stage, out string) {
+	t.Helper()
+	env := os.Environ()
+	for _, c := range s.Commands {
+		switch c := c.(type) {
+		case *instructions.EnvCommand:
+			for _, v := range c.Env {
+				env = append(env, v.Key+"="+v.Value)
+			}
+		case *instructions.RunCommand:
+			line := strings.ReplaceAll(strings.Join(c.CmdLine, " "), outDir, out+"/")
+			sh := exec.Command("sh", "-ec", line)
+			sh.Dir, sh.Env = root, env
+			if said, err := sh.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", line, err, said)
+			}
+		}
+	}
+}
+
+// fill puts what a stage copies from another into a directory.
+func fill(t *testing.T, s stage, out, dir string) {
+	t.Helper()
+	each(s, func(c *instructions.CopyCommand) {
+		for _, from := range c.SourcePaths {
+			to := filepath.Join(dir, c.DestPath)
+			if strings.HasSuffix(c.DestPath, "/") {
+				to = filepath.Join(to, filepath.Base(from))
+			}
+			content, err := os.ReadFile(strings.Replace(from, outDir, out+"/", 1))
+			if os.IsNotExist(err) && !strings.HasPrefix(from, outDir) {
+				continue // the system of this machine is not the one of the image
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(to, content, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// unpacked is a directory that holds what the image of tenure does, a worker, and a place for /proc.
+func unpacked(t *testing.T) string {
+	t.Helper()
+	i, out, dir := build(t), t.TempDir(), t.TempDir()
+	carryOut(t, i.named(t, "build"), out)
+	fill(t, i.named(t, "tenure"), out, dir)
+	c := exec.Command("go", "build", "-o", filepath.Join(dir, "worker"), "./worker")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// static binaries need nobody to load libraries for them.
+func static(t *testing.T, path string) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("%s is not static: it has %v", path, p.Type)
+		}
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range info.Settings {
+		if s.Key == "CGO_ENABLED" && s.Value != "0" {
+			t.Errorf("%s: CGO_ENABLED=%s", path, s.Value)
+		}
+	}
+}
+
+func TestImageBuiltByTheDockerfileRunsAsProcessOne(t *testing.T) {
+	if os.Getenv(variable) != "all" {
+		t.Skip("takes minutes where nothing has been built; " + variable + "=all runs it")
+	}
+	dir := unpacked(t)
+	static(t, filepath.Join(dir, "tenure"))
+	image := build(t).last()
+	user, _, _ := strings.Cut(image.user(), ":")
+	env := []string{"TENURE_STORE=" + nats(t) + "/ELECTIONS", "TENURE_CREATE=true", "TENURE_ELECTION=worker", "TENURE_LEASE=2s"}
+	run := func() *container { return contain(t, dir, user, env, append(image.entrypoint(t), "/worker")...) }
+
+	one := run()
+	first := number(t, one.await("token "))
+	one.settle()
+	two := run()
+	one.stop(7)
+	if second := number(t, two.await("token ")); second <= first {
+		t.Errorf("token %d after %d", second, first)
+	}
+	two.stop(7)
+}

@@ -1,0 +1,98 @@
+package recipes
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+)
+
+const dockerFile = "deploy/docker/Dockerfile"
+
+// image is a Dockerfile as buildkit reads it.
+type image []instructions.Stage
+
+// stage is one of them.
+type stage struct{ instructions.Stage }
+
+func build(t *testing.T) image {
+	t.Helper()
+	parsed, err := parser.Parse(strings.NewReader(text(t, dockerFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages, _, err := instructions.Parse(parsed.AST, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range parsed.Warnings {
+		t.Errorf("%s: %s", dockerFile, w.Short)
+	}
+	return stages
+}
+
+func (i image) named(t *testing.T, name string) stage {
+	t.Helper()
+	n, ok := instructions.HasStage(i, name)
+	if !ok {
+		t.Fatalf("no stage %s", name)
+	}
+	return stage{i[n]}
+}
+
+func (i image) last() stage { return stage{i[len(i)-1]} }
+
+// each calls see with the instructions of one type.
+func each[T instructions.Command](s stage, see func(T)) {
+	for _, c := range s.Commands {
+		if c, ok := c.(T); ok {
+			see(c)
+		}
+	}
+}
+
+// entrypoint is the last one, as a list.
+func (s stage) entrypoint(t *testing.T) []string {
+	t.Helper()
+	var words []string
+	each(s, func(c *instructions.EntrypointCommand) {
+		if c.PrependShell {
+			t.Errorf("%v: a shell would be process 1", c)
+		}
+		words = c.CmdLine
+	})
+	return words
+}
+
+// user is the last one.
+func (s stage) user() string {
+	user := ""
+	each(s, func(c *instructions.UserCommand) { user = c.User })
+	return user
+}
+
+func TestImageRunsTenureAsProcessOneAndNotAsRoot(t *testing.T) {
+	i := build(t)
+	for _, s := range []stage{i.named(t, "tenure"), i.last()} {
+		if entry := s.entrypoint(t); len(entry) == 0 || path.Base(entry[0]) != "tenure" {
+			t.Errorf("process 1 is %v", entry)
+		}
+		if user := s.user(); strings.Trim(user, "0123456789:") != "" || user == "" || strings.HasPrefix(user, "0") {
+			t.Errorf("runs as %q", user)
+		}
+	}
+	entry := i.last().entrypoint(t)
+	if entry[len(entry)-1] != "--" {
+		t.Errorf("%v takes a program's own flags for tenure's", entry)
+	}
+}
+
+func TestImageOfTenureHasNothingElse(t *testing.T) {
+	s := build(t).named(t, "tenure")
+	if s.BaseName != "scratch" {
+		t.Errorf("from %s", s.BaseName)
+	}
+	each(s, func(c *instructions.RunCommand) { t.Errorf("there is nothing that could run %v", c) })
+}

@@ -1,0 +1,110 @@
+package recipes
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// documented are the command lines of tenure run in the code of all documents. More lines are read as one where the first
+// ends in a backslash.
+func documented(t *testing.T) []recipe {
+	t.Helper()
+	var all []recipe
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".md" {
+			return err
+		}
+		for _, l := range code(text(t, name)) {
+			for _, args := range started(t, name, l.text) {
+				all = append(all, recipe{name: fmt.Sprintf("%s:%d", name, l.number), args: args})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// line is one of a document, with those that continue it.
+type line struct {
+	number int
+	text   string
+}
+
+// code are the lines of a document that are code: what is fenced, or indented as far.
+func code(document string) []line {
+	var all []line
+	fenced, before := false, ""
+	for n, l := range strings.Split(document, "\n") {
+		begun, continued := strings.CutSuffix(before+l, "\\")
+		switch {
+		case strings.HasPrefix(l, "```"):
+			fenced = !fenced
+		case !fenced && before == "" && !strings.HasPrefix(l, "    "):
+		case continued:
+			before = begun
+			continue
+		default:
+			all = append(all, line{n + 1, begun})
+		}
+		before = ""
+	}
+	return all
+}
+
+// started are the arguments of each tenure that a line of a shell runs with the command run, whatever stands before it on its line.
+func started(t *testing.T, name, line string) [][]string {
+	t.Helper()
+	if !strings.Contains(line, "tenure run ") {
+		return nil
+	}
+	script, err := syntax.NewParser().Parse(strings.NewReader(line), name)
+	if err != nil {
+		t.Fatalf("%s: %v in %s", name, err, line)
+	}
+	var all [][]string
+	syntax.Walk(script, func(node syntax.Node) bool {
+		call, ok := node.(*syntax.CallExpr)
+		if !ok {
+			return true
+		}
+		words, err := expand.Fields(&expand.Config{}, call.Args...)
+		if err != nil {
+			t.Fatalf("%s: %v in %s", name, err, line)
+		}
+		for i := range max(0, len(words)-1) {
+			if filepath.Base(words[i]) == "tenure" && words[i+1] == "run" {
+				all = append(all, words[i+1:])
+				break
+			}
+		}
+		return true
+	})
+	return all
+}
+
+func TestCommandLinesAreFoundInDocuments(t *testing.T) {
+	const document = "Use `tenure run -- no`.\n\n    tenure run --store \"a b\" \\\n      -- one\n\n```sh\nsudo /bin/tenure run -- two | cat # tenure run -- not\n```\n"
+	var got []string
+	for _, l := range code(document) {
+		for _, args := range started(t, "document", l.text) {
+			got = append(got, fmt.Sprintf("%d%q", l.number, args))
+		}
+	}
+	want := map[string]bool{`4["run" "--store" "a b" "--" "one"]`: true, `7["run" "--" "two"]`: true}
+	for _, g := range got {
+		delete(want, g)
+	}
+	if len(got) != 2 || len(want) != 0 {
+		t.Errorf("got %v, missing %v", got, want)
+	}
+}

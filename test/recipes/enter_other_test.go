@@ -1,0 +1,9 @@
+//go:build !linux
+
+package recipes
+
+import "errors"
+
+const rootVariable = "TENURE_RECIPES_ROOT"
+
+func enter(string) error { return errors.New("only Linux has process namespaces") }

@@ -1,0 +1,95 @@
+package recipes
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+const guide = "docs/run.md"
+
+// rows are those of the guide's table whose first line begins like this, without what frames them.
+func rows(t *testing.T, begin string) [][]string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text(t, guide), "\n"+begin)
+	if !ok {
+		t.Fatalf("no table begins with %s", begin)
+	}
+	var all [][]string
+	for i, l := range strings.Split(rest, "\n") {
+		if i > 0 && !strings.HasPrefix(l, "|") {
+			break
+		}
+		if i > 1 {
+			cells := strings.Split(strings.Trim(l, "|"), "|")
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			all = append(all, cells)
+		}
+	}
+	return all
+}
+
+// The last part of --stop-within is for killing: a quarter, and at most this.
+const reserve = 100 * time.Millisecond
+
+func TestGuideReckonsTheTimesRightly(t *testing.T) {
+	all := rows(t, "| --lease |")
+	for _, cells := range all {
+		var times []time.Duration
+		for _, cell := range cells {
+			d, err := time.ParseDuration(cell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			times = append(times, d)
+		}
+		lease, stop := times[0], times[1] // with the drift that clocks on Linux are allowed
+		over := lease - tenure.Config{Lease: lease, StopWithin: stop, Drift: 0.01}.Margin()
+		want := []time.Duration{lease, min(lease/5, 5*time.Second), lease / 3, over, over + stop - min(stop/4, reserve), lease}
+		for i, got := range times {
+			if diff := (got - want[i]).Abs(); diff > 10*time.Millisecond {
+				t.Errorf("lease %v, column %d: %v, and it is %v", lease, i+1, got, want[i])
+			}
+		}
+	}
+	if len(all) < 3 {
+		t.Errorf("%d rows", len(all))
+	}
+}
+
+// A claim of the guide is held by rows of the battery: those that it names must be there, and all but the longest be named.
+func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the battery")
+	}
+	out, err := exec.Command("go", "run", "../battery", "-rows").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for l := range strings.Lines(string(out)) {
+		if words := strings.Fields(l); len(words) > 0 {
+			there[words[0]] = true
+		}
+	}
+	named := map[string]bool{"random": true, "footprint": true}
+	for _, cells := range rows(t, "| what happens |") {
+		for _, name := range regexp.MustCompile("[a-z-]+").FindAllString(cells[len(cells)-1], -1) {
+			named[name] = true
+			if !there[name] {
+				t.Errorf("the battery has no row %s", name)
+			}
+		}
+	}
+	for name := range there {
+		if !named[name] {
+			t.Errorf("nothing is said of row %s", name)
+		}
+	}
+}

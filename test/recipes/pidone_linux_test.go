@@ -1,0 +1,173 @@
+package recipes
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rootVariable tells a process that it is process 1 of a container, and where its files are; userVariable, as whom.
+const (
+	rootVariable = "TENURE_RECIPES_ROOT"
+	userVariable = "TENURE_RECIPES_USER"
+)
+
+// enter does what a container's runtime does last: it shows the processes, leaves everything else behind, gives up root, and
+// becomes the program, which is process 1 then.
+func enter(dir string) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("mounts: %w", err)
+	}
+	id, noUser := strconv.Atoi(os.Getenv(userVariable))
+	if noUser == nil {
+		if err := readOnly(dir); err != nil {
+			return fmt.Errorf("read-only: %w", err)
+		}
+	}
+	if err := syscall.Mount("proc", filepath.Join(dir, "proc"), "proc", 0, ""); err != nil {
+		return fmt.Errorf("/proc: %w", err)
+	}
+	if err := errors.Join(syscall.Chroot(dir), syscall.Chdir("/")); err != nil {
+		return err
+	}
+	if noUser == nil {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(id), syscall.Setuid(id)); err != nil {
+			return err
+		}
+	}
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return !strings.HasPrefix(v, "TENURE_") || strings.HasPrefix(v, variable) })
+	return syscall.Exec(os.Args[1], os.Args[1:], env)
+}
+
+// readOnly is the manifest's readOnlyRootFilesystem.
+func readOnly(dir string) error {
+	return errors.Join(syscall.Mount(dir, dir, "", syscall.MS_BIND, ""), syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""))
+}
+
+// container is a process 1 with what it prints.
+type container struct {
+	*testing.T
+	cmd *exec.Cmd
+	out *bufio.Scanner
+}
+
+// contain runs a command as process 1 in a directory that is all that it sees of files.
+func contain(t *testing.T, dir, user string, env []string, command ...string) *container {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, command...)
+	c.Env = slices.Concat(os.Environ(), env, []string{rootVariable + "=" + dir})
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() == 0 {
+		c.Env = append(c.Env, userVariable+"="+user)
+	} else { // a user may be root of what is his own
+		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := &strings.Builder{}
+	c.Stderr = errs
+	if err := c.Start(); err != nil {
+		needed(t, fmt.Sprintf("no process namespace can be had here: %v", err))
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		if t.Failed() {
+			t.Logf("on standard error:\n%s", errs)
+		}
+	})
+	return &container{t, c, bufio.NewScanner(io.TeeReader(out, t.Output()))}
+}
+
+// await reads until a line begins like this, and returns the rest of it.
+func (c *container) await(begin string) string {
+	c.Helper()
+	giveUp := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
+	defer giveUp.Stop()
+	for c.out.Scan() {
+		if rest, ok := strings.CutPrefix(c.out.Text(), begin); ok {
+			return rest
+		}
+	}
+	c.Fatalf("no line begins with %q", begin)
+	return ""
+}
+
+// processes are the states of its processes, zombies included, as /proc has them: their names with what they do.
+func (c *container) processes() []string {
+	c.Helper()
+	space := func(pid string) string { s, _ := os.Readlink("/proc/" + pid + "/ns/pid"); return s }
+	own := space(strconv.Itoa(c.cmd.Process.Pid))
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || own == "" {
+		c.Fatalf("its processes cannot be seen: %v", err)
+	}
+	var found []string
+	for _, dir := range all {
+		if space(filepath.Base(dir)) != own {
+			continue
+		}
+		if stat, err := os.ReadFile(dir + "/stat"); err == nil {
+			name := bytes.LastIndexByte(stat, ')')
+			found = append(found, string(stat[bytes.IndexByte(stat, '('):name+3]))
+		}
+	}
+	return found
+}
+
+// settle waits until nothing is left but tenure, its guard and the worker.
+func (c *container) settle() {
+	c.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		all := c.processes()
+		if len(all) == 3 {
+			return
+		}
+		if time.Now().After(end) {
+			c.Fatalf("orphans are not reaped: %q", all)
+		}
+	}
+}
+
+// stop sends SIGTERM, and expects the worker's own code.
+func (c *container) stop(code int) {
+	c.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		c.Fatal(err)
+	}
+	giveUp := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
+	defer giveUp.Stop()
+	for c.out.Scan() {
+	}
+	var exit *exec.ExitError
+	if err := c.cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != code {
+		c.Fatalf("ended with %v, want code %d", err, code)
+	}
+}
+
+func number(t *testing.T, s string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,109 @@
+package recipes
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// root is the top of the repository.
+	root = "../.."
+	// releasing is what a release may take, with some retries.
+	releasing = 5 * time.Second
+	// patience is how long a test waits for what should happen soon.
+	patience = time.Minute
+)
+
+// variable asks for what takes long, or needs more than Go.
+const variable = "TENURE_RECIPES"
+
+// needed fails where everything was asked for, and skips otherwise.
+func needed(t *testing.T, missing string) {
+	t.Helper()
+	if os.Getenv(variable) == "all" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+}
+
+// recipe is one way in which people are told to start tenure run.
+type recipe struct {
+	name string
+	args []string // what follows tenure
+	env  map[string]string
+	// stop is how long whoever started it waits between SIGTERM and SIGKILL; zero for a line of a document.
+	stop time.Duration
+}
+
+// own are the arguments that are tenure's.
+func (r recipe) own() []string {
+	if i := slices.Index(r.args, "--"); i >= 0 {
+		return r.args[:i]
+	}
+	return r.args
+}
+
+// setting is what a flag has been given by the command line, or by its variable; empty if by neither.
+func (r recipe) setting(flag string) string {
+	own := r.own()
+	for i, arg := range own {
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case name != "--"+flag:
+		case joined:
+			return value
+		case i+1 < len(own):
+			return own[i+1]
+		}
+	}
+	return r.env["TENURE_"+strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))]
+}
+
+// takes is a setting that must be there: the reader of a recipe is to see what adds up to what.
+func (r recipe) takes(t *testing.T, flag string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(r.setting(flag))
+	if err != nil {
+		t.Fatalf("%s: --%s: %v", r.name, flag, err)
+	}
+	return d
+}
+
+// deployed are the recipes that say how tenure is stopped.
+func deployed(t *testing.T) []recipe {
+	t.Helper()
+	return []recipe{service(t), deployment(t), composed(t)}
+}
+
+func TestTenureIsGivenTimeToRelease(t *testing.T) {
+	for _, r := range deployed(t) {
+		t.Run(r.name, func(t *testing.T) {
+			least := r.takes(t, "finish-within") + r.takes(t, "stop-within") + releasing
+			if r.stop < least {
+				t.Errorf("killed %v after SIGTERM, but finishing, being killed and releasing may take %v", r.stop, least)
+			}
+		})
+	}
+}
+
+func TestNoPasswordStandsInACommandLine(t *testing.T) {
+	for _, r := range deployed(t) {
+		if line := strings.Join(r.args, " "); strings.Contains(line, "--store") || strings.Contains(line, "@") {
+			t.Errorf("%s: the store has a password, and is to come from TENURE_STORE: %s", r.name, line)
+		}
+	}
+}
+
+// text reads a file of the repository.
+func text(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

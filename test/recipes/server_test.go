@@ -1,0 +1,18 @@
+package recipes
+
+import (
+	"testing"
+
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+// nats starts a server, with nothing in it, and returns its URL.
+func nats(t *testing.T) string {
+	t.Helper()
+	s, err := natsd.Start(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	return s.URL()
+}

@@ -1,0 +1,161 @@
+package recipes
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/unit"
+)
+
+const (
+	unitFile   = "deploy/systemd/billing.service"
+	dropIn     = "deploy/systemd/billing.service.d/kafka.conf"
+	unitTenure = "/usr/local/bin/tenure"
+)
+
+// values are all that the unit says for one name.
+func values(t *testing.T, name string) []string {
+	t.Helper()
+	options, err := unit.DeserializeOptions(strings.NewReader(text(t, unitFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, o := range options {
+		if o.Name == name {
+			all = append(all, o.Value)
+		}
+	}
+	return all
+}
+
+// value is the only one.
+func value(t *testing.T, name string) string {
+	t.Helper()
+	all := values(t, name)
+	if len(all) != 1 {
+		t.Fatalf("%s is said %d times", name, len(all))
+	}
+	return all[0]
+}
+
+// service is the unit as a recipe. What systemd would replace in words must be known here.
+func service(t *testing.T) recipe {
+	t.Helper()
+	line := strings.ReplaceAll(value(t, "ExecStart"), "%H", "host-1")
+	if strings.ContainsAny(line, `"'\$%;@`) {
+		t.Fatalf("%s is more than words", line)
+	}
+	words := strings.Fields(line)
+	if words[0] != unitTenure {
+		t.Fatalf("%s does not start %s", line, unitTenure)
+	}
+	stop, err := time.ParseDuration(value(t, "TimeoutStopSec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recipe{name: unitFile, args: words[1:], stop: stop}
+}
+
+func TestUnitStopsTenureAlone(t *testing.T) {
+	for name, want := range map[string]string{
+		"KillMode":        "mixed",    // control-group asks the program a second time, process leaves what is left
+		"OOMPolicy":       "continue", // the others end the term
+		"NoNewPrivileges": "yes",      // the parent-death signal lasts
+		"Restart":         "always",
+	} {
+		if got := value(t, name); got != want {
+			t.Errorf("%s=%s, want %s", name, got, want)
+		}
+	}
+}
+
+// analyze runs systemd-analyze and returns what it printed.
+func analyze(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		needed(t, "systemd-analyze is missing; on Debian: apt-get install systemd")
+	}
+	var out bytes.Buffer
+	c := exec.Command(command, args...)
+	c.Stdout, c.Stderr = &out, &out
+	c.Env = append(os.Environ(), "SYSTEMD_LOG_COLOR=0", "SYSTEMD_PAGER=")
+	err = c.Run()
+	return out.String(), err
+}
+
+// laidOut puts the unit into a directory of its own, with a program that exists in the place of tenure, and returns its path.
+func laidOut(t *testing.T, withDropIn bool) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if withDropIn {
+		write("billing.service.d/kafka.conf", text(t, dropIn))
+	}
+	return write("billing.service", strings.ReplaceAll(text(t, unitFile), unitTenure, self))
+}
+
+// systemd ignores what it does not know and says so: anything said is a mistake.
+func TestSystemdKnowsAllThatTheUnitSays(t *testing.T) {
+	for _, withDropIn := range []bool{false, true} {
+		out, err := analyze(t, "verify", "--man=no", "--recursive-errors=no", laidOut(t, withDropIn))
+		if err != nil || out != "" {
+			t.Errorf("drop-in %t: %v\n%s", withDropIn, err, out)
+		}
+	}
+}
+
+// What the guard and the Go runtime call, of the groups that people leave out.
+func TestFilterOfTheUnitAllowsWhatTheGuardCalls(t *testing.T) {
+	allowed := map[string]bool{}
+	var add func(group string)
+	add = func(group string) {
+		out, err := analyze(t, "syscall-filter", group)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", group, err, out)
+		}
+		for line := range strings.Lines(out) {
+			switch name := strings.TrimSpace(line); {
+			case name == group || strings.HasPrefix(name, "#"):
+			case strings.HasPrefix(name, "@"):
+				add(name)
+			default:
+				allowed[name] = true
+			}
+		}
+	}
+	for group := range strings.FieldsSeq(value(t, "SystemCallFilter")) {
+		add(group)
+	}
+	for _, call := range []string{
+		"timer_create", "timer_settime", "timer_delete", "prctl", "fcntl", "socketpair", "pipe2", "setpgid", "clone", "clone3", "vfork",
+		"execve", "kill", "tgkill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "rt_sigaction", "clock_gettime", "getdents64",
+	} {
+		if !allowed[call] {
+			t.Errorf("%s is not allowed", call)
+		}
+	}
+	if slices.Contains(values(t, "SystemCallFilter"), "") {
+		t.Error("an empty filter allows everything")
+	}
+}
