@@ -41,7 +41,7 @@ func (r *resource) act(id string, token uint64) {
 // whose requests and answers are lost, late and doubled, who are cut off, restarted, not always eligible, and have their
 // record deleted.
 func TestNoTwoLeadersOverFailingStores(t *testing.T) {
-	seeds := 24
+	seeds := 10
 	if testing.Short() {
 		seeds = 4
 	}

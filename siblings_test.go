@@ -119,6 +119,7 @@ func TestManyElectionsAreSmall(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	crowd(2 * many)
+	var ends []<-chan error
 	for _, id := range []string{"leader", "follower"} {
 		before := heap()
 		for _, name := range names {
@@ -129,7 +130,7 @@ func TestManyElectionsAreSmall(t *testing.T) {
 		}
 		part := heap() - before
 		before, goroutines := heap(), runtime.NumGoroutine()
-		ends := startAll(ctx, t, store, id, names)
+		ends = append(ends, startAll(ctx, t, store, id, names)...)
 		for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
@@ -139,9 +140,12 @@ func TestManyElectionsAreSmall(t *testing.T) {
 		if n := runtime.NumGoroutine() - goroutines; n > 0 {
 			t.Errorf("%s: %d goroutines", id, n)
 		}
-		defer runtime.KeepAlive(ends)
 	}
 	runtime.KeepAlive(spare)
+	stop()
+	for _, end := range ends {
+		<-end
+	}
 }
 
 // crowd has the runtime make goroutines, which it keeps for others when they have ended: how many that are by chance is not to be measured.
@@ -247,8 +251,8 @@ func TestSiblingsCallTheStoreAFewAtATime(t *testing.T) {
 // Those who lead are renewed in time while many others are started: what they want of the store goes before what the others want.
 func TestSiblingsThatLeadGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many = 10_000
-		store := &widest{Store: memory.NewPolled(), slow: 500 * time.Millisecond}
+		const many = 3_000
+		store := &widest{Store: memory.NewPolled(), slow: 2 * time.Second}
 		ctx, stop := context.WithCancel(t.Context())
 		all := others(t, mustNew(t, store, "a", nil), many)
 		leader := start(t, all[0], holdOn)

@@ -24,8 +24,18 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	if signal.Ignored(syscall.SIGHUP) { // as nohup has it, which the programs under test would inherit
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} { // as nohup has them, or the background of a shell
+		if signal.Ignored(s) { // which the programs under test would inherit
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	for name, value := range map[string]string{ // for servers of object storage that do not look at them
+		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none",
+		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }

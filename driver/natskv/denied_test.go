@@ -120,7 +120,7 @@ func (f *rightsFixture) expectDenied(what, subject string, call func(context.Con
 	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(fmt.Sprint(err), subject) {
 		f.Errorf("%s: %v; want to be denied for want of %s", what, err, subject)
 	}
-	if d := time.Since(start); d > 500*time.Millisecond {
+	if d := time.Since(start); d > patience/4 {
 		f.Errorf("%s: it took %v to be denied", what, d)
 	}
 }
