@@ -111,10 +111,11 @@ func ask(t *testing.T, address string) asked {
 
 // A stream of a leader that cannot renew goes on with heartbeats while the lease is valid, and not a moment longer.
 func TestStreamEndsWithTheLease(t *testing.T) {
+	t.Parallel()
 	s := open(t, memory.NewPolled(), nil)
 	address := serving(t, s)
 	r := held(s.Incarnation(), 1, 1)
-	r.Lease = 600 * time.Millisecond
+	r.Lease = 3 * time.Second
 	began := time.Now()
 	write(t, s, testKey, r)
 	all, err := io.ReadAll(ask(t, address).body)
@@ -122,7 +123,7 @@ func TestStreamEndsWithTheLease(t *testing.T) {
 	if err != nil || took > patience || strings.Count(string(all), "data: ") != 1 || !strings.Contains(string(all), heartbeat) {
 		t.Errorf("after %v, %v: %q", took, err, all)
 	}
-	if took < 500*time.Millisecond {
+	if took < r.Lease*9/10 {
 		t.Errorf("it ended after %v", took)
 	}
 }
@@ -146,16 +147,18 @@ func TestStreamsAreBounded(t *testing.T) {
 
 // The user's own server has limits that are meant for requests; a stream outlives them.
 func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second // long enough for a request
 	s := open(t, memory.NewPolled(), nil)
 	server := httptest.NewUnstartedServer(s.Handler())
-	server.Config.WriteTimeout, server.Config.ReadTimeout = 100*time.Millisecond, 100*time.Millisecond
+	server.Config.WriteTimeout, server.Config.ReadTimeout = limit, limit
 	server.Start()
 	defer server.Close()
 	name := s.Incarnation()
 	write(t, s, testKey, held(name, 1, 1))
 	stream := ask(t, server.Listener.Addr().String())
 	for n := uint64(2); n < 6; n++ {
-		time.Sleep(60 * time.Millisecond)
+		time.Sleep(limit * 6 / 10)
 		write(t, s, testKey, held(name, 1, n))
 	}
 	write(t, s, testKey, released(name, 1, 6))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -126,11 +127,19 @@ func (h *hub) turn(key string, s *subject, t target) {
 	})
 }
 
+// wordsOnly leaves out digits: the same fault comes with another port of this process each time, and with the time of day.
+func wordsOnly(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return -1
+	}
+	return r
+}
+
 // changed takes note of what a run would report, and reports whether that is new.
 func (h *hub) changed(r *run, err error) bool {
 	trouble := ""
 	if err != nil {
-		trouble = err.Error()
+		trouble = strings.Map(wordsOnly, err.Error())
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -91,8 +91,8 @@ func (r reports) note(_ string, err error) {
 	}
 }
 
-// until receives reports until one holds the text; empty: until a nil.
-func (r reports) until(t *testing.T, part string) {
+// until receives reports until one holds the text, and returns it; empty: until a nil.
+func (r reports) until(t *testing.T, part string) error {
 	t.Helper()
 	var all []string
 	late := time.After(patience)
@@ -100,11 +100,12 @@ func (r reports) until(t *testing.T, part string) {
 		select {
 		case err := <-r:
 			if part == "" && err == nil || part != "" && err != nil && strings.Contains(err.Error(), part) {
-				return
+				return err
 			}
 			all = append(all, errors.Join(err, errors.New("")).Error())
 		case <-late:
 			t.Fatalf("no report of %q; reported were %q", part, all[:min(len(all), 8)])
+			return nil
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -62,32 +63,28 @@ func TestAReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
 
 // What an election keeps back beyond the defaults is told by Margin.
 func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
-	cells := memory.NewPolled()
-	down := &downable{Polled: cells}
-	cfg := tenure.Config{ID: "a", Lease: 4 * time.Second, Renew: 500 * time.Millisecond, Drift: 0.1, StopWithin: 2 * time.Second}
-	s := open(t, down, func(c *Config) { c.Margin = cfg.Margin() })
-	e, err := tenure.New(s, testKey, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	term, err := e.Campaign(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	down.down.Store(true)
-	<-term.Context().Done()
-	time.Sleep(50 * time.Millisecond)
-	after := time.Now()
-	for {
-		_, p := s.books.look(testKey)
-		if p == nil {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		down := &downable{Polled: memory.NewPolled()}
+		cfg := tenure.Config{
+			ID: "a", Lease: 4 * time.Second, Renew: 500 * time.Millisecond, Drift: 0.1, StopWithin: 2 * time.Second,
+			Clock: tenure.StandardClock(),
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if time.Since(after) > 500*time.Millisecond {
-		t.Error("Path answers 200 while the term is over by the election's own account")
-	}
+		s := open(t, down, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })
+		e, err := tenure.New(s, testKey, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		down.down.Store(true)
+		<-term.Context().Done()
+		if _, p := s.books.look(testKey); p != nil {
+			t.Error("Path answers 200 while the term is over by the election's own account")
+		}
+		_ = term.Resign(t.Context()) // it is over
+	})
 }
 
 type downable struct {

@@ -184,9 +184,15 @@ func TestThreats(t *testing.T) {
 
 // TestAnswers: whatever else may be at the address ends in a report, and is tried again.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	var trapped atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { trapped.Add(1) }))
-	defer trap.Close()
+	t.Cleanup(func() { // after all within
+		trap.Close()
+		if trapped.Load() > 0 {
+			t.Error("a redirect was followed")
+		}
+	})
 	quick := func(c *Config) { c.Timeout = 100 * time.Millisecond }
 	tests := []struct {
 		name   string
@@ -204,6 +210,13 @@ func TestAnswers(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, "{}")
 		}},
+		{"reset", "reset by peer", nil, func(w http.ResponseWriter, _ []byte) { // said with the port of this end, another each time
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_ = conn.(*net.TCPConn).SetLinger(0)
+				_ = conn.Close()
+			}
+		}},
 		{"large header", "header", nil, func(w http.ResponseWriter, _ []byte) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 		}},
@@ -220,47 +233,50 @@ func TestAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			i := newImpostor(t)
 			i.answer = tt.answer
+			t.Parallel()
 			heard, said := i.follow(t, tt.change)
-			said.until(t, tt.report)
+			last := said.until(t, tt.report)
 			eventually(t, "it is tried again", func() bool { return i.requests.Load() > 4 })
 			if len(heard.entries) > 0 {
 				t.Error("something was heard")
 			}
-			if len(said) > 4 {
-				t.Errorf("%d reports of the same", len(said))
+			for len(said) > 0 { // two timers may run out in either order, so that there are two faults in turn
+				next := <-said
+				if strings.Map(wordsOnly, next.Error()) == strings.Map(wordsOnly, last.Error()) {
+					t.Errorf("said again: %v", next)
+				}
+				last = next
 			}
 		})
-	}
-	if trapped.Load() > 0 {
-		t.Error("a redirect was followed")
 	}
 }
 
 // TestSilenceEndsAStream: a leader that was there and is silent for a whole lease is dialled anew.
 func TestSilenceEndsAStream(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
 	i := newImpostor(t)
 	left := make(chan struct{}, 100)
 	i.answer = func(w http.ResponseWriter, c []byte) {
 		r := held(i.name, 1, 1)
-		r.Lease = 200 * time.Millisecond
+		r.Lease = lease
 		_, _ = w.Write(i.event(c, 1, r, nil))
 		flush := http.NewResponseController(w).Flush
-		first := i.requests.Load() == 1
-		for range 6 { // heartbeats are signs of life, for longer than a lease
-			time.Sleep(50 * time.Millisecond)
+		first, gap := i.requests.Load() == 1, time.Duration(0)
+		for range 7 { // heartbeats are signs of life, for longer than a lease
+			began := time.Now()
+			time.Sleep(lease / 5)
 			_, _ = io.WriteString(w, heartbeat)
 			_ = flush()
-			if first && i.requests.Load() > 1 {
+			gap = max(gap, time.Since(began))
+			if first && i.requests.Load() > 1 && gap < lease/2 {
 				t.Error("it left in spite of heartbeats")
 			}
 		}
-		for {
+		for i.requests.Load() == 1 {
 			time.Sleep(10 * time.Millisecond)
-			if i.requests.Load() > 1 {
-				left <- struct{}{}
-				return
-			}
 		}
+		left <- struct{}{}
 	}
 	_, said := i.follow(t, nil)
 	said.until(t, errSilent.Error())
@@ -333,7 +349,8 @@ func TestAddresses(t *testing.T) {
 
 // TestSlowFollower: one that does not read is cut off, and the leader's writes never wait for it.
 func TestSlowFollower(t *testing.T) {
-	leader := open(t, memory.NewPolled(), func(c *Config) { c.Timeout = 200 * time.Millisecond })
+	t.Parallel()
+	leader := open(t, memory.NewPolled(), func(c *Config) { c.Timeout = 2 * time.Second })
 	pipes := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: leader.Handler()} // without limits of its own
 	go func() { _ = server.Serve(pipes) }()
@@ -345,11 +362,10 @@ func TestSlowFollower(t *testing.T) {
 	fmt.Fprintf(here, "GET %s HTTP/1.1\r\nHost: x\r\nAccept: %s\r\n\r\n", DefaultPath, eventStream)
 	eventually(t, "the stream is there", func() bool { return leader.streams() == 1 })
 	for n := uint64(2); n < 60; n++ {
-		began := time.Now()
 		write(t, leader, testKey, held(name, 1, n))
-		if d := time.Since(began); d > 150*time.Millisecond {
-			t.Errorf("a write took %v", d)
-		}
+	}
+	if leader.streams() != 1 {
+		t.Error("the writes took until the stream was cut off")
 	}
 	eventually(t, "the stream is cut off", func() bool { return leader.streams() == 0 })
 }

@@ -1,12 +1,26 @@
 package drivertest
 
-import "slices"
+import (
+	"slices"
+	"testing"
+)
 
 // testCase is one promise of the contract.
 type testCase struct {
 	name string
 	why  string
 	run  func(*trial)
+}
+
+// try runs the case, and says why it matters if it fails.
+func (c testCase) try(t *testing.T, open func(t testing.TB) Harness) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("why: %s", c.why)
+		}
+	}()
+	c.run(newTrial(t, open(t)))
 }
 
 // cases returns all of them, in the order in which a new adapter should get them right.

@@ -39,6 +39,8 @@ type Harness struct {
 
 	// Patience is how long a call, a push or a fresh read may take while nothing is wrong. Zero: 10 s.
 	Patience time.Duration
+	// Lease is that of RunElection's elections, where a server is slow at times. Zero: two seconds, or what the store needs.
+	Lease time.Duration
 	// Rounds is how often the cases that repeat themselves do so; the races write 16 times as much. Zero: 25.
 	Rounds int
 	// Watches is how many watches must be cheap. Zero: 1,000.
@@ -73,13 +75,6 @@ func (h Harness) withDefaults() Harness {
 // all. Open registers with t.Cleanup what is to be closed.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) {
-			defer func() {
-				if t.Failed() {
-					t.Logf("why: %s", c.why)
-				}
-			}()
-			c.run(newTrial(t, open(t)))
-		})
+		t.Run(c.name, func(t *testing.T) { c.try(t, open) })
 	}
 }

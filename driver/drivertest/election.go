@@ -1,21 +1,32 @@
 package drivertest
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 // RunElection runs real elections over the store, as subtests beside one another, each with a harness of its own from
 // open. It adds nothing to the contract that Run checks: it is for what nobody thought of when that was written, and
-// takes some leases, of half a second or what the store needs.
+// takes some leases, of two seconds or what the store needs.
 func RunElection(t *testing.T, open func(t testing.TB) Harness) {
 	t.Run("election", func(t *testing.T) { // which ends when all within have
 		for _, c := range electionCases() {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				defer func() {
-					if t.Failed() {
-						t.Logf("why: %s", c.why)
-					}
-				}()
-				c.run(newTrial(t, open(t)))
+				c.try(t, open)
+			})
+		}
+	})
+}
+
+// RunElectionInBubbles is RunElection in virtual time, for stores without a network: each case has a bubble of
+// testing/synctest to itself, in which it takes no time and no machine is too slow for a lease. What open returns must be
+// made within, and be on package time's clock.
+func RunElectionInBubbles(t *testing.T, open func(t testing.TB) Harness) {
+	t.Run("election", func(t *testing.T) {
+		for _, c := range electionCases() {
+			t.Run(c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { c.try(t, open) })
 			})
 		}
 	})

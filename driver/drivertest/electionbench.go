@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// easy is a lease that is in nobody's way, for what does not wait for its end.
+// easy is a lease that is in nobody's way.
 const easy = 2 * time.Second
 
 func electionBenchmarks() []benchmark {

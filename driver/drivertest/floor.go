@@ -9,28 +9,38 @@ import (
 
 func floorCases() []testCase {
 	return []testCase{
-		{"floor is never below a term", "a claim one above it must be above every term that there was", floorHolds(nil)},
+		{"floor is never below a term", "a claim one above it must be above every term that there was",
+			func(t *trial) { t.floorHolds(nil) }},
 		{"floor survives a delete",
-			"the record with the last term is gone: the floor is all that keeps the next one above it", floorHolds((*trial).delete)},
+			"the record with the last term is gone: the floor is all that keeps the next one above it", floorAfterDelete},
 		{"floor survives a purge",
-			"the record with the last term is gone: the floor is all that keeps the next one above it", floorHolds((*trial).purge)},
+			"the record with the last term is gone: the floor is all that keeps the next one above it", floorAfterPurge},
 	}
 }
 
+func floorAfterDelete(t *trial) {
+	t.needs("delete", t.Delete)
+	t.floorHolds((*trial).delete)
+}
+
+func floorAfterPurge(t *trial) {
+	t.needs("purge", t.Purge)
+	t.floorHolds((*trial).purge)
+}
+
 // floorHolds claims terms as elections do, one above the floor and every term before, and looks at the floor afterwards.
-func floorHolds(remove removal) func(*trial) {
-	return func(t *trial) {
-		key := t.key("floor")
-		top, v := t.claim(key)
-		time.Sleep(t.FloorTick)
-		e := t.settle(key, "at version "+string(v), func(e driver.Entry) bool { return e.Version == v })
-		if e.Floor == 0 {
-			t.Skipf("the store vouches for no floor")
-		}
-		t.above(e, top)
-		if remove != nil {
-			t.above(remove(t, key), top)
-		}
+func (t *trial) floorHolds(remove removal) {
+	t.Helper()
+	key := t.key("floor")
+	top, v := t.claim(key)
+	time.Sleep(t.FloorTick)
+	e := t.settle(key, "at version "+string(v), func(e driver.Entry) bool { return e.Version == v })
+	if e.Floor == 0 {
+		t.Skipf("the store vouches for no floor")
+	}
+	t.above(e, top)
+	if remove != nil {
+		t.above(remove(t, key), top)
 	}
 }
 

@@ -46,11 +46,17 @@ func (t *trial) removals() []removal {
 	return all
 }
 
-func (t *trial) remove(name string, do func(context.Context, string) error, key string) driver.Entry {
+// needs skips the case if the harness lacks this way of removing.
+func (t *trial) needs(name string, do func(context.Context, string) error) {
 	t.Helper()
 	if do == nil {
 		t.Skipf("the harness cannot %s", name)
 	}
+}
+
+func (t *trial) remove(name string, do func(context.Context, string) error, key string) driver.Entry {
+	t.Helper()
+	t.needs(name, do)
 	ctx, cancel := t.context()
 	defer cancel()
 	if err := do(ctx, key); err != nil {

@@ -33,11 +33,11 @@ func TestConformancePolled(t *testing.T) {
 }
 
 func TestElection(t *testing.T) {
-	drivertest.RunElection(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+	drivertest.RunElectionInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
 }
 
 func TestElectionPolled(t *testing.T) {
-	drivertest.RunElection(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+	drivertest.RunElectionInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
 }
 
 func BenchmarkStore(b *testing.B) {
