@@ -3,6 +3,7 @@ package kafkalog
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 )
 
@@ -144,7 +145,7 @@ func (w *world) fresh() *fold {
 // TestFreshReaderEqualsFullReplay: whoever begins near the end knows the same of every key as who read all.
 func TestFreshReaderEqualsFullReplay(t *testing.T) {
 	partial := 0
-	for seed := range uint64(histories(t)) {
+	for seed := range uint64(histories()) {
 		w := newWorld(t, seed)
 		for i := range 400 {
 			w.step(false)
@@ -169,7 +170,7 @@ func TestFreshReaderEqualsFullReplay(t *testing.T) {
 // and nothing only where the post was near the head.
 func TestRetentionMakesAbsence(t *testing.T) {
 	gone, known := 0, 0
-	for seed := range uint64(histories(t)) {
+	for seed := range uint64(histories()) {
 		w := newWorld(t, seed)
 		for i := range 1500 {
 			w.step(true)
@@ -213,7 +214,7 @@ func (w *world) same(f *fold, must func(*post) bool) {
 
 // TestOneSuccessor: of all posts that name one post, one at most is in force, whatever the network did.
 func TestOneSuccessor(t *testing.T) {
-	for seed := range uint64(histories(t)) {
+	for seed := range uint64(histories()) {
 		w := newWorld(t, seed)
 		for range 400 {
 			w.step(seed%2 == 0)
@@ -234,11 +235,15 @@ func TestOneSuccessor(t *testing.T) {
 	}
 }
 
-func histories(t *testing.T) int {
-	if testing.Short() {
+// histories are more where the tests may take long, which is where they also run Kafka.
+func histories() int {
+	switch {
+	case testing.Short():
 		return 100
+	case os.Getenv("TENURE_KAFKA") != "":
+		return 2000
 	}
-	return 1000
+	return 250
 }
 
 // TestBlockedRivalBeforeTheBase is what random histories hardly ever find: a late first record of somebody who holds the

@@ -123,9 +123,11 @@ func (s *Store) endBatch(b *batch, err error) {
 	}
 }
 
-// doubt has the follower look for the leader, if this one had time to answer and did not. It is called under the lock.
+// doubt has the follower look for the leader, if this one had time to answer a batch and did not: that of the caller who gave
+// up, or one behind which it waited to be sent. It is called under the lock.
 func (s *Store) doubt(b *batch) {
-	if s.interrupt != nil && time.Since(b.sent) >= s.wire.patience() {
+	silent := func(b *batch) bool { return b != nil && time.Since(b.sent) >= s.wire.patience() }
+	if s.interrupt != nil && (silent(b) || slices.ContainsFunc(s.batches, silent)) {
 		s.interrupt(errKicked)
 	}
 }
@@ -137,14 +139,14 @@ func (s *Store) leave(d *draft, gaveUp bool) {
 	defer s.mu.Unlock()
 	delete(d.in.drafts, d.id)
 	d.left = true
+	if gaveUp {
+		s.doubt(d.batch)
+	}
 	if d.batch == nil {
 		return
 	}
 	d.batch.waiting--
 	d.batch.given = d.batch.given || gaveUp
-	if gaveUp {
-		s.doubt(d.batch)
-	}
 	if slices.ContainsFunc(s.batches, func(b *batch) bool { return b.waiting > 0 }) {
 		return
 	}

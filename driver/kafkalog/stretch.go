@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -88,8 +89,18 @@ func (s *Store) reach(ctx context.Context, st *stretch, until int64) error {
 	}
 }
 
-// catchUp waits until the log was read up to where it ends now, by the word of the partition's leader.
+// catchUp waits until the log was read up to where it ends now. A caller who gives up after some time has the leader doubted.
 func (s *Store) catchUp(ctx context.Context, st *stretch) error {
+	began := time.Now()
+	err := s.readToEnd(ctx, st)
+	if err != nil && ctx.Err() != nil && time.Since(began) >= s.wire.patience() {
+		s.kick()
+	}
+	return err
+}
+
+// readToEnd takes the word of the partition's leader for where the log ends.
+func (s *Store) readToEnd(ctx context.Context, st *stretch) error {
 	s.mu.Lock()
 	at := st.at
 	s.mu.Unlock()

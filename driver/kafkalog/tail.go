@@ -101,17 +101,20 @@ func (s *Store) readOn(ctx context.Context, st *stretch, p *pause) error {
 }
 
 // readOnce is one fetch. It ends early if somebody found that the leader may have moved. Without a wait it is a probe of one
-// that may be dead or frozen: meanwhile the brokers are asked whether they have another.
+// that may be dead or frozen: meanwhile the brokers are asked whether they have another, and no more doubts end it. Otherwise a
+// leader that is slower than many callers wait would be doubted all the time and never read from.
 func (s *Store) readOnce(ctx context.Context, st *stretch, wait time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
 	defer looking.Wait()
 	defer cancel(nil)
+	doubts := cancel
 	if at := st.at; wait == 0 {
 		looking.Go(func() { s.look(ctx, at, cancel) })
+		doubts = nil
 	}
 	s.mu.Lock()
-	s.interrupt = cancel
+	s.interrupt = doubts
 	s.mu.Unlock()
 	h, err := s.wire.fetch(ctx, st.at, st.fold.next, st.epoch, wait)
 	if errors.Is(context.Cause(ctx), errMoved) {

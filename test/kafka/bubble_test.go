@@ -17,6 +17,7 @@ import (
 // TestInABubble holds an election in virtual time: a leader that lost its store steps down, and the next one is elected after
 // the lease and soon.
 func TestInABubble(t *testing.T) {
+	t.Parallel()
 	const lease = 15 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		var network kfake.VirtualNetwork
@@ -56,6 +57,7 @@ func TestInABubble(t *testing.T) {
 // TestRequestsPerMinute counts what ten candidates ask of the brokers while one of them leads and renews every second, and what
 // a store asks while nothing happens.
 func TestRequestsPerMinute(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var network kfake.VirtualNetwork
 		c := start(t, kfake.ListenFn(network.Listen))

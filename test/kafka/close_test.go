@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // TestClose ends what waits, and what comes after it.
@@ -14,9 +15,11 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	r := c.relay()
-	s := c.open(c.over(r))
+	written, asked := &sent{key: kmsg.Produce}, &sent{key: kmsg.ListOffsets}
+	s := c.open(c.over(r, kgo.WithHooks(written, asked)))
 	v := create(t, s, "key", "x")
 	r.Blackhole()
+	writes, asks := written.another(t), asked.another(t)
 	ended := make(chan error, 2)
 	go func() {
 		_, err := s.CompareAndSwap(t.Context(), "key", v, []byte("y"))
@@ -26,7 +29,8 @@ func TestClose(t *testing.T) {
 		_, err := s.Read(t.Context(), "key")
 		ended <- err
 	}()
-	pause(t.Context(), 50*time.Millisecond)
+	writes()
+	asks()
 	_ = s.Close()
 	_ = s.Close()
 	for range 2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,11 +13,15 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
 // patience is how long what must happen may take.
-const patience = 20 * time.Second
+const patience = time.Minute
+
+// steady is what a broker gets for an answer where no broker is silent: a machine that is busy may be late by a second.
+const steady = 6 * time.Second
 
 const topic = "elections"
 
@@ -58,14 +63,14 @@ func (c *cluster) over(r *relay.Relay, more ...kgo.Opt) []kgo.Opt {
 }
 
 // through connects to each broker over a relay of its own.
-func (c *cluster) through(relays []*relay.Relay) []kgo.Opt {
+func (c *cluster) through(relays []*relay.Relay, more ...kgo.Opt) []kgo.Opt {
 	to := map[string]string{}
 	for i, address := range c.ListenAddrs() {
 		to[address] = relays[i].URL()[len("nats://"):]
 	}
-	return c.direct(kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.direct(append(more, kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, to[address])
-	}))
+	}))...)
 }
 
 func (c *cluster) relay() *relay.Relay {
@@ -80,7 +85,7 @@ func (c *cluster) relay() *relay.Relay {
 
 func (c *cluster) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
 	c.tb.Helper()
-	s, err := kafkalog.Open(within(c.tb), connection, topic, opts...)
+	s, err := kafkalog.Open(within(c.tb), connection, topic, append([]kafkalog.Option{kafkalog.WithTimeout(steady)}, opts...)...)
 	if err != nil {
 		c.tb.Fatal(err)
 	}
@@ -123,6 +128,47 @@ func swap(t testing.TB, s driver.Store, key string, prev driver.Version, value s
 func create(t testing.TB, s driver.Store, key, value string) driver.Version {
 	t.Helper()
 	return swap(t, s, key, read(t, s, key).Version, value)
+}
+
+// sent counts the requests of a kind that a client has sent.
+type sent struct {
+	key kmsg.Key
+	n   atomic.Int64
+}
+
+// OnBrokerWrite implements kgo.HookBrokerWrite.
+func (s *sent) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if kmsg.Key(key) == s.key && err == nil {
+		s.n.Add(1)
+	}
+}
+
+// another returns a function that waits until one more was sent than by now.
+func (s *sent) another(t testing.TB) (wait func()) {
+	before := s.n.Load()
+	return func() {
+		t.Helper()
+		eventually(t, "a request "+s.key.Name(), func() bool { return s.n.Load() > before })
+	}
+}
+
+// prompt lets an attempt take no longer than that. A machine that is busy may make one late, so one of several must be in time:
+// whoever waits for what does not come is late in all of them.
+func prompt(t testing.TB, limit time.Duration, attempt func()) {
+	t.Helper()
+	const attempts = 5
+	for n := 1; ; n++ {
+		began := time.Now()
+		attempt()
+		took := time.Since(began)
+		if took <= limit {
+			return
+		}
+		if n == attempts {
+			t.Errorf("of %d attempts none takes %v at most, and the last one %v", n, limit, took)
+			return
+		}
+	}
 }
 
 // eventually asks until it is so.

@@ -6,7 +6,9 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -69,9 +71,16 @@ func remove(ctx context.Context, s driver.Store, key string) error {
 // TestFakeConformance is alone, since it counts goroutines.
 func TestFakeConformance(t *testing.T) { drivertest.Run(t, harness) }
 
-func TestFakeElection(t *testing.T) {
-	t.Parallel()
-	drivertest.RunElection(t, harness)
+func TestFakeElection(t *testing.T) { drivertest.RunElectionInBubbles(t, harnessInABubble) }
+
+// harnessInABubble is on a cluster of its own in virtual time.
+func harnessInABubble(t testing.TB) drivertest.Harness {
+	var network kfake.VirtualNetwork
+	c := start(t, kfake.ListenFn(network.Listen))
+	open := func() *kafkalog.Store { return c.open(c.direct(kgo.Dialer(network.DialContext))) }
+	h := drivertest.Harness{Store: open(), Peer: open()}
+	h.Delete = func(ctx context.Context, key string) error { return remove(ctx, h.Peer, key) }
+	return h
 }
 
 func BenchmarkFake(b *testing.B) { drivertest.Benchmark(b, harness) }

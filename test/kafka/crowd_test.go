@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog"
 )
 
 // TestCrowdFitsTheTopic: what waits for a request goes into one batch, but into no larger one than Open and Inspect let a
@@ -17,7 +18,7 @@ func TestCrowdFitsTheTopic(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	r := c.relay()
-	s := c.open(c.over(r))
+	s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
 	c.alter("max.message.bytes", "65536")
 	key := func(i int) string { return fmt.Sprintf("%0249d", i) }
 	v := read(t, s, key(0)).Version

@@ -14,9 +14,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// dialing is how a network is reached.
+type dialing = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // gate is a network that delays a request of a kind, and delivers it even when its sender has given up and hung up.
 type gate struct {
 	tb   testing.TB
+	dial dialing
 	key  atomic.Int32 // of the request to hold; -1 for none
 	sent [256]atomic.Int64
 	held chan *letter // receives what is held
@@ -31,8 +35,8 @@ type letter struct {
 	bytes []byte
 }
 
-func newGate(tb testing.TB) *gate {
-	g := &gate{tb: tb, held: make(chan *letter, 100)}
+func newGate(tb testing.TB, dial dialing) *gate {
+	g := &gate{tb: tb, dial: dial, held: make(chan *letter, 100)}
 	g.key.Store(-1)
 	return g
 }
@@ -54,21 +58,27 @@ func (g *gate) caught() *letter {
 
 func (g *gate) dialer() kgo.Opt {
 	return kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		c, err := g.dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &gated{Conn: c, gate: g}, nil
+		return &gated{Conn: c, gate: g, order: make(turn, 1), reading: make(turn, 1)}, nil
 	})
 }
+
+// turn is a lock that may be waited for in virtual time, unlike a mutex.
+type turn chan struct{}
+
+func (t turn) take() { t <- struct{}{} }
+func (t turn) pass() { <-t }
 
 // gated is a connection on which a request can be held, and then all that follow it.
 type gated struct {
 	net.Conn
 	gate *gate
 
-	order   sync.Mutex // held while a request is delayed
-	reading sync.Mutex // held by whoever reads
+	order   turn // held while a request is delayed
+	reading turn // held by whoever reads
 	mu      sync.Mutex
 	letter  *letter // on its way
 	closed  bool
@@ -80,13 +90,13 @@ func (c *gated) Write(b []byte) (int, error) {
 	}
 	key := int32(binary.BigEndian.Uint16(b[4:]))
 	c.gate.sent[byte(key)].Add(1)
-	c.order.Lock()
+	c.order.take()
 	d := time.Duration(0)
 	if c.gate.delay != nil {
 		d = c.gate.delay(kmsg.Key(key))
 	}
 	if d == 0 && !c.gate.key.CompareAndSwap(key, -1) {
-		defer c.order.Unlock()
+		defer c.order.pass()
 		return c.Conn.Write(b)
 	}
 	l := &letter{conn: c, bytes: append([]byte{}, b...)}
@@ -127,6 +137,16 @@ func (c *gated) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
+// SetWriteDeadline leaves what is on its way alone: it arrives, whatever its sender thinks of it.
+func (c *gated) SetWriteDeadline(at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.letter != nil {
+		return nil
+	}
+	return c.Conn.SetWriteDeadline(at)
+}
+
 // SetDeadline is SetReadDeadline, and for writing too.
 func (c *gated) SetDeadline(at time.Time) error {
 	_ = c.SetWriteDeadline(at)
@@ -134,8 +154,8 @@ func (c *gated) SetDeadline(at time.Time) error {
 }
 
 func (c *gated) Read(b []byte) (int, error) {
-	c.reading.Lock()
-	defer c.reading.Unlock()
+	c.reading.take()
+	defer c.reading.pass()
 	c.mu.Lock()
 	closed := c.closed
 	c.mu.Unlock()
@@ -149,7 +169,7 @@ func (c *gated) Read(b []byte) (int, error) {
 func (l *letter) deliver() {
 	l.conn.gate.tb.Helper()
 	c := l.conn
-	defer c.order.Unlock()
+	defer c.order.pass()
 	c.mu.Lock()
 	closed := c.closed
 	_ = c.Conn.SetWriteDeadline(time.Time{}) // which the sender had set
@@ -175,8 +195,8 @@ func (l *letter) abandoned() {
 
 // drain reads the answers to all that was sent, of which the last one is the letter's, and hangs up.
 func (c *gated) drain() {
-	c.reading.Lock()
-	defer c.reading.Unlock()
+	c.reading.take()
+	defer c.reading.pass()
 	_ = c.Conn.SetReadDeadline(time.Now().Add(patience))
 	var size [4]byte
 	if _, err := io.ReadFull(c.Conn, size[:]); err != nil {

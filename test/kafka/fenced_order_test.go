@@ -22,9 +22,7 @@ import (
 const fencedPartitions = 3
 
 func TestFencedOrder(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	fencedOrder(t, c.ListenAddrs(), 4)
+	inVirtualTime(t, func(_ *testing.T, b scene) { fencedOrder(b, 20) })
 }
 
 // diary is what leaders were told of what they wrote.
@@ -39,34 +37,55 @@ func (l *diary) enter(value string, err error) {
 	l.told[value] = err
 }
 
+// writers is how many terms were told of a transaction that is committed.
+func (l *diary) writers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	terms := map[string]bool{}
+	for value, err := range l.told {
+		if token, _, _ := strings.Cut(value, ":"); err == nil {
+			terms[token] = true
+		}
+	}
+	return len(terms)
+}
+
+const (
+	// orderLease is what a leader leads by that is cut off while it writes.
+	orderLease = 2 * time.Second
+	// enoughWriters is of how many terms something must be in the log.
+	enoughWriters = 3
+)
+
 // fencedOrder lets leaders follow one another on a network that delays what they ask of the brokers for longer than they lead,
-// and then looks at what stands in the log.
-func fencedOrder(t *testing.T, seeds []string, leaders int) {
-	b := scene{t, seeds, fresh("written")}
-	makeTopic(t, seeds, b.topic, fencedPartitions)
+// so many and more until enough of them have written, and then looks at what stands in the log.
+func fencedOrder(b scene, leaders int) {
+	b.makeTopic(fencedPartitions)
 	seed := rand.Uint64()
-	t.Log("seed", seed)
+	b.Log("seed", seed)
 	c, l := b.contest(), &diary{told: map[string]error{}}
 	delay := delays(seed)
 	var work sync.WaitGroup
 	var gates []*gate
-	leader := c.elect("0", time.Second)
-	for i := range leaders {
-		leader.delay = delay
-		gates = append(gates, leader.gate)
-		work.Go(func() { leader.write(l) })
-		time.Sleep(time.Duration(1000+100*i) * time.Millisecond)
-		if i < leaders-1 {
-			leader = leader.depose(fmt.Sprint(i + 1))
+	leader := c.elect("0", orderLease)
+	for n := 1; ; n++ {
+		now := leader
+		now.delay = delay
+		gates = append(gates, now.gate)
+		work.Go(func() { now.write(l) })
+		time.Sleep(time.Duration(1000+100*(n%4)) * time.Millisecond)
+		if n >= leaders && l.writers() >= enoughWriters || n == 5*leaders {
+			break
 		}
+		leader = now.depose(fmt.Sprint(n), orderLease)
 	}
 	leader.store.Partition()
 	work.Wait()
 	for _, g := range gates {
 		g.late.Wait()
 	}
-	p := c.elect("last", time.Second).open() // decides what is open
-	b.check(l, 3)
+	p := c.elect("last", orderLease).open() // decides what is open
+	b.check(l, enoughWriters)
 	_ = p.Close()
 }
 
@@ -88,6 +107,7 @@ func delays(seed uint64) func(kmsg.Key) time.Duration {
 func (n *candidacy) write(l *diary) {
 	var p *fenced.Producer
 	for i := 0; n.term.Err() == nil; i++ {
+		time.Sleep(time.Millisecond) // else virtual time stands still
 		if p == nil {
 			p, _ = fenced.Open(within(n), n.term, n.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
 			continue

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,12 +16,14 @@ import (
 
 // wires are connections, of which those that carry writes can be forgotten, as a firewall forgets what it has seen.
 type wires struct {
-	mu  sync.Mutex
-	all []*forgettable
+	mu        sync.Mutex
+	all       []*forgettable
+	swallowed atomic.Int64 // writes
 }
 
 type forgettable struct {
 	net.Conn
+	wires     *wires
 	mu        sync.Mutex
 	writes    bool // it carries writes
 	forgotten bool
@@ -31,7 +34,7 @@ func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	f := &forgettable{Conn: c}
+	f := &forgettable{Conn: c, wires: w}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, f)
@@ -56,6 +59,7 @@ func (f *forgettable) Write(p []byte) (int, error) {
 		f.writes = true
 	}
 	if f.forgotten {
+		f.wires.swallowed.Add(1)
 		return len(p), nil
 	}
 	return f.Conn.Write(p)
@@ -67,17 +71,22 @@ func TestForgottenConnection(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	var w wires
-	s := c.open(c.direct(kgo.Dialer(w.dial)), kafkalog.WithTimeout(16*time.Second))
+	s := c.open(c.direct(kgo.Dialer(w.dial)), kafkalog.WithTimeout(time.Minute))
 	v := create(t, s, "key", "first")
 	w.forget()
-	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := s.CompareAndSwap(short, "key", v, []byte("lost")); outcome(err) != "unknown" {
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := aside(func() error {
+		_, err := s.CompareAndSwap(ctx, "key", v, []byte("lost"))
+		return err
+	})
+	eventually(t, "a write into the void", func() bool { return w.swallowed.Load() > 0 })
+	giveUp()
+	if err := <-ended; outcome(err) != "unknown" {
 		t.Errorf("a write into the void: %v", err)
 	}
 	began := time.Now()
-	c.insist(s, "key", v, 15*time.Second)
-	if took := time.Since(began); took > 8*time.Second {
+	c.insist(s, "key", v, patience)
+	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("the next write takes %v", took)
 	}
 }

@@ -136,6 +136,7 @@ func (c *camp) run(l *ledger, cfg tenure.Config) *runner {
 
 // TestGroupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to the next.
 func TestGroupElects(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		var l ledger
@@ -174,6 +175,7 @@ func TestGroupElects(t *testing.T) {
 // TestGroupStuck: while the coordinator answers nobody there is no nominee. One candidate is elected after Precedence, and stays
 // when the group works again only as long as the nominee does not ask for its place; with NomineeOnly nobody is.
 func TestGroupStuck(t *testing.T) {
+	t.Parallel()
 	for _, strict := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := encamp(t)
@@ -210,6 +212,7 @@ func TestGroupStuck(t *testing.T) {
 // TestGroupCoordinatorCut: the coordinator is out of reach for the leader alone, which reaches the log. Its work is asked to
 // finish before another is named, and that one is elected after it has.
 func TestGroupCoordinatorCut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t, kfake.NumBrokers(3), kfake.Ports(9092, 9093, 9094))
 		var l ledger
@@ -244,6 +247,7 @@ func TestGroupCoordinatorCut(t *testing.T) {
 
 // TestGroupElectionRequests counts what ten candidates ask of the brokers in a minute, the log's requests and the group's.
 func TestGroupElectionRequests(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		var l ledger

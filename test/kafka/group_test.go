@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -136,6 +137,11 @@ func encamp(t *testing.T, opts ...kfake.Opt) *camp {
 	return &camp{cluster: c, network: &network, cfg: group.Config{Name: "billing"}}
 }
 
+// connect connects to the cluster over its network.
+func (c *camp) connect(more ...kgo.Opt) []kgo.Opt {
+	return c.direct(append(more, kgo.Dialer(c.network.DialContext))...)
+}
+
 // candidate is one member, and what it was told.
 type candidate struct {
 	*group.Group
@@ -188,14 +194,14 @@ func (m *candidate) at(i int) time.Time {
 	return m.named[i]
 }
 
-// nominees are those who are.
+// nominees are those who are: all of them at one moment, which the time from the first question to the last need not be.
 func nominees(of []*candidate) (all []*candidate) {
 	for _, m := range of {
 		if m.Nominated() {
 			all = append(all, m)
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(m *candidate) bool { return !m.Nominated() })
 }
 
 // settled waits until one of them is the nominee, and returns it.
@@ -217,6 +223,7 @@ func without(all []*candidate, one *candidate) (rest []*candidate) {
 // TestGroupJoinsMoveNothing: the first member is the nominee and stays it while ten join and others leave, on a topic of twelve
 // partitions too.
 func TestGroupJoinsMoveNothing(t *testing.T) {
+	t.Parallel()
 	for _, width := range []int32{1, 12} {
 		synctest.Test(t, func(t *testing.T) {
 			c := encamp(t, kfake.SeedTopics(width, "billing.neli"))
@@ -241,6 +248,7 @@ func TestGroupJoinsMoveNothing(t *testing.T) {
 
 // TestGroupLeave: when the nominee leaves, another one is named as soon as all have heard, and sooner while nobody leads.
 func TestGroupLeave(t *testing.T) {
+	t.Parallel()
 	for hurried, limit := range map[bool]time.Duration{false: 3100 * time.Millisecond, true: 100 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			c := encamp(t)
@@ -273,6 +281,7 @@ func TestGroupLeave(t *testing.T) {
 // TestGroupCutOff: a nominee that reaches no broker ends its nomination before the next one is named, and when it reaches
 // them again it is an ordinary member.
 func TestGroupCutOff(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		all := []*candidate{c.join(), c.join(), c.join()}
@@ -303,6 +312,7 @@ func TestGroupCutOff(t *testing.T) {
 
 // TestGroupLateAnswers: a nomination is counted from when its requests were sent, not from when they were answered.
 func TestGroupLateAnswers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		m := c.join()
@@ -331,6 +341,7 @@ func TestGroupLateAnswers(t *testing.T) {
 // TestGroupResume: a cut that is shorter than the session, but not by the margin, ends the nomination by itself, and an
 // answered heartbeat resumes it, with nobody else named between.
 func TestGroupResume(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		c.cfg.SessionTimeout = 2 * time.Minute
@@ -393,6 +404,7 @@ func (c *camp) holdUp(kept time.Duration) {
 
 // TestGroupSlowMember: the group is held up for much longer than the nominee's session, and the nominee stays.
 func TestGroupSlowMember(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		all := []*candidate{c.join(), c.join()}
@@ -416,6 +428,7 @@ func TestGroupSlowMember(t *testing.T) {
 // TestGroupDeadConnection: the connections over which members wait for the group die without a word. They ask again over
 // others, and miss nothing.
 func TestGroupDeadConnection(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		c.cfg.SessionTimeout = 30 * time.Second
@@ -437,6 +450,7 @@ func TestGroupDeadConnection(t *testing.T) {
 
 // TestGroupPlaceLost: a nominee that hears that it is no member is none, whether it can join again or not.
 func TestGroupPlaceLost(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
 		synctest.Test(t, func(t *testing.T) {
 			c := encamp(t)
@@ -460,10 +474,11 @@ func TestGroupPlaceLost(t *testing.T) {
 
 // TestGroupNeverShared: a member that is to share out and does not leaves the group without a nominee for a session at most.
 func TestGroupNeverShared(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		client, id := c.raw("billing")
-		if got := ask[*kmsg.JoinGroupResponse](c, client, joinRequest("billing", id, patience)); got.LeaderID != id {
+		if got := ask[*kmsg.JoinGroupResponse](c, client, joinRequest("billing", id, 20*time.Second)); got.LeaderID != id {
 			t.Fatalf("%s leads, not %s", got.LeaderID, id)
 		}
 		all := []*candidate{c.join(), c.join()}
@@ -490,6 +505,7 @@ func (c *camp) stable() bool {
 // TestGroupRemoved: a nominee that an operator removes from the group hears of it by a heartbeat, and comes back as an
 // ordinary member.
 func TestGroupRemoved(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		all := []*candidate{c.join(), c.join()}
@@ -526,6 +542,7 @@ func static(name string) func(*group.Config) { return func(cfg *group.Config) { 
 // TestGroupStatic: a static member that stops for good keeps its place for a session, and one whose name is taken is out. Brokers give
 // a member that restarts its place back; the one of kfake has the group shared out anew.
 func TestGroupStatic(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		first := c.join(static("a"))
@@ -550,6 +567,7 @@ func TestGroupStatic(t *testing.T) {
 
 // TestGroupBlockingSee: who blocks when told holds up neither the group nor the end of its nomination.
 func TestGroupBlockingSee(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		first := c.join()
@@ -572,58 +590,50 @@ func TestGroupBlockingSee(t *testing.T) {
 // TestGroupAnyTopic: what the topic is set to does not matter, nor that it is deleted later.
 func TestGroupAnyTopic(t *testing.T) {
 	t.Parallel()
-	c := start(t)
-	admin := c.client()
 	for name, settings := range map[string]map[string]string{
 		"wide":      nil,
 		"short":     {"retention.ms": "1000"},
 		"compacted": {"cleanup.policy": "compact"},
 	} {
-		at := kmsg.NewCreateTopicsRequestTopic()
-		at.Topic, at.NumPartitions, at.ReplicationFactor = name, 12, 1
-		for k, v := range settings {
-			at.Configs = append(at.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: k, Value: &v})
-		}
-		req := kmsg.NewPtrCreateTopicsRequest()
-		req.Topics = append(req.Topics, at)
-		if answer, err := req.RequestWith(within(t), admin); err != nil || answer.Topics[0].ErrorCode != 0 {
-			t.Fatal(err, answer)
-		}
-		g, err := group.Join(within(t), c.direct(), group.Config{Name: name + "-group", Topic: name, NoCreate: true, Heartbeat: 50 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer g.Close()
-		eventually(t, name, g.Nominated)
-		del := kmsg.NewPtrDeleteTopicsRequest()
-		del.TopicNames, del.Topics = []string{name}, []kmsg.DeleteTopicsRequestTopic{{Topic: &name}}
-		if answer, err := del.RequestWith(within(t), admin); err != nil || answer.Topics[0].ErrorCode != 0 {
-			t.Fatal(err, answer)
-		}
-		time.Sleep(300 * time.Millisecond)
-		if !g.Nominated() || g.Err() != nil {
-			t.Errorf("%s: the topic is deleted: %v", name, g.Err())
-		}
+		synctest.Test(t, func(t *testing.T) {
+			c := encamp(t)
+			if err := c.CreateTopic(name, 12, settings); err != nil {
+				t.Fatal(err)
+			}
+			m := c.join(func(cfg *group.Config) { cfg.Topic, cfg.NoCreate = name, true })
+			settled(t, []*candidate{m})
+			if err := c.DeleteTopic(name); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if !m.Nominated() || m.changes() != 1 || m.Err() != nil {
+				t.Errorf("%s: the topic is deleted: %v", name, m.Err())
+			}
+		})
 	}
 }
 
 // TestGroupRefusals: what is wrong is named soon, with what to do.
 func TestGroupRefusals(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, groupRefusals)
+}
+
+func groupRefusals(t *testing.T) {
 	see := kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "*", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true}
 	read := kfake.ACL{Resource: kmsg.ACLResourceTypeGroup, Name: "g", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationRead, Allow: true}
-	secure := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	secure := encamp(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "poor", "poor", see),
 		kfake.User(plainSASL, "reader", "reader", see, read), kfake.SeedTopics(1, "t"))
-	open := start(t, kfake.SeedTopics(1, "t"))
-	wrong := start(t, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+	open := encamp(t, kfake.SeedTopics(1, "t"), kfake.GroupMaxSessionTimeout(20*time.Second))
+	wrong := encamp(t, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
 	wrong.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) { // kfake's own way is to hang up
 		wrong.KeepControl()
 		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return answer, nil, true
 	})
-	foreign := open.client(kgo.ConsumerGroup("foreign"), kgo.ConsumeTopics("t"), kgo.Balancers(kgo.RangeBalancer()))
+	foreign := open.client(kgo.ConsumerGroup("foreign"), kgo.ConsumeTopics("t"), kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(15*time.Second), kgo.Dialer(open.network.DialContext))
 	eventually(t, "an ordinary consumer", func() bool { _, n := foreign.GroupMetadata(); return n > 0 })
 	cases := []struct {
 		name       string
@@ -632,32 +642,31 @@ func TestGroupRefusals(t *testing.T) {
 		denied     bool
 		words      string
 	}{
-		{"no broker", []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, group.Config{}, false, "refused"},
-		{"wrong password", wrong.direct(as("reader")), group.Config{}, true, "SASL_AUTHENTICATION_FAILED"},
-		{"no topic", open.direct(), group.Config{Topic: "none", NoCreate: true}, false, "does not exist"},
-		{"no right to create", secure.direct(as("poor")), group.Config{Topic: "none"}, true, "kafka-topics.sh --create --topic none"},
-		{"no right to the group", secure.direct(as("poor")), group.Config{Topic: "t"}, true, "grant Read on the group"},
-		{"another kind of member", open.direct(), group.Config{Name: "foreign", Topic: "t"}, false, "ordinary consumers"},
-		{"too short a session", open.direct(), group.Config{Topic: "t", SessionTimeout: time.Second}, false, "group.min.session.timeout.ms"},
-		{"a group in the connection", open.direct(kgo.ConsumerGroup("x")), group.Config{}, false, "leave kgo.ConsumerGroup"},
-		{"a name of other characters", open.direct(), group.Config{Name: "a b"}, false, "Name"},
+		{"no broker", open.connect(kgo.SeedBrokers("127.0.0.1:1")), group.Config{}, false, "unable to dial"},
+		{"wrong password", wrong.connect(as("reader")), group.Config{}, true, "SASL_AUTHENTICATION_FAILED"},
+		{"no topic", open.connect(), group.Config{Topic: "none", NoCreate: true}, false, "does not exist"},
+		{"no right to create", secure.connect(as("poor")), group.Config{Topic: "none"}, true, "kafka-topics.sh --create --topic none"},
+		{"no right to the group", secure.connect(as("poor")), group.Config{Topic: "t"}, true, "grant Read on the group"},
+		{"another kind of member", open.connect(), group.Config{Name: "foreign", Topic: "t"}, false, "ordinary consumers"},
+		{"too long a session", open.connect(), group.Config{Topic: "t", SessionTimeout: time.Minute}, false, "group.max.session.timeout.ms"},
+		{"a group in the connection", open.connect(kgo.ConsumerGroup("x")), group.Config{}, false, "leave kgo.ConsumerGroup"},
+		{"a name of other characters", open.connect(), group.Config{Name: "a b"}, false, "Name"},
 	}
 	for _, c := range cases {
-		began := time.Now()
 		if c.cfg.Name == "" {
 			c.cfg.Name = "g"
 		}
-		g, err := group.Join(within(t), c.connection, c.cfg)
-		if err == nil {
-			_ = g.Close()
-			t.Errorf("%s: joined", c.name)
-			continue
-		}
-		if took := time.Since(began); took > 2*time.Second || !strings.Contains(err.Error(), c.words) || errors.Is(err, driver.ErrDenied) != c.denied {
-			t.Errorf("%s: after %v: %v", c.name, took, err)
-		}
+		prompt(t, soon, func() {
+			g, err := group.Join(within(t), c.connection, c.cfg)
+			if err == nil {
+				_ = g.Close()
+				t.Errorf("%s: joined", c.name)
+			} else if !strings.Contains(err.Error(), c.words) || errors.Is(err, driver.ErrDenied) != c.denied {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
 	}
-	g, err := group.Join(within(t), secure.direct(as("reader")), group.Config{Name: "g", Topic: "t"})
+	g, err := group.Join(within(t), secure.connect(as("reader")), group.Config{Name: "g", Topic: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -666,6 +675,7 @@ func TestGroupRefusals(t *testing.T) {
 
 // TestGroupTwoOnOneTopic: groups that name the same topic have a nominee each and do not notice each other.
 func TestGroupTwoOnOneTopic(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		a := c.join(func(cfg *group.Config) { cfg.Name, cfg.Topic = "a", "shared" })
@@ -679,6 +689,7 @@ func TestGroupTwoOnOneTopic(t *testing.T) {
 
 // TestGroupRequests counts what ten members ask of the brokers in a minute.
 func TestGroupRequests(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t)
 		var all []*candidate

@@ -31,6 +31,7 @@ func TestInspect(t *testing.T) {
 		{"message.timestamp.type", "CreateTime", driver.Advice},
 	} {
 		t.Run(f.setting+"="+f.value, func(t *testing.T) {
+			t.Parallel()
 			c := start(t, kfake.NumBrokers(3))
 			_ = c.open(c.direct()).Close() // which creates it
 			good := c.inspect(t)

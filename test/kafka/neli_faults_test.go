@@ -320,7 +320,6 @@ func TestNeliUnsafeTopic(t *testing.T) {
 
 // TestNeliRights: what docs/neli.md lists is enough, and who has none is told at once.
 func TestNeliRights(t *testing.T) {
-	t.Parallel()
 	var rights []kfake.ACL
 	grant := func(kind kmsg.ACLResourceType, name string, operations ...kmsg.ACLOperation) {
 		for _, o := range operations {
@@ -330,8 +329,6 @@ func TestNeliRights(t *testing.T) {
 	grant(kmsg.ACLResourceTypeGroup, "group", kmsg.ACLOperationRead)
 	grant(kmsg.ACLResourceTypeTopic, "topic", kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate)
 	grant(kmsg.ACLResourceTypeTopic, "topic.log", kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate)
-	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
-		kfake.User(plainSASL, "stranger", "stranger"), kfake.User(plainSASL, "candidate", "candidate", rights...))
 	login := func(user string) func(*neli.Config) {
 		return func(cfg *neli.Config) {
 			for name, value := range map[string]string{
@@ -341,11 +338,14 @@ func TestNeliRights(t *testing.T) {
 			}
 		}
 	}
-	err := begin(t, "a", c.ListenAddrs()[0], login("stranger")).mustFail(soon)
-	if t.Log(err); !errors.Is(err, driver.ErrDenied) {
-		t.Errorf("%v", err)
-	}
-	good := begin(t, "a", c.ListenAddrs()[0], login("candidate"))
-	good.mustLead(patience)
-	good.mustClose()
+	inTheBubble(t, func(t *testing.T, _ *inside, begin beginning) {
+		err := begin("a", login("stranger")).mustFail(soon)
+		if t.Log(err); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("%v", err)
+		}
+		good := begin("a", login("candidate"))
+		good.mustLead(patience)
+		good.mustClose()
+	}, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+		kfake.User(plainSASL, "stranger", "stranger"), kfake.User(plainSASL, "candidate", "candidate", rights...))
 }

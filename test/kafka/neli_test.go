@@ -101,11 +101,12 @@ type inside struct {
 type beginning = func(name string, change ...func(*neli.Config)) *process
 
 // inTheBubble has processes and brokers in virtual time.
-func inTheBubble(t *testing.T, test func(t *testing.T, c *inside, begin beginning)) {
+func inTheBubble(t *testing.T, test func(t *testing.T, c *inside, begin beginning), opts ...kfake.Opt) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var network kfake.VirtualNetwork
-		c := &inside{start(t, kfake.ListenFn(network.Listen)), network.DialContext}
+		c := &inside{start(t, append(opts, kfake.ListenFn(network.Listen))...), network.DialContext}
 		test(t, c, func(name string, change ...func(*neli.Config)) *process {
 			virtual := func(cfg *neli.Config) {
 				delete(cfg.KafkaConfig, "bootstrap.servers")

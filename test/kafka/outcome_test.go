@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -53,6 +54,7 @@ func TestOutcomes(t *testing.T) {
 		{kerr.NotEnoughReplicasAfterAppend, "applied or unknown", true},
 	} {
 		t.Run(c.err.Message, func(t *testing.T) {
+			t.Parallel()
 			cl := start(t)
 			s := cl.open(cl.direct())
 			v := create(t, s, "key", "first")
@@ -82,18 +84,23 @@ func TestReadOutcomes(t *testing.T) {
 			kerr.OffsetOutOfRange, kerr.UnknownLeaderEpoch, kerr.TopicAuthorizationFailed, kerr.UnknownServerError,
 		} {
 			t.Run(fmt.Sprint(key.Name(), " ", fault.Message), func(t *testing.T) {
+				t.Parallel()
 				cl := start(t)
 				s := cl.open(cl.direct())
 				create(t, s, "key", "first")
 				h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Topic: topic, Err: fault, Count: -1})
 				cl.disturb() // a fetch is under way already: it ends with the next record
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				denied, attention := fault == kerr.TopicAuthorizationFailed, 300*time.Millisecond
+				if denied { // which ends the call
+					attention = patience
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), attention)
 				defer cancel()
 				_, err := s.Read(ctx, "key")
 				if err == nil && key == kmsg.ListOffsets {
 					t.Error("a read succeeds without an answer")
 				}
-				if denied := fault == kerr.TopicAuthorizationFailed; err != nil && denied != errors.Is(err, driver.ErrDenied) {
+				if err != nil && denied != errors.Is(err, driver.ErrDenied) {
 					t.Errorf("denied: %v; %v", !denied, err)
 				}
 				h.Remove()
@@ -129,11 +136,12 @@ func TestLostAnswer(t *testing.T) {
 	s := c.open(c.over(r))
 	v := create(t, s, "key", "first")
 	r.Mute()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := s.CompareAndSwap(ctx, "key", v, []byte("second")); outcome(err) != "unknown" {
-		t.Errorf("%v; want an open outcome", err)
+	taken := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
+	giveUp := c.begin(s, v, "second")
+	if err := taken.Wait(within(t), 1); err != nil {
+		t.Fatal(err)
 	}
+	giveUp()
 	r.Heal()
 	eventually(t, "the write is seen", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -143,12 +151,29 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
+// begin writes until its caller gives up, which must leave the outcome open.
+func (c *cluster) begin(s driver.Store, v driver.Version, value string) (giveUp func()) {
+	ctx, cancel := context.WithCancel(c.tb.Context())
+	ended := aside(func() error {
+		_, err := s.CompareAndSwap(ctx, "key", v, []byte(value))
+		return err
+	})
+	return func() {
+		c.tb.Helper()
+		cancel()
+		if err := <-ended; outcome(err) != "unknown" {
+			c.tb.Errorf("%v; want an open outcome", err)
+		}
+	}
+}
+
 // TestLateLanding holds a write back until another one took its place.
 func TestLateLanding(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	r := c.relay()
-	slow, quick := c.open(c.over(r)), c.open(c.direct())
+	produced := &sent{key: kmsg.Produce}
+	slow, quick := c.open(c.over(r, kgo.WithHooks(produced))), c.open(c.direct())
 	v := create(t, slow, "key", "first")
 	stop, err := quick.Watch(t.Context(), "key", func(e driver.Entry) {
 		if string(e.Value) == "late" {
@@ -160,18 +185,15 @@ func TestLateLanding(t *testing.T) {
 	}
 	defer stop()
 	r.Hold()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := slow.CompareAndSwap(ctx, "key", v, []byte("late")); outcome(err) != "unknown" {
-		t.Errorf("%v; want an open outcome", err)
-	}
+	onItsWay := produced.another(t)
+	giveUp := c.begin(slow, v, "late")
+	onItsWay()
+	giveUp()
 	v = swap(t, quick, "key", v, "second")
 	r.Release()
-	for range 20 {
-		if e := read(t, quick, "key"); e.Version != v {
-			t.Fatalf("the cell holds %s", e.Value)
-		}
-		time.Sleep(5 * time.Millisecond)
+	eventually(t, "the late write has landed", func() bool { return c.PartitionInfo(topic, 0).HighWatermark == 3 })
+	if e := read(t, quick, "key"); e.Version != v {
+		t.Fatalf("the cell holds %s", e.Value)
 	}
 	eventually(t, "the slow one agrees", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -209,7 +231,11 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 // TestOpenSaysWhy: each in its words, and soon.
 func TestOpenSaysWhy(t *testing.T) {
 	t.Parallel()
-	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	synctest.Test(t, openSaysWhy)
+}
+
+func openSaysWhy(t *testing.T) {
+	c := encamp(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "reader", "reader", may(kmsg.ACLOperationRead)), kfake.User(plainSASL, "nobody", "nobody"))
 	for _, f := range []struct {
 		name, says string
@@ -217,54 +243,51 @@ func TestOpenSaysWhy(t *testing.T) {
 		denied     bool
 		opts       []kafkalog.Option
 	}{
-		{"no broker", "unable to dial", []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, false, nil},
-		{"no rights", "TOPIC_AUTHORIZATION_FAILED", c.direct(as("nobody")), true, nil},
-		{"may not create", "grant Create", c.direct(as("reader")), true, nil},
-		{"not to be created", "UNKNOWN_TOPIC_OR_PARTITION", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithoutCreate()}},
-		{"a group", "leave kgo.ConsumerGroup", c.direct(as("admin"), kgo.ConsumerGroup("g")), false, nil},
-		{"no time", "timeout", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithTimeout(time.Millisecond)}},
-		{"no replicas", "replicas", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithReplicas(-1)}},
+		{"no broker", "unable to dial", c.connect(kgo.SeedBrokers("127.0.0.1:1")), false, nil},
+		{"no rights", "TOPIC_AUTHORIZATION_FAILED", c.connect(as("nobody")), true, nil},
+		{"may not create", "grant Create", c.connect(as("reader")), true, nil},
+		{"not to be created", "UNKNOWN_TOPIC_OR_PARTITION", c.connect(as("admin")), false, []kafkalog.Option{kafkalog.WithoutCreate()}},
+		{"a group", "leave kgo.ConsumerGroup", c.connect(as("admin"), kgo.ConsumerGroup("g")), false, nil},
+		{"no time", "timeout", c.connect(as("admin")), false, []kafkalog.Option{kafkalog.WithTimeout(time.Millisecond)}},
+		{"no replicas", "replicas", c.connect(as("admin")), false, []kafkalog.Option{kafkalog.WithReplicas(-1)}},
 	} {
-		t.Run(f.name, func(t *testing.T) {
-			began := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			s, err := kafkalog.Open(ctx, f.connection, topic, f.opts...)
-			if err == nil {
+		var err error
+		prompt(t, soon, func() {
+			var s *kafkalog.Store
+			if s, err = kafkalog.Open(within(t), f.connection, topic, f.opts...); err == nil {
 				_ = s.Close()
-				t.Fatal("it opens")
-			}
-			if !strings.Contains(err.Error(), f.says) || errors.Is(err, driver.ErrDenied) != f.denied {
-				t.Errorf("denied %v, says: %v", !f.denied, err)
-			}
-			if errors.Is(err, kafkalog.ErrMayNotCreate) != (f.name == "may not create") {
-				t.Errorf("ErrMayNotCreate is told apart wrongly: %v", err)
-			}
-			if d := time.Since(began); d > 2*time.Second {
-				t.Errorf("it takes %v to say so: %v", d, err)
+				t.Fatal(f.name, ": it opens")
 			}
 		})
+		if !strings.Contains(err.Error(), f.says) || errors.Is(err, driver.ErrDenied) != f.denied {
+			t.Errorf("%s: denied %v, says: %v", f.name, !f.denied, err)
+		}
+		if errors.Is(err, kafkalog.ErrMayNotCreate) != (f.name == "may not create") {
+			t.Errorf("%s: ErrMayNotCreate is told apart wrongly: %v", f.name, err)
+		}
 	}
 }
 
 // TestWrongPassword answers as brokers do. The one of kfake hangs up.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
-	c := start(t, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+	synctest.Test(t, wrongPassword)
+}
+
+func wrongPassword(t *testing.T) {
+	c := encamp(t, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
 	c.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return answer, nil, true
 	})
-	began := time.Now()
-	_, err := kafkalog.Open(within(t), c.direct(as("stranger")), topic)
-	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") {
-		t.Errorf("says: %v", err)
-	}
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("it takes %v to say so", d)
-	}
+	prompt(t, soon, func() {
+		_, err := kafkalog.Open(within(t), c.connect(as("stranger")), topic)
+		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") {
+			t.Errorf("says: %v", err)
+		}
+	})
 }
 
 // TestVersionFromSomebodyFaster swaps from a version that another client was given, and that this one has not yet read of.

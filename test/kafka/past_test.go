@@ -27,7 +27,7 @@ func TestReadsNeverGoBack(t *testing.T) {
 	past.haunt(c)
 	c.disturb()
 	eventually(t, "the log is read anew", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		e, err := s.Read(ctx, "key")
 		if err == nil && e.Version != v {

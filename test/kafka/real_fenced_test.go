@@ -18,7 +18,14 @@ import (
 func TestRealFenced(t *testing.T) {
 	c := kafkad.Shared(t)
 	t.Run("Scenes", func(t *testing.T) {
-		eachFenced(t, c.Seeds(), func(t testing.TB, topic string) { c.CreateTopic(t, topic, nil) })
+		for name, run := range fencedScenes() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				b := scene{t, c.Seeds(), fresh("written"), nil}
+				c.CreateTopic(t, b.topic, nil)
+				run(t, b)
+			})
+		}
 	})
 }
 
@@ -38,13 +45,15 @@ func TestRealFencedRights(t *testing.T) {
 }
 
 // TestRealFencedOrder: whatever the network delays, each partition holds the terms in their order.
-func TestRealFencedOrder(t *testing.T) { fencedOrder(t, kafkad.Shared(t).Seeds(), 8) }
+func TestRealFencedOrder(t *testing.T) {
+	fencedOrder(scene{t, kafkad.Shared(t).Seeds(), fresh("written"), nil}, 8)
+}
 
 // TestRealFencedRestart: each broker in turn is stopped and started again, while a leader writes.
 func TestRealFencedRestart(t *testing.T) {
 	c := kafkad.Shared(t)
-	b := scene{t, c.Seeds(), fresh("written")}
-	makeTopic(t, b.seeds, b.topic, fencedPartitions)
+	b := scene{t, c.Seeds(), fresh("written"), nil}
+	b.makeTopic(fencedPartitions)
 	leader, l := b.contest().elect("a", time.Hour), &diary{told: map[string]error{}}
 	p, err := fenced.Open(within(b), leader.term, leader.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
 	if err != nil {
@@ -82,8 +91,8 @@ func TestRealFencedRestart(t *testing.T) {
 
 // BenchmarkRealFenced measures with one leader that has three brokers for itself.
 func BenchmarkRealFenced(b *testing.B) {
-	s := scene{b, kafkad.Shared(b).Seeds(), fresh("written")}
-	makeTopic(b, s.seeds, s.topic, 1)
+	s := scene{b, kafkad.Shared(b).Seeds(), fresh("written"), nil}
+	s.makeTopic(1)
 	leader := s.contest().elect("a", time.Hour)
 	options := []kgo.Opt{kgo.SeedBrokers(s.seeds...), kgo.DefaultProduceTopic(s.topic)}
 	b.Run("Open", func(b *testing.B) {

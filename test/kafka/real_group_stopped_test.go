@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,20 +37,18 @@ func TestRealGroupStopped(t *testing.T) {
 		_ = child.Process.Kill()
 		_ = child.Wait()
 	}()
-	says := make(chan string, 1000)
+	var yes, no atomic.Int64
 	go func() {
-		defer close(says)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if line, ok := strings.CutPrefix(lines.Text(), "nominated: "); ok {
-				says <- line
+			switch lines.Text() {
+			case "nominated: true":
+				yes.Add(1)
+			case "nominated: false":
+				no.Add(1)
 			}
 		}
 	}()
-	for said := range says {
-		if said == "true" {
-			break
-		}
-	}
+	eventually(t, "the child is the nominee", func() bool { return yes.Load() > 0 })
 	all := g.joinMany(2)
 	time.Sleep(3 * time.Second)
 	if len(nominees(all)) != 0 {
@@ -59,26 +58,17 @@ func TestRealGroupStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, all)
-	for len(says) > 0 {
-		<-says
+	for before := int64(-1); before != yes.Load()+no.Load(); time.Sleep(time.Second) { // until all was heard that it said before
+		before = yes.Load() + no.Load()
 	}
+	yes.Store(0)
+	no.Store(0)
 	if err := child.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	heard := 0
-	for end := time.After(3 * time.Second); ; {
-		select {
-		case said := <-says:
-			if heard++; said == "true" {
-				t.Error("a process that was stopped for a session says that it is the nominee")
-			}
-			continue
-		case <-end:
-		}
-		break
-	}
-	if heard < 100 {
-		t.Errorf("it answered %d times", heard)
+	eventually(t, "a hundred answers", func() bool { return yes.Load()+no.Load() >= 100 })
+	if n := yes.Load(); n > 0 {
+		t.Errorf("a process that was stopped for a session says %d times that it is the nominee", n)
 	}
 }
 

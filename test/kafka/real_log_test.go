@@ -227,7 +227,7 @@ func TestRealHeadIsGone(t *testing.T) {
 	fill(t, old, 12_000, []byte("x"))
 	live = swap(t, old, "live", live, "1")
 	b.removeUpTo(6_000)
-	fill(t, old, 64, []byte("x")) // which tells the old reader
+	fill(t, old, 256, []byte("x")) // which tells the old reader
 	for name, s := range map[string]*kafkalog.Store{"old": old, "new": b.open(b.direct())} {
 		if e := read(t, s, "live"); e.Version != live {
 			t.Errorf("the %s reader: the live cell holds %q", name, e.Value)

@@ -45,7 +45,7 @@ func (n *neliOnReal) run() *neliCommand {
 // session is how long the coordinator waits for a member, and for what comes then.
 const (
 	session  = 3 * neli.DefaultHeartbeatTimeout
-	replaced = session + 5*time.Second
+	replaced = session + 15*time.Second
 )
 
 // TestRealNeliEnds: how a leader goes, and how soon the next one comes.
@@ -56,7 +56,7 @@ func TestRealNeliEnds(t *testing.T) {
 		leave       func(*neliCommand)
 		least, most time.Duration
 	}{
-		{"in order", func(c *neliCommand) { c.end() }, 0, 5 * time.Second},
+		{"in order", func(c *neliCommand) { c.end() }, 0, 10 * time.Second},
 		{"by a crash", func(c *neliCommand) { _ = c.cmd.Process.Kill() }, session / 2, replaced},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,12 +121,15 @@ func TestRealNeliFenced(t *testing.T) {
 	for _, r := range relays {
 		r.Blackhole()
 	}
-	cut := time.Now()
-	<-term.Context().Done()
-	fenced := time.Since(cut)
-	if fenced > neli.DefaultHeartbeatTimeout || a.IsLeader() || a.Token() != 0 {
-		t.Errorf("fenced after %v; leader %v", fenced, a.IsLeader())
+	cut, fenced := time.Now(), time.Duration(0)
+	for asked := fenced; a.IsLeader() && fenced < patience; asked = time.Since(cut) { // before the question: an answer may come late
+		fenced = asked
+		time.Sleep(10 * time.Millisecond)
 	}
+	if fenced > neli.DefaultHeartbeatTimeout || a.Token() != 0 {
+		t.Fatalf("leads %v after the cut, with token %d", fenced, a.Token())
+	}
+	<-term.Context().Done()
 	b.mustLead(replaced)
 	t.Logf("fenced %v after the cut, and the next leads after %v", fenced.Round(time.Millisecond), time.Since(cut).Round(time.Millisecond))
 	for _, r := range relays {
@@ -148,7 +151,7 @@ func TestRealNeliWaitsForOldOnes(t *testing.T) {
 	n := startNeli(t)
 	n.CreateTopic(t, n.group+".neli", nil)
 	old := n.client(kgo.ConsumerGroup(n.group), kgo.ConsumeTopics(n.group+".neli"), kgo.Balancers(kgo.RangeBalancer()))
-	pause(n.context(), 5*time.Second)
+	eventually(t, "an ordinary consumer", func() bool { _, generation := old.GroupMetadata(); return generation > 0 })
 	a := n.begin("a", func(cfg *neli.Config) { cfg.Precedence = neli.Duration(time.Second) })
 	a.idle(10 * time.Second)
 	old.Close()
@@ -159,12 +162,15 @@ func TestRealNeliWaitsForOldOnes(t *testing.T) {
 // TestRealNeliWrongPassword is fatal, and said at once.
 func TestRealNeliWrongPassword(t *testing.T) {
 	n := startNeli(t)
-	err := n.begin("a", func(cfg *neli.Config) {
-		cfg.KafkaConfig = neli.KafkaConfigMap{
-			"bootstrap.servers": strings.Join(n.SASLSeeds(), ","), "security.protocol": "sasl_plaintext",
-			"sasl.mechanism": "PLAIN", "sasl.username": kafkad.Candidate, "sasl.password": "wrong",
-		}
-	}).mustFail(soon)
+	var err error
+	prompt(t, soon, func() {
+		err = n.begin("a", func(cfg *neli.Config) {
+			cfg.KafkaConfig = neli.KafkaConfigMap{
+				"bootstrap.servers": strings.Join(n.SASLSeeds(), ","), "security.protocol": "sasl_plaintext",
+				"sasl.mechanism": "PLAIN", "sasl.username": kafkad.Candidate, "sasl.password": "wrong",
+			}
+		}).mustFail(patience)
+	})
 	t.Log(err)
 	if !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") || !errors.Is(err, driver.ErrDenied) {
 		t.Error(err)

@@ -38,6 +38,7 @@ func TestTruncatedLog(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := start(t, kfake.NumBrokers(3))
 			s := c.open(c.direct())
 			v := create(t, s, "key", "first")

@@ -8,6 +8,7 @@
 package kafkad
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -41,14 +42,32 @@ func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCluster(dir, jars, detached)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		c, err := newCluster(dir, jars, detached)
+		if err != nil {
+			return nil, err
+		}
+		if err = c.begin(ctx); err == nil {
+			return c, nil
+		}
+		if err = errors.Join(err, c.End()); try == tries || !c.crowded() {
+			return nil, err
+		}
 	}
-	if err := c.begin(ctx); err != nil {
-		return nil, errors.Join(err, c.End())
+}
+
+// tries is how often other ports are taken, when somebody else has taken one before the brokers did.
+const tries = 3
+
+// crowded reports whether a broker found one of its ports taken.
+func (c *Cluster) crowded() bool {
+	for _, b := range c.brokers {
+		said, _ := os.ReadFile(b.log())
+		if bytes.Contains(said, []byte("Address already in use")) {
+			return true
+		}
 	}
-	return c, nil
+	return false
 }
 
 // begin formats and starts all brokers.
