@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +18,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
 )
 
 // patience is how long a test waits for what should happen at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // line is one line of --json.
 type line struct {
@@ -59,7 +59,7 @@ type show struct {
 	cmd    *exec.Cmd
 	stdout io.ReadCloser
 	scan   *bufio.Scanner
-	errs   bytes.Buffer
+	errs   guardtest.Output
 	temp   string
 	lines  []line
 }
@@ -67,13 +67,18 @@ type show struct {
 // begin runs "tenure demo --json" with its own directory for temporary files.
 func begin(t *testing.T, args ...string) *show {
 	t.Helper()
+	return beginWith(t, nil, args...)
+}
+
+// beginWith adds to its environment.
+func beginWith(t *testing.T, env []string, args ...string) *show {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &show{T: t, temp: t.TempDir(), cmd: exec.Command(self, append([]string{"demo", "--json"}, args...)...)}
-	s.cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+s.temp, "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=s3cret",
-		"AWS_CONFIG_FILE=none", "AWS_SHARED_CREDENTIALS_FILE=none", "AWS_PROFILE=", "AWS_REGION=", "AWS_DEFAULT_REGION=")
+	s.cmd.Env = append(append(os.Environ(), mainEnv+"=1", "TMPDIR="+s.temp), env...)
 	s.cmd.Stderr = &s.errs
 	if s.stdout, err = s.cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
@@ -125,7 +130,7 @@ func (s *show) end() line {
 	if err := s.cmd.Wait(); err != nil {
 		s.Fatalf("%v; on standard error:\n%s", err, &s.errs)
 	}
-	if s.errs.Len() > 0 {
+	if s.errs.String() != "" {
 		s.Errorf("on standard error:\n%s", &s.errs)
 	}
 	last := s.lines[len(s.lines)-1]
@@ -178,29 +183,68 @@ func (s *show) gone(pid int) {
 	}
 }
 
-func TestDemoSurvivesKillsPausesAndStopsWithoutOverlap(t *testing.T) {
-	t.Parallel()
-	s := begin(t, "--for", "6s", "--lease", "1s", "--crash-every", "1500ms")
-	sum := s.end()
-	for _, do := range []string{"kill", "pause", "stop", "failover"} {
-		if s.count(isDo(do)) == 0 {
-			t.Errorf("no %s", do)
-		}
+// survives waits until the demo has disturbed leaders in each of its ways, and somebody has followed each time. Then it ends it, and
+// checks that there never were two, nor a lower term.
+func (s *show) survives() (sum line) {
+	s.Helper()
+	for _, do := range []string{"kill", "pause", "stop"} {
+		disturbed := s.await("the leader is disturbed", isDo(do))
+		s.await("somebody follows", func(l line) bool { return isElected(l) && l.Term > disturbed.Term })
 	}
-	if n := s.count(isElected); n < 3 || sum.Elections != n {
-		t.Errorf("%d elections, and the summary says %d", n, sum.Elections)
+	sum = interrupt(s.T, s)
+	if n := s.count(isElected); sum.Elections != n {
+		s.Errorf("%d elections, and the summary says %d", n, sum.Elections)
 	}
-	if *sum.Overlaps != 0 || sum.Acts < 50 {
-		t.Errorf("%d overlaps in %d acts", *sum.Overlaps, sum.Acts)
+	if *sum.Overlaps != 0 || sum.Acts < 4 {
+		s.Errorf("%d overlaps in %d acts", *sum.Overlaps, sum.Acts)
 	}
 	terms := uint64(0)
 	for _, l := range s.lines {
 		if isElected(l) {
 			if l.Term <= terms {
-				t.Errorf("term %d after %d", l.Term, terms)
+				s.Errorf("term %d after %d", l.Term, terms)
 			}
 			terms = l.Term
 		}
+	}
+	s.nothingLeft()
+	return sum
+}
+
+// leastHolds: a failover takes no less than is told beside. What is told counts from where the demo itself saw the last renewal, which on a
+// busy machine may be late; so one of them is enough.
+func (s *show) leastHolds() {
+	s.Helper()
+	told, holds := 0, 0
+	for _, l := range s.lines {
+		if l.Do == "failover" && l.LeastMillis != nil {
+			told++
+			if l.Millis >= *l.LeastMillis-20 {
+				holds++
+			}
+		}
+	}
+	if told == 0 || holds == 0 {
+		s.Errorf("%d failovers have a least time, and %d took it", told, holds)
+	}
+}
+
+func TestDemoSurvivesKillsPausesAndStopsWithoutOverlap(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--lease", "1s", "--crash-every", "1s")
+	s.survives()
+	if s.count(isDo("failover")) == 0 {
+		t.Error("no failover is told")
+	}
+}
+
+// TestDemoEndsByItself when the time is over that it was given.
+func TestDemoEndsByItself(t *testing.T) {
+	t.Parallel()
+	s := begin(t, "--for", "2s", "--candidates", "2", "--crash-every", "0")
+	s.end()
+	if s.count(isDo("start")) != 2 {
+		t.Errorf("%d candidates", s.count(isDo("start")))
 	}
 	s.nothingLeft()
 }
@@ -341,6 +385,7 @@ func TestDemoEndsInGoodOrderWhenNobodyReads(t *testing.T) {
 
 // A context of the nats command, as the original demo program had it from its environment.
 func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(dir+"/nats/context", 0o700); err != nil {
 		t.Fatal(err)
@@ -349,10 +394,7 @@ func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
 	if err := os.WriteFile(dir+"/nats/context/prod.json", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "CONTEXT": "prod", "KEY": "k", "WORKERS": "2", "NOSPLAY": "1"} {
-		t.Setenv(name, value)
-	}
-	s := begin(t, "--create")
+	s := beginWith(t, []string{"XDG_CONFIG_HOME=" + dir, "CONTEXT=prod", "KEY=k", "WORKERS=2", "NOSPLAY=1"}, "--create")
 	if l := s.await("somebody leads", isElected); l.Election != "k" || !strings.HasPrefix(l.ID, "c") {
 		t.Errorf("got %+v", l)
 	}

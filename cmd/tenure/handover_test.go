@@ -23,7 +23,7 @@ func TestHandOver(t *testing.T) {
 	for _, m := range others {
 		h.await(m, follows("node-1"))
 	}
-	h.says("hand-over", "--to", "node-3").must(t, 0, `^node-1, who leads in term \d+, is asked to hand over to node-3$`, `^node-3 leads in term \d+, .* later$`)
+	h.handsOver("node-3").must(t, 0, `^node-[12], who leads in term \d+, is asked to hand over to node-3$`, `^node-3 leads in term \d+, .* later$`)
 	h.await(others[1], leads)
 	h.says("hand-over", "--to", "node-9").must(t, 1, `^error: node-[12] leads now, in term \d+, and not node-9$`, `^hint: see that node-9 runs`)
 }
@@ -35,7 +35,7 @@ func TestHandOverTellsOfEachStepInJSON(t *testing.T) {
 	h.await(first, leads)
 	second := h.join(tenure.Config{ID: "node-2"}, nil)
 	h.await(second, follows("node-1"))
-	r := h.says("hand-over", "--json", "--to", "node-2")
+	r := h.handsOver("node-2", "--json")
 	want := `{"time":~,"event":"asked","election":"billing","id":~,"term":~,"leader":"node-1","to":"node-2"}` + "\n" +
 		`{"time":~,"event":"moved","election":"billing","id":~,"term":~,"leader":"node-2","from":"node-1","millis":~}` + "\n"
 	if got := terms.ReplaceAllString(r.golden(), "${1}~"); r.code != 0 || got != want {
@@ -51,7 +51,7 @@ func TestHandOverOfWorkThatTakesItsTime(t *testing.T) {
 	m := h.join(tenure.Config{ID: "node-1", FinishWithin: time.Minute}, func(context.Context, *tenure.Term) error { <-finish; return nil })
 	t.Cleanup(func() { close(finish) })
 	h.await(m, leads)
-	h.says("hand-over", "--wait", "300ms").must(t, 1, `^error: node-1 still leads in term \d+ after 300ms$`, `^hint: it is asked`)
+	h.says("hand-over", "--wait", "2s").must(t, 1, `^error: node-1 still leads in term \d+ after 2s$`, `^hint: it is asked`)
 	h.says("hand-over", "--wait", "0").must(t, 0, `^node-1, who leads in term \d+, is asked to hand over$`)
 }
 
@@ -59,19 +59,15 @@ func TestHandOverOfWorkThatTakesItsTime(t *testing.T) {
 func TestHandOverThatNobodyFollows(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
-	m := h.join(tenure.Config{ID: "node-1"}, nil)
+	ineligible := make(chan func(), 1)
+	m := h.join(tenure.Config{ID: "node-1"}, func(ctx context.Context, _ *tenure.Term) error {
+		<-ctx.Done()
+		(<-ineligible)() // so that it does not lead again
+		return nil
+	})
+	ineligible <- func() { m.SetEligible(false) }
 	h.await(m, leads)
-	m.SetEligible(true)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		h.await(m, func(s tenure.Status) bool {
-			return s.State == tenure.StateLeaving || s.State == tenure.StateReleasing || !s.Leader.Exists()
-		})
-		m.SetEligible(false)
-	}()
-	h.says("hand-over", "--wait", "3s").must(t, 3, `^error: node-1 has left, and nobody has followed it within 3s$`)
-	<-ended
+	h.says("hand-over", "--wait", "5s").must(t, 3, `^error: node-1 has left, and nobody has followed it within 5s$`)
 }
 
 func TestHandOverOfWhatIsNoElection(t *testing.T) {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(mainEnv) != "" {
 		main()
 	}
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} { // as nohup has them, or the background of a shell

@@ -88,50 +88,42 @@ func TestDemoOnObjectStorageSurvivesKillsPausesAndStops(t *testing.T) {
 	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, append(args, "--store", "s3-embedded:", "--candidates", "3", "--for", "11s", "--crash-every", "2s")...)
-			sum := s.end()
-			failovers := 0
+			s := begin(t, append(args, "--store", "s3-embedded:", "--candidates", "3", "--crash-every", "500ms")...)
+			s.survives()
 			for _, l := range s.lines {
 				if l.Do != "failover" {
 					continue
 				}
-				failovers++
 				if l.LeastMillis == nil && l.Kind == "crash" {
 					t.Error("a crash without a least time")
 				}
 				if (l.MostMillis != nil) != (name == "polled" && l.LeastMillis != nil) {
 					t.Errorf("bounds of %s: %v %v", l.Kind, l.LeastMillis, l.MostMillis)
 				}
-				if l.LeastMillis != nil && l.Millis < *l.LeastMillis-20 {
-					t.Errorf("%s took %v ms, and the least was %v", l.Kind, l.Millis, *l.LeastMillis)
-				}
 			}
-			if failovers < 1 || *sum.Overlaps != 0 || sum.Acts < 10 { // polled, most of the time may pass with nobody leading
-				t.Errorf("%d failovers, %d overlaps in %d acts", failovers, *sum.Overlaps, sum.Acts)
-			}
-			s.nothingLeft()
+			s.leastHolds()
 		})
 	}
 }
 
-// With peers followers of a living leader read nothing, and know where it is.
+// With peers followers of a living leader read nothing, and know where it is. On a busy machine the leader's word may be late, and then they
+// read; but those who poll do so all the time.
 func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		args        []string
-		least, most int64
-	}{
-		"polled": {nil, 3, 100},
-		"peers":  {[]string{"--peer", "127.0.0.1:0"}, 0, 2}, // a stream may be late on a busy machine
-	} {
+	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := startObjects(t, func(*objects) {})
-			s := begin(t, append(c.args, "--store", o.url, "--lease", "2s", "--candidates", "4", "--crash-every", "0")...)
+			s := begin(t, append(args, "--store", o.url, "--lease", "2s", "--candidates", "4", "--crash-every", "0")...)
 			s.await("somebody leads", isElected)
-			o.renewals(t, 3)
-			if reads := o.renewals(t, 6); reads < c.least || reads > c.most {
-				t.Errorf("%d reads in two leases", reads)
+			if name == "peers" {
+				for end := time.Now().Add(patience); o.renewals(t, 4) > 0; {
+					if time.Now().After(end) {
+						t.Fatal("somebody goes on reading")
+					}
+				}
+			} else if o.renewals(t, 4) == 0 {
+				t.Error("nobody reads")
 			}
 			sum := interrupt(t, s)
 			published := s.count(func(l line) bool { return l.Event == "leader" && strings.HasPrefix(l.Address, "127.0.0.1:") })

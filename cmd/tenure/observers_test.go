@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -76,7 +75,9 @@ func natsHome(t *testing.T) *home {
 // homeAt makes the bucket or topic.
 func homeAt(t *testing.T, url string) *home {
 	t.Helper()
-	s, err := stores.Open(t.Context(), placeAt(t, url), stores.Options{Create: true})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := stores.Connect(ctx, placeAt(t, url), "billing", stores.Options{Create: true}, stores.Patience{Limit: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,15 +107,37 @@ func (h *home) says(command string, more ...string) result {
 // put replaces what the key holds, whoever else writes there.
 func (h *home) put(value string) {
 	h.Helper()
-	err := driver.ErrConflict
-	for errors.Is(err, driver.ErrConflict) {
-		var e driver.Entry
-		if e, err = h.store.Read(h.Context(), "billing"); err == nil {
+	h.insist(func() error {
+		e, err := h.store.Read(h.Context(), "billing")
+		if err == nil {
 			_, err = h.store.CompareAndSwap(h.Context(), "billing", e.Version, []byte(value))
 		}
-	}
-	if err != nil {
-		h.Fatal(err)
+		return err
+	})
+}
+
+// version is that of what the key holds.
+func (h *home) version() (v driver.Version) {
+	h.Helper()
+	h.insist(func() error {
+		e, err := h.store.Read(h.Context(), "billing")
+		v = e.Version
+		return err
+	})
+	return v
+}
+
+// insist tries until it is done: a store has an outage where a machine is busy for long enough.
+func (h *home) insist(try func() error) {
+	h.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			h.Fatal(err)
+		}
 	}
 }
 
@@ -134,7 +157,7 @@ type member struct {
 func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenure.Term) error) *member {
 	h.Helper()
 	if cfg.Lease == 0 {
-		cfg.Lease = 2 * time.Second
+		cfg.Lease = 20 * time.Second // which nobody loses because a machine is busy
 	}
 	e, err := tenure.New(h.store, "billing", cfg)
 	if err != nil {
@@ -164,6 +187,45 @@ func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 		h.Fatal(err)
 	}
 	return s.Leader
+}
+
+// handsOver asks for a hand-over to somebody until that is who leads. Whom it is handed to has a head start, which is over before it has
+// begun where a machine is busy: then another leads.
+func (h *home) handsOver(to string, more ...string) (r result) {
+	h.Helper()
+	for range 5 {
+		if r = h.says("hand-over", append(more, "--to", to)...); r.code == 0 {
+			return r
+		}
+	}
+	h.Fatalf("%s does not lead: %+v", to, r)
+	return r
+}
+
+// watches is what a watch says until it has said this, which is when it is ended.
+func (h *home) watches(text string, more ...string) result {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	defer cancel()
+	var errs strings.Builder
+	out := &seeker{text: text, found: cancel}
+	code := execute(ctx, h.args("watch", more...), strings.NewReader(""), out, &errs)
+	return result{code, out.all.String(), errs.String()}
+}
+
+// seeker is a writer that tells once something was written.
+type seeker struct {
+	text  string
+	found func()
+	all   strings.Builder
+}
+
+func (s *seeker) Write(p []byte) (int, error) {
+	s.all.Write(p)
+	if strings.Contains(s.all.String(), s.text) {
+		s.found()
+	}
+	return len(p), nil
 }
 
 func leads(s tenure.Status) bool { return s.State == tenure.StateLeader }

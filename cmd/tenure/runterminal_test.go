@@ -3,12 +3,15 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
 )
 
@@ -24,7 +27,7 @@ const lent = `until [ $(ps -o tpgid= -p $$) -eq $$ ]; do sleep 0.02; done; `
 // openRun runs a shell in a terminal that has "tenure run" run a script, and then says its exit code and reads a line itself.
 func openRun(h *home, flags []string, script string) *terminaltest.Window {
 	h.Helper()
-	w := h.wrap(append([]string{"--lease", "5s", "--log-level", "error"}, flags...), "sh", "-c", script)
+	w := h.wrap(append([]string{"--log-level", "error"}, flags...), "sh", "-c", script)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$0" "$@"; echo "code $?"; read x; echo "shell: $x"`}, w.cmd.Args...)...)
 	cmd.Env = w.cmd.Env
 	window := terminaltest.Open(h.T, cmd, 80, 24)
@@ -88,11 +91,19 @@ func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 func TestCommandOfTheNextTermReadsFromTheTerminal(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
-	w := openRun(h, []string{"--lease", "2s"}, `echo "up $TENURE_TOKEN"; read x; echo "command: $x"; exit 6`)
+	w := openRun(h, nil, `echo "up $TENURE_TOKEN"; read x; echo "command: $x"; exit 6`)
 	w.Await(0, "up ")
-	deleteKey(t, strings.TrimSuffix(h.url, "/ELECTIONS?pristine=true"), "ELECTIONS", "billing")
-	before, _ := w.Await(0, "up ")
-	w.Await(len(before)+len("up "), "up ")
+	between := h.join(tenure.Config{ID: "node-2"}, nil)
+	h.await(between, follows("node-1"))
+	h.handsOver("node-2")
+	term := h.await(between, leads).Term
+	between.leave()
+	guardtest.Eventually(t, func() bool {
+		said := w.Output()
+		var token uint64
+		_, _ = fmt.Sscanf(said[strings.LastIndex(said, "up ")+len("up "):], "%d", &token)
+		return token > term
+	}, func() string { return "it does not run again: " + w.Output() })
 	w.Press("hello\n")
 	w.Await(0, "command: hello")
 	ended(w, "6")

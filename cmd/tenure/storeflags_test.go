@@ -84,7 +84,8 @@ func TestStoreFlagsThatNameNone(t *testing.T) {
 }
 
 func TestConnectTellsOnce(t *testing.T) {
-	p, s, err := placeOf(t, "--store nats://127.0.0.1:1/E --connect-timeout 500ms", nil)
+	t.Parallel()
+	p, s, err := placeOf(t, "--store nats://127.0.0.1:1/E --connect-timeout 2s", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,6 +67,10 @@ func (s *stage) timed(at int64, old, next reign) {
 	s.seen.idle = append(s.seen.idle, time.Duration(first-last))
 }
 
+// thawing is what the command has to stop in there: enough that tenure goes on before the end of it, and that a guard which counts it
+// anew then lets the command live until another leads, also where both are late.
+const thawing = 800 * time.Millisecond
+
 // thaw stops tenure until the guard has asked the command to stop by itself, and a part of the time has passed that the command has then. What
 // tenure finds out now must not lengthen that.
 func (s *stage) thaw() error {
@@ -84,8 +88,7 @@ func (s *stage) thaw() error {
 	if err != nil {
 		return errors.Join(err, end())
 	}
-	toStop := s.lease / 5 // the default, a quarter of which is a reserve
-	s.sleep(toStop*5/8 + s.some(toStop/16) - time.Duration(machine.Now()-asked))
+	s.sleep(thawing/2 + s.some(thawing/16) - time.Duration(machine.Now()-asked))
 	if _, err := s.relieve(c, end); err != nil {
 		return err
 	}

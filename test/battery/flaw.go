@@ -59,13 +59,19 @@ func (f *flaw) build(b *battery) (string, error) {
 	return build(b.ctx, dir, "tenure", tenurePackage, "-overlay", list)
 }
 
+// source is where the source of tenure is.
+var source = sync.OnceValues(func() (string, error) {
+	top, err := exec.Command("go", "list", "-f", "{{.Module.Dir}}", tenurePackage).Output()
+	return strings.TrimSpace(string(top)), err
+})
+
 // overlay writes what go build wants to know into dir.
 func (f *flaw) overlay(dir string) (string, error) {
-	top, err := exec.Command("go", "list", "-f", "{{.Module.Dir}}", tenurePackage).Output()
+	top, err := source()
 	if err != nil {
 		return "", fmt.Errorf("finding the source of tenure: %w", err)
 	}
-	list, err := overlay.Write(strings.TrimSpace(string(top)), dir, f.edit)
+	list, err := overlay.Write(top, dir, f.edit)
 	if err != nil {
 		return "", fmt.Errorf("flaw %s: %w", f.name, err)
 	}

@@ -92,8 +92,9 @@ func (b *battery) sideBySide(jobs []*job) {
 }
 
 // tries is how often a run may be played: a control until its flaw shows, since some faults come at a random moment, not each of which is
-// a bad one; any other until the machine lets it be judged.
-const tries = 3
+// a bad one, and some flaws show for a tenth of a second, in which a busy machine may do nothing; any other until the machine lets it be
+// judged.
+const tries = 8
 
 // perform plays a job once.
 func (b *battery) perform(j *job) {
@@ -161,11 +162,14 @@ func (b *battery) trial(j *job, name string) (outcome, string) {
 	if err == nil {
 		err = j.row.play(s)
 	}
-	if err == nil && j.flaw == nil {
-		err = s.finale()
-	}
-	if err == nil && j.flaw == nil {
-		err = s.empty()
+	switch {
+	case err != nil:
+	case j.flaw != nil:
+		s.sleep(s.lease / 4) // what should have ended may go on
+	default:
+		if err = s.finale(); err == nil {
+			err = s.empty()
+		}
 	}
 	o := s.conclude(err)
 	noise := around.End()

@@ -15,10 +15,11 @@ const (
 	workerPackage = "github.com/tenure-go/tenure/test/battery/internal/worker"
 )
 
-// build compiles a command into a directory and returns the binary. The flags are go build's.
+// build compiles a command into a directory and returns the binary. The flags are go build's. What debuggers want takes half of the time,
+// and nobody needs it here.
 func build(ctx context.Context, dir, name, pkg string, flags ...string) (string, error) {
 	binary := filepath.Join(dir, name)
-	args := append([]string{"build", "-o", binary}, append(flags, pkg)...)
+	args := append([]string{"build", "-ldflags=-s -w", "-o", binary}, append(flags, pkg)...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	machine.Together(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -22,7 +22,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	atEnd = append(atEnd, func() { _ = os.RemoveAll(dir) })
-	c := exec.Command("go", "build", "-o", filepath.Join(dir, "tenure"), ".")
+	c := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "tenure"), ".")
 	c.Dir = filepath.Join(root, "cmd/tenure")
 	if said, err := c.CombinedOutput(); err != nil {
 		return "", errors.New(string(said))

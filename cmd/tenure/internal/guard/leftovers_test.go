@@ -44,12 +44,12 @@ func tidied(t *testing.T, left guardtest.Worker) {
 	ended := c.journal.Await(t, "command", "end")
 	last := lastAct(c.journal)
 	if took := last.Sub(ended.At); !left.Deaf && left.Finish > 0 && took < left.Finish {
-		t.Errorf("it was to have %v, and got %v", left.Finish, took)
+		guardtest.TooLate(t, "it was to have %v, and got %v", left.Finish, took)
 	} else if left.Deaf && took < stop/2 {
-		t.Errorf("it was to have most of %v, and got %v", stop, took)
+		guardtest.TooLate(t, "it was to have most of %v, and got %v", stop, took)
 	}
 	if _, asked := c.journal.Find("left", "SIGTERM"); !asked && left.For == 0 {
-		t.Error("it was not asked")
+		guardtest.TooLate(t, "it was not asked, or could not say so")
 	}
 	if _, end := c.journal.Find("left", "end"); end && left.Deaf {
 		t.Error("it has ended by itself")

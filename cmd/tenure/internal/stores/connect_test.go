@@ -13,6 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
+// nobody listens there, and nobody is given that port.
+const nobody = "127.0.0.1:1"
+
 // freePort is one at which nobody listens.
 func freePort(t *testing.T) *net.TCPAddr {
 	t.Helper()
@@ -59,7 +62,9 @@ func await(t *testing.T, url string, start func()) int {
 }
 
 func TestConnectWaitsForServersThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	t.Run("NATS", func(t *testing.T) {
+		t.Parallel()
 		at := freePort(t)
 		if await(t, "nats://"+at.String()+"/E", func() {
 			startServer(t, &server.Options{Host: "127.0.0.1", Port: at.Port, JetStream: true, StoreDir: t.TempDir()})
@@ -68,6 +73,7 @@ func TestConnectWaitsForServersThatCannotBeReached(t *testing.T) {
 		}
 	})
 	t.Run("Kafka", func(t *testing.T) {
+		t.Parallel()
 		at := freePort(t)
 		if await(t, "kafka://"+at.String()+"/t", func() { cluster(t, kfake.Ports(at.Port), kfake.NumBrokers(1)) }) == 0 {
 			t.Error("nothing told")
@@ -90,22 +96,25 @@ func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
 		"kafka://" + cluster(t) + "/t",
 		"kafka://all:wrong@" + withUsers(t) + "/t",
 	} {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), entersWithin)
+		var told []error
 		_, err := stores.Connect(ctx, parse(t, url), "key", stores.Options{}, stores.Patience{
 			Limit: stores.Forever, Told: func(err error) {
-				t.Errorf("waits out %v", err)
-				cancel()
+				if told = append(told, err); len(told) == 3 { // on a busy machine an attempt may take too long
+					cancel()
+				}
 			},
 		})
-		if cancel(); err == nil {
-			t.Errorf("%s: no error", stores.Redact(url))
+		if cancel(); err == nil || fault.Passes(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, having waited out %v", stores.Redact(url), err, told)
 		}
 	}
 }
 
 func TestConnectEndsWithItsPatience(t *testing.T) {
-	url := "nats://" + freePort(t).String() + "/E"
-	for limit, least := range map[time.Duration]int{0: 0, 300 * time.Millisecond: 2} {
+	t.Parallel()
+	url := "nats://" + nobody + "/E"
+	for limit, least := range map[time.Duration]int{0: 0, 2 * time.Second: 2} {
 		told, began := 0, time.Now()
 		_, err := stores.Connect(t.Context(), parse(t, url), "key", stores.Options{}, stores.Patience{
 			Limit: limit, Told: func(error) { told++ },
@@ -117,9 +126,10 @@ func TestConnectEndsWithItsPatience(t *testing.T) {
 }
 
 func TestConnectEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := stores.Connect(ctx, parse(t, "nats://"+freePort(t).String()+"/E"), "key", stores.Options{}, stores.Patience{
+	_, err := stores.Connect(ctx, parse(t, "nats://"+nobody+"/E"), "key", stores.Options{}, stores.Patience{
 		Limit: stores.Forever, Told: func(error) { cancel(why) },
 	})
 	if !errors.Is(err, why) {

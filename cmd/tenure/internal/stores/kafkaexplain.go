@@ -135,17 +135,21 @@ func (k *Kafka) unreachable(at string, err error) *fault.Error {
 	case errors.As(err, &name):
 		return fault.Passing("check the hosts in the URL", "no broker answers at %s: %w", at, name)
 	case errors.As(err, &op):
-		f := fault.New("check the hosts and ports in the URL, and that the brokers run", "no broker answers at %s: %w", at, op)
+		f := fault.New("check the hosts and ports in the URL, and that the brokers run"+k.encrypted(), "no broker answers at %s: %w", at, op)
 		f.Passing = away(op)
 		return f
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, kgo.ErrClientClosed):
-		hint := "check the hosts and ports in the URL, and that no firewall is in between"
-		if strings.HasSuffix(k.protocol(), "SSL") {
-			hint += ", and that the listener has TLS"
-		}
-		return fault.Passing(hint, "no broker answers at %s in time", at)
+		return fault.Passing("check the hosts and ports in the URL, and that no firewall is in between"+k.encrypted(), "no broker answers at %s in time", at)
 	}
 	return nil
+}
+
+// encrypted is what else to check if the client speaks TLS: a listener that does not may hang up, or say nothing.
+func (k *Kafka) encrypted() string {
+	if strings.HasSuffix(k.protocol(), "SSL") {
+		return ", and that the listener has TLS"
+	}
+	return ""
 }
 
 // rootSASL is the broker's own words, of which there may be many around.

@@ -45,7 +45,7 @@ func startServer(t *testing.T, o *server.Options) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(entersWithin) {
 		t.Fatal("the server does not start")
 	}
 	return strings.TrimPrefix(s.ClientURL(), "nats://")
@@ -75,12 +75,13 @@ func open(t *testing.T, url string, create bool) (*stores.Store, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), entersWithin)
 	defer cancel()
 	return stores.Open(ctx, place, stores.Options{Create: create})
 }
 
 func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	t.Parallel()
 	host, plain := withAccounts(t), withoutJetStream(t)
 	for _, c := range []struct{ why, url, err, hint string }{
 		{"no server", "nats://127.0.0.1:1/E", "no server answers", "check the host"},
@@ -114,6 +115,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 
 // TestInspectNATS: what a bucket's settings make unsafe is found before an election is held there.
 func TestInspectNATS(t *testing.T) {
+	t.Parallel()
 	host, other := withAccounts(t), withAccounts(t)
 	nc, err := nats.Connect("nats://all:s3cret@" + host)
 	if err != nil {
@@ -167,6 +169,7 @@ func TestExplainTwoClusters(t *testing.T) {
 
 // TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates, and waiting does not mend it.
 func TestOpenWhileMigrating(t *testing.T) {
+	t.Parallel()
 	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true)
 	var f *fault.Error
 	if !errors.As(err, &f) || !errors.Is(err, natskv.ErrUnshareable) || !strings.Contains(f.Hint, "leave out ?migrating=true") || fault.Passes(err) {
@@ -175,6 +178,7 @@ func TestOpenWhileMigrating(t *testing.T) {
 }
 
 func TestOpenCreatesTheBucketIfAsked(t *testing.T) {
+	t.Parallel()
 	url := "nats://all:s3cret@" + withAccounts(t) + "/E"
 	for _, create := range []bool{true, false} { // the second time it is there
 		s, err := open(t, url, create)
@@ -203,7 +207,7 @@ func inContexts(t *testing.T, name, text string) {
 
 func openContext(t *testing.T, name string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), entersWithin)
 	defer cancel()
 	s, err := stores.Open(ctx, stores.InContext("--context", name, "E"), stores.Options{Create: true})
 	if err != nil {

@@ -48,7 +48,9 @@ func child(how string) error {
 	case view.PanicUpdate, view.PanicView, view.PanicCmd:
 		return view.RunPanicking(ctx, os.Stdin, os.Stdout, s, facts, how)
 	case "closed":
-		time.AfterFunc(time.Second, func() { close(facts) })
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, syscall.SIGUSR1)
+		go func() { <-told; close(facts) }()
 	case "no keys":
 		in = nil
 	}
@@ -77,7 +79,7 @@ func TestEveryEndRestoresTheTerminal(t *testing.T) {
 		{"the user presses Ctrl-C", "run", func(w window, _ *exec.Cmd) error { w.Press("\x03"); return nil }},
 		{"a signal ends the context", "run", func(_ window, c *exec.Cmd) error { return c.Process.Signal(syscall.SIGTERM) }},
 		{"a signal, without keys", "no keys", func(_ window, c *exec.Cmd) error { return c.Process.Signal(syscall.SIGTERM) }},
-		{"there are no more facts", "closed", func(window, *exec.Cmd) error { return nil }},
+		{"there are no more facts", "closed", func(_ window, c *exec.Cmd) error { return c.Process.Signal(syscall.SIGUSR1) }},
 	} {
 		t.Run(end.why, func(t *testing.T) {
 			t.Parallel()

@@ -107,26 +107,31 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 	})
 }
 
-// One that hangs is found out before the lease is over, whether or not it takes the order.
+// One that hangs is found out before the lease is over, whether or not it takes the order. Others may lead then, and the next term has
+// another guard.
 func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 	t.Parallel()
 	for why, size := range map[string]int{"a short order": 0, "one that does not fit into the pipe": 100_000} {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				_ = os.Setenv("LARGE", strings.Repeat("x", size))
-				cfg := tenure.Config{Lease: 2 * time.Second}
+				cfg := tenure.Config{Lease: 2 * time.Second, Backoff: patient.Backoff}
 				p, rival := s.following(cfg, s.worker("a", guardtest.Worker{}))
 				old := p.guard()
+				p.unanswered = true
 				p.signalGuard(syscall.SIGSTOP)
 				rival.leave()
 				p.await(leads)
 				term := first(p.election.Status()).Leader.Term
 				p.begins(1)
+				if strings.Contains(p.log.String(), "tenure: lost") {
+					guardtest.TooLate(t, "it was found out too late")
+				}
 				if p.guard() == old {
 					t.Error("by the same guard")
 				}
-				if begun, _ := s.journal.Find("a", "begin"); begun.Token != term {
-					guardtest.TooLate(t, "in term %d, not in term %d", begun.Token, term)
+				if begun, _ := s.journal.Find("a", "begin"); begun.Token <= term || s.journal.Count("a", "begin") > 1 {
+					t.Errorf("in term %d after term %d, of %d", begun.Token, term, s.journal.Count("a", "begin"))
 				}
 			})
 		})

@@ -50,6 +50,8 @@ type player struct {
 	leave    func()
 	log      *guardtest.Output
 
+	unanswered bool // a guard is to hang
+
 	done chan struct{} // when Run has returned these
 	code int
 	err  error
@@ -172,6 +174,9 @@ func (p *player) ends(code int) {
 func (p *player) begins(times int) {
 	p.Helper()
 	guardtest.Eventually(p.T, func() bool {
+		if strings.Contains(p.log.String(), "the guard does not answer") && !p.unanswered { // within a part of a short lease
+			guardtest.TooLate(p.T, "its guard takes too long to begin")
+		}
 		return p.journal.Count(p.name, "begin") >= times && strings.Count(p.log.String(), "command started") >= times
 	}, func() string { return p.name + " does not begin" })
 }

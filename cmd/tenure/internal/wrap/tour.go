@@ -18,22 +18,21 @@ type tour struct {
 	term *tenure.Term
 	log  *slog.Logger
 	run  *guard.Run
-	pid  int
+	pid  int // of the command; 0 until it has started
 	tty  terminal
 	late *time.Timer // rings if nothing was heard of the command
 
-	asked   bool // to finish
-	failed  *guard.StartError
-	started bool
-	ended   *guard.Ending // nil until it has
-	own     bool          // it ended by itself, while this process led
-	empty   bool
+	asked  bool              // to finish
+	failed *guard.StartError // to start
+	ended  *guard.Ending     // nil until it has
+	own    bool              // it ended by itself, while this process led
+	empty  bool              // nothing is left of it
 }
 
 // follow runs the command and returns when nothing of it is left.
 func (r *tour) follow(ctx context.Context) {
 	g := r.w.present()
-	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.replace(g) }) // also if it does not take the order
+	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) }) // also if it does not take the order
 	defer r.late.Stop()
 	r.run = g.Run(r.command(), r.term.Remaining, r.w.election.Config().StopWithin)
 	r.w.work(g)
@@ -107,9 +106,9 @@ func (r *tour) ask(g *guard.Guard, why error) {
 	g.Signal(s, true)
 }
 
-// replace gives a guard up that has not even started the command: it hangs or is stopped, and another can be had.
-func (r *tour) replace(g *guard.Guard) {
-	r.log.Error("the guard does not answer: it is replaced")
+// abandon gives a guard up that has not even started the command: it hangs or is stopped, and the next term has another.
+func (r *tour) abandon(g *guard.Guard) {
+	r.log.Error("the guard does not answer: it is killed")
 	g.Abandon()
 }
 
@@ -117,7 +116,7 @@ func (r *tour) hear(e guard.Event) {
 	r.late.Stop()
 	switch {
 	case e.Started != 0:
-		r.pid, r.started = e.Started, true
+		r.pid = e.Started
 		r.tty = lend(r.pid)
 		r.log.Info("command started", "pid", r.pid)
 	case e.Failed != nil:
@@ -130,12 +129,6 @@ func (r *tour) hear(e guard.Event) {
 	case e.Empty:
 		r.empty = true
 	}
-}
-
-// vain reports whether it came to nothing through the guard's fault alone, so that another may try: where it is known that there is
-// no command, though nothing was heard of one.
-func (r *tour) vain(ctx context.Context) bool {
-	return guard.FindsOrphans && !r.started && r.failed == nil && !r.empty && r.term.Err() == nil && ctx.Err() == nil
 }
 
 // code is the command's exit code, 0 if there was no command.
@@ -166,7 +159,7 @@ func (r *tour) finished(g *guard.Guard) {
 	r.log.Error("guard died", "cause", g.Err())
 	r.sweep()
 	r.tty.back()
-	if r.ended == nil && r.started {
+	if r.ended == nil && r.pid != 0 {
 		r.ended = &guard.Ending{Signal: int(syscall.SIGKILL), Forced: true}
 	}
 }

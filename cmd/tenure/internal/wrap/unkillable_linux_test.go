@@ -23,7 +23,8 @@ func TestSecondSignalEndsTheWaitForWhatCannotBeKilled(t *testing.T) {
 		o.Quit = os.Exit
 		p := s.wrapper("a", tenure.Config{Lease: long}, o)
 		p.begins(1)
-		other := exec.Command("/bin/sh", "-c", fmt.Sprintf("sleep 0.2; kill -KILL %d; sleep 3", p.guard()))
+		other := exec.Command("/bin/sh", "-c", fmt.Sprintf(
+			`until grep -q "^Uid:.*65534" /proc/%d/status; do sleep 0.02; done; kill -KILL %d; sleep 3`, os.Getpid(), p.guard()))
 		if err := other.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -112,19 +112,15 @@ func (w *Wrapper) present() *guard.Guard {
 	return w.guard
 }
 
-// lead runs the command for one term. A guard that cannot even start it is replaced, once.
+// lead runs the command for one term, and once at most: whoever compares tokens could not tell a second run from the first.
 func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
-	for again := true; ; again = false {
-		if err := w.ready(); err != nil {
-			w.end(CodeFailed)
-			return err
-		}
-		r := &tour{w: w, term: t, log: w.Log.With("term", t.Token())}
-		r.follow(ctx)
-		if !again || !r.vain(ctx) {
-			return w.conclude(r)
-		}
+	if err := w.ready(); err != nil {
+		w.end(CodeFailed)
+		return err
 	}
+	r := &tour{w: w, term: t, log: w.Log.With("term", t.Token())}
+	r.follow(ctx)
+	return w.conclude(r)
 }
 
 // conclude decides what follows. Where the wrapper is to end its campaign is ended first, since the lease may be lost meanwhile,

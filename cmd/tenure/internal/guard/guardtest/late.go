@@ -7,11 +7,15 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // Where many processes wait for few processors, what is due may be late, whatever the code. So a test that finds something late is tried
-// again, and only what is late each time is an error; or says nothing, if the processors are still overloaded then.
-const tries = 5
+// again, a little later each time, and only what is late each time is an error; or says nothing, if the processors are still overloaded then.
+const (
+	tries = 8
+	pause = 250 * time.Millisecond
+)
 
 // exitLate is the exit code of a process of a test that is to be tried again.
 const exitLate = 99
@@ -31,7 +35,7 @@ func TooLate(t *testing.T, format string, args ...any) {
 func late(t *testing.T, format string, args []any) {
 	t.Helper()
 	if load := overload(); load != "" {
-		t.Skipf(format+" (the processors are overloaded: "+load+")", args...)
+		t.Skipf("%s (the processors are overloaded: %s)", fmt.Sprintf(format, args...), load)
 	}
 	t.Fatalf(format, args...)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"testing"
 )
 
@@ -20,6 +21,9 @@ func Main(m *testing.M, guard func(numbers []string) error) {
 	case "worker":
 		err = work(os.Args[2])
 	default:
+		if signal.Ignored(os.Interrupt) { // as in the background of a shell: guards and workers would inherit it
+			signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+		}
 		if err == nil {
 			os.Exit(m.Run())
 		}

@@ -1,0 +1,75 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+)
+
+// Whole demos on servers inside of the demo, as people see them.
+func TestDemoInWords(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env, args string
+		says      []string
+		not       string
+	}{
+		"object storage": {"", "--store s3-embedded:", []string{
+			`^Election "demo" in s3://demo-election\?endpoint=http://127\.0\.0\.1:[0-9]+&region=us-east-1$`,
+			`look in: +curl http://127\.0\.0\.1:[0-9]+/demo-election/demo$`, `a failover takes up to 2s longer than it must`, ` elected +[0-9]+$`,
+		}, "over http"},
+		"with peers": {"TENURE_STORE=s3-embedded: TENURE_PEER=127.0.0.1:0", "", []string{
+			`Followers hear from the leader itself, over http\.`, ` elected +[0-9]+$`,
+		}, "longer than it must"},
+		"Kafka": {"", "--store kafka-embedded: --lease 1s", []string{
+			`^Election "demo" in kafka://127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+/demo-election$`,
+			`look in: +kafka-console-consumer\.sh --bootstrap-server 127\.0\.0\.1:[0-9]+,.* --topic demo-election --partition 0`, ` elected +1$`,
+		}, "force a failover"},
+		"a group": {"TENURE_STORE=kafka-embedded:?mode=neli&session=1s&nominee-only=true", "--lease 1s --inspect", []string{
+			`^Consumer group demo names who is to lead: the owner of partition 0 of demo\.neli\. Nobody else ever does\.$`, ` elected +1$`,
+		}, "force a failover"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := inWords(t, strings.Fields(c.env), strings.Fields(c.args))
+			for _, want := range append(c.says, `; overlaps found: 0$`) {
+				if !regexp.MustCompile("(?m)" + want).MatchString(text) {
+					t.Errorf("%q is not in\n%s", want, text)
+				}
+			}
+			if strings.Contains(text, c.not) {
+				t.Errorf("%q is in\n%s", c.not, text)
+			}
+		})
+	}
+}
+
+// inWords runs a demo of two candidates until one is elected.
+func inWords(t *testing.T, env, args []string) string {
+	t.Helper()
+	cmd := exec.Command(guardtest.Self(), append([]string{"demo", "--candidates", "2", "--crash-every", "0"}, args...)...)
+	cmd.Env = append(append(os.Environ(), mainEnv+"=1", "TMPDIR="+t.TempDir()), env...)
+	var out, errs guardtest.Output
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	guardtest.Eventually(t, func() bool { return strings.Contains(out.String(), " elected ") }, func() string { return "nobody is elected:\n" + out.String() })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || errs.String() != "" {
+		t.Errorf("%v; on standard error:\n%s", err, &errs)
+	}
+	return out.String()
+}
