@@ -197,6 +197,21 @@ func (p *port) leads() map[string]int {
 	return all
 }
 
+// tokens are those of the terms that a member has at this moment, by election.
+func (p *port) tokens(id string) map[string]uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]uint64{}
+	for name, terms := range p.terms {
+		for _, h := range terms {
+			if h.by == id && h.term.Err() == nil {
+				all[name] = h.term.Token()
+			}
+		}
+	}
+	return all
+}
+
 // spread fails the test unless all elections are led, by these members, and none by too many.
 func (p *port) spread(ids ...string) {
 	p.t.Helper()

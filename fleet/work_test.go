@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -376,10 +378,12 @@ type nominator struct{}
 func (nominator) Nominate(func(bool)) func() { return nil }
 
 // All sorts of things happen to members. There are never two leaders, and some time after the last of it all is well.
+//
+// How often is up to TENURE_FLEET: TENURE_FLEET=20 go test -count=1 -run TestChaos ./fleet
 func TestChaos(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 2
+	seeds := uint64(1)
+	if n, err := strconv.ParseUint(os.Getenv("TENURE_FLEET"), 10, 64); err == nil {
+		seeds = n
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -101,7 +101,15 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 		return h
 	}
 	p := startProxy(t, s.ClientURL())
-	h.Store, h.Cut = v.open(t, connect(t, p.url(), nats.UserInfo("all", "x")), kv.Bucket()), p.cut
+	nc := connect(t, p.url(), nats.UserInfo("all", "x"))
+	h.Store = v.open(t, nc, kv.Bucket())
+	h.Cut = func() (heal func()) {
+		mend, over := p.cut(), nc.Stats().Reconnects
+		return func() { // a request that is made before the loss is noticed is lost, and waited for
+			mend()
+			eventually(t, "the connection is made anew", func() bool { return nc.Stats().Reconnects > over })
+		}
+	}
 	if v.denies {
 		nobody := newJetStream(t, connect(t, s.ClientURL(), nats.UserInfo("nobody", "x")))
 		h.Denied = newStore(newBucket(nobody, kv.Bucket()))

@@ -68,6 +68,7 @@ func newRightsFixture(t *testing.T, publish []string, subscribe ...string) *righ
 // TestCandidateRights: what the documentation asks for is enough for all that a candidate does, without a single complaint
 // of the server, and for more traffic than goes without flow control.
 func TestCandidateRights(t *testing.T) {
+	t.Parallel()
 	f := newRightsFixture(t, candidateRights, "_INBOX.>")
 	s := openStore(t, newJetStream(t, f.user), "B")
 	h := watchAll(t, s, testKey)
@@ -95,6 +96,7 @@ func TestCandidateRights(t *testing.T) {
 
 // TestObserverRights: an observer sees everything and writes nothing.
 func TestObserverRights(t *testing.T) {
+	t.Parallel()
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
 	s := openStore(t, newJetStream(t, f.user), "B")
 	h := watchAll(t, s, testKey)
@@ -127,6 +129,7 @@ func (f *rightsFixture) expectDenied(what, subject string, call func(context.Con
 
 // TestUsersHandler: what the store finds out by looking, the program is told as ever.
 func TestUsersHandler(t *testing.T) {
+	t.Parallel()
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
 	for range 3 { // the second time the connection remembers the first
 		f.expectDenied("swap", "grant publish on $KV.B."+testKey, func(ctx context.Context) error {
@@ -139,6 +142,7 @@ func TestUsersHandler(t *testing.T) {
 
 // TestMuted: a user who may ask but not be answered. A write may have been applied all the same, so it stays open.
 func TestMuted(t *testing.T) {
+	t.Parallel()
 	f := newRightsFixture(t, candidateRights, "elsewhere.>")
 	for range 2 {
 		f.expectDenied("read", "subscribe on _INBOX.>", func(ctx context.Context) error {
@@ -156,6 +160,7 @@ func TestMuted(t *testing.T) {
 
 // TestOthersRefusals: the connection is shared, and what else the program may not do is no business of a request.
 func TestOthersRefusals(t *testing.T) {
+	t.Parallel()
 	f := newRightsFixture(t, append([]string{"slow"}, candidateRights...), "_INBOX.>")
 	s := startServer(t, withoutJetStream, func(o *server.Options) {
 		o.Users = []*server.User{

@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ func atServer(t *testing.T, s *Store) []driver.Finding {
 // TestInspectFindsTwoClusters: at the start nobody knows yet which bucket is the right one, and each candidate may come to
 // another one.
 func TestInspectFindsTwoClusters(t *testing.T) {
+	t.Parallel()
 	s, _, second := twoClusters(t)
 	found := atServer(t, s)
 	host := strings.TrimPrefix(second.server.ClientURL(), "nats://")
@@ -46,6 +48,7 @@ func TestInspectFindsTwoClusters(t *testing.T) {
 
 // TestInspectAsksWithoutJetStream: a server that has none is of no cluster that has some.
 func TestInspectAsksWithoutJetStream(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	other := startServer(t, withoutJetStream)
 	nc := connect(t, f.server.ClientURL()+","+other.ClientURL(), nats.DontRandomize())
@@ -55,32 +58,22 @@ func TestInspectAsksWithoutJetStream(t *testing.T) {
 	}
 }
 
-// TestInspectKnowsOneCluster: several ways to one bucket, one of them closed, are as it should be.
-func TestInspectKnowsOneCluster(t *testing.T) {
+// TestInspectInCluster looks at what a cluster offers and a bucket does not use, and takes several ways to one bucket, one of
+// them closed, for what they should be.
+func TestInspectInCluster(t *testing.T) {
+	long(t)
+	t.Parallel()
 	servers := startCluster(t)
 	js := newJetStream(t, connect(t, servers[0].ClientURL()))
-	addBucket(t, js, named("ELECTIONS"), inThree)
 	urls := "nats://127.0.0.1:1"
 	for _, s := range servers {
 		urls += "," + s.ClientURL()
 	}
-	s := openStore(t, newJetStream(t, connect(t, urls)), "ELECTIONS", OwnConnection())
-	if found := atServer(t, s); len(found) != 0 {
-		t.Errorf("found %v", found)
-	}
-	if found, err := s.Inspect(testContext(t), testLease); err != nil || len(found) > 0 {
-		t.Errorf("three replicas in a cluster of three: %v, %v", found, err)
-	}
-}
-
-// TestInspectInCluster looks at what a cluster offers and a bucket does not use.
-func TestInspectInCluster(t *testing.T) {
-	servers := startCluster(t)
-	js := newJetStream(t, connect(t, servers[0].ClientURL()))
 	for name, c := range map[string]struct {
 		bucket []func(*jetstream.KeyValueConfig)
 		want   []string
 	}{
+		"three replicas": {[]func(*jetstream.KeyValueConfig){inThree}, nil},
 		"one replica": {nil, []string{
 			"warning: replicas: the loss of one server stops all elections, though there is a cluster (nats kv edit"}},
 		"one replica in memory": {[]func(*jetstream.KeyValueConfig){inMemory}, []string{
@@ -90,7 +83,8 @@ func TestInspectInCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kv := addBucket(t, js, c.bucket...)
-			found, err := openStore(t, js, kv.Bucket()).Inspect(testContext(t), testLease)
+			s := openStore(t, newJetStream(t, connect(t, urls)), kv.Bucket(), OwnConnection())
+			found, err := s.Inspect(testContext(t), testLease)
 			if err != nil || len(found) != len(c.want) {
 				t.Fatalf("found %v, %v; want %q", found, err, c.want)
 			}
@@ -108,7 +102,7 @@ func startCluster(t *testing.T) []*server.Server {
 	t.Helper()
 	var routes []string
 	for range 3 {
-		routes = append(routes, "nats://127.0.0.1:"+freePort(t))
+		routes = append(routes, fmt.Sprint("nats://127.0.0.1:", freePort(t)))
 	}
 	var all []*server.Server
 	for _, route := range server.RoutesFromStr(strings.Join(routes, ",")) {

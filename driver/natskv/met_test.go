@@ -76,6 +76,7 @@ func backdate(s *Store) {
 
 // TestTwoClusters: with URLs of two clusters, a candidate that loses the one must not be elected by the other.
 func TestTwoClusters(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string][]Option{"borrowed": nil, "own": {OwnConnection()}} {
 		t.Run(name, func(t *testing.T) {
 			s, first, second := twoClusters(t, opts...)
@@ -137,6 +138,7 @@ func refusesAll(t *testing.T, s *Store, last driver.Version) {
 
 // TestRemadeBucket: a bucket that took the place of the known one is for others to judge.
 func TestRemadeBucket(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.put(testKey, "v")
 	f.read(f.store, testKey)

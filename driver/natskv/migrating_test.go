@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var migrations = flag.Int("migrations", 12, "how many fleets TestRollingMigration replaces")
+var migrations = flag.Int("migrations", 0, "how many fleets TestRollingMigration replaces; 0: 4, or 12 where it may take long")
 
 // migrate replaces the old ones one by one, while things happen.
 func (f *fleet) migrate() {
@@ -99,8 +99,12 @@ func (f *fleet) pick() int {
 
 func TestRollingMigration(t *testing.T) {
 	seeds := *migrations
-	if testing.Short() {
-		seeds = 10
+	switch {
+	case seeds > 0:
+	case mayTakeLong():
+		seeds = 12
+	default:
+		seeds = 4
 	}
 	var sum report
 	for seed := range uint64(seeds) {

@@ -344,7 +344,7 @@ func (f *fleet) turn(p participant) {
 
 // await waits until it is so, and notes a fault if that is not within the limit.
 func (f *fleet) await(what string, limit time.Duration, ok func() bool) {
-	for begun := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+	for begun := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > limit {
 			f.check(false, "not within %v: %s", limit, what)
 			return

@@ -41,7 +41,8 @@ func TestElectionWhileMigrating(t *testing.T) {
 	long(t)
 	t.Parallel()
 	s := startServer(t, withNobody)
-	v := variant{"migrating", withTTL(3 * time.Second), func(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
+	// The kit takes leases of two seconds, of which three must fit in the TTL.
+	v := variant{"migrating", withTTL(6 * time.Second), func(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 		return quoting{openStore(t, newJetStream(t, nc), bucket, Migrating())}
 	}, true, false}
 	drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
@@ -63,6 +64,7 @@ func (f *fixture) ways() map[string]*Store {
 
 // TestAllWaysTranslateAlike: what is pushed is what is read.
 func TestAllWaysTranslateAlike(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, withTTL(time.Minute))
 	released := ours(fields{LeaderID: "a", Incarnation: "i", Nonce: "n", LeaseMillis: 1000, Term: 7, Seq: 3, Released: true})
 	for name, s := range f.ways() {
@@ -99,6 +101,7 @@ func ours(r fields) []byte { return r.encode() }
 
 // TestReleaseIsADeletedKey: to the standard client, and to no candidate of ours.
 func TestReleaseIsADeletedKey(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, withTTL(time.Minute))
 	held := fields{LeaderID: "a", Incarnation: "i", Nonce: "n", LeaseMillis: 1000, Term: 7, Seq: 3}
 	for name, s := range f.ways() {
@@ -123,6 +126,7 @@ func TestReleaseIsADeletedKey(t *testing.T) {
 }
 
 func TestMigratingRefusesABucketThatCannotBeShared(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for _, c := range []struct {
 		ttl  time.Duration

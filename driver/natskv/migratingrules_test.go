@@ -229,6 +229,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 
 // TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
 func TestWithoutOneRuleFleetsFail(t *testing.T) {
+	long(t)
 	for name, spoil := range map[string]func(*Store) driver.Store{
 		"a shorter wait":    seen(isOld, func(r *fields) { r.LeaseMillis /= 2 }),
 		"a shorter vacancy": seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetLease) }),

@@ -3,12 +3,15 @@ package natskv
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"flag"
 	"fmt"
-	"net/url"
+	mathrand "math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +20,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// patience is how long a test waits for what should happen at once.
-const patience = 10 * time.Second
+// patience is how long a test waits for what should happen at once. A cluster in one process may take most of it to elect.
+const patience = 20 * time.Second
 
 // serverDir tells the test binary to be a server on this directory, so that a test can kill it.
 const (
@@ -29,18 +32,17 @@ const (
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
-		serveUntilKilled(dir, os.Getenv(serverPort))
+		port, _ := strconv.Atoi(os.Getenv(serverPort))
+		serveUntilKilled(dir, port)
 	}
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-func serveUntilKilled(dir, port string) {
-	o := serverOptions(dir)
-	o.Port, _ = strconv.Atoi(port)
-	s, err := server.NewServer(o)
+func serveUntilKilled(dir string, port int) {
+	s, err := server.NewServer(serverOptions(dir, port))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -49,10 +51,10 @@ func serveUntilKilled(dir, port string) {
 	select {}
 }
 
-func serverOptions(dir string) *server.Options {
+func serverOptions(dir string, port int) *server.Options {
 	return &server.Options{
 		Host:      "127.0.0.1",
-		Port:      server.RANDOM_PORT,
+		Port:      port,
 		JetStream: true,
 		StoreDir:  dir,
 		NoLog:     true,
@@ -60,10 +62,12 @@ func serverOptions(dir string) *server.Options {
 	}
 }
 
-// long skips a test unless the variable is set with which the project's checks ask for all there is.
+// mayTakeLong reports whether the variable is set with which the project's checks ask for all there is.
+func mayTakeLong() bool { return !testing.Short() && os.Getenv("TENURE_NATS") != "" }
+
 func long(t testing.TB) {
 	t.Helper()
-	if testing.Short() || os.Getenv("TENURE_NATS") == "" {
+	if !mayTakeLong() {
 		t.Skip("it takes long: TENURE_NATS=all go test -count=1 ./driver/natskv")
 	}
 }
@@ -71,7 +75,7 @@ func long(t testing.TB) {
 // startServer runs a server in this process, on an empty directory unless an option names another one.
 func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	o := serverOptions(t.TempDir())
+	o := serverOptions(t.TempDir(), freePort(t))
 	for _, c := range change {
 		c(o)
 	}
@@ -95,12 +99,7 @@ func withoutJetStream(o *server.Options) { o.JetStream = false }
 // restart stops a server and runs another one on its directory and port.
 func restart(t testing.TB, s *server.Server, between func(), change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	address, err := url.Parse(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, _ := strconv.Atoi(address.Port())
-	dir := s.StoreDir()
+	port, dir := s.Addr().(*net.TCPAddr).Port, s.StoreDir()
 	s.Shutdown()
 	s.WaitForShutdown()
 	if between != nil {
@@ -113,7 +112,7 @@ func restart(t testing.TB, s *server.Server, between func(), change ...func(*ser
 type process struct {
 	t    testing.TB
 	dir  string
-	port string
+	port int
 	cmd  *exec.Cmd
 }
 
@@ -124,12 +123,12 @@ func startProcess(t testing.TB) *process {
 	return p
 }
 
-func (p *process) url() string { return "nats://127.0.0.1:" + p.port }
+func (p *process) url() string { return fmt.Sprint("nats://127.0.0.1:", p.port) }
 
 func (p *process) start() {
 	p.t.Helper()
 	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), serverDir+"="+p.dir, serverPort+"="+p.port)
+	p.cmd.Env = append(os.Environ(), serverDir+"="+p.dir, fmt.Sprint(serverPort, "=", p.port))
 	p.cmd.Stderr = os.Stderr
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
@@ -141,16 +140,24 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// freePort is of a server that has stopped. Somebody else may take it, though hardly within a test.
-func freePort(t testing.TB) string {
-	s := startServer(t, withoutJetStream)
-	address, err := url.Parse(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
+// lastPort is what freePort gave last. It begins anywhere, so that another run of these tests has others.
+var lastPort atomic.Int64
+
+func init() { lastPort.Store(mathrand.Int64N(10_000)) }
+
+// freePort is from 10000 to 19999, below what systems give to clients and to those who take any port: a server that is
+// started again finds its own free.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 10_000 {
+		port := 10_000 + int(lastPort.Add(1)%10_000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	s.Shutdown()
-	s.WaitForShutdown()
-	return address.Port()
+	t.Fatal("no port is free")
+	return 0
 }
 
 func connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
@@ -224,12 +231,28 @@ func withTTL(ttl time.Duration) func(*jetstream.KeyValueConfig) {
 
 func openStore(t testing.TB, js jetstream.JetStream, name string, opts ...Option) *Store {
 	t.Helper()
-	s, err := Open(testContext(t), js, name, opts...)
+	var s *Store
+	err := undisturbed(testContext(t), func(ctx context.Context) (err error) {
+		s, err = Open(ctx, js, name, opts...)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// undisturbed does again what came to nothing because the connection was made anew: an own one is as soon as the machine is
+// held up for long enough.
+func undisturbed(ctx context.Context, do func(context.Context) error) error {
+	for {
+		err := do(ctx)
+		if !errors.Is(err, errOffline) && !errors.Is(err, errLost) && !errors.Is(err, nats.ErrDisconnected) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // fixture is a server with one bucket, seen by the store and by the standard client.

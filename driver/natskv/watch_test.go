@@ -59,38 +59,61 @@ func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
 	return e
 }
 
+// each are the ways of coming to the fixture's bucket.
+func (f *fixture) each() map[string]*Store {
+	f.Helper()
+	return map[string]*Store{
+		"store":         openStore(f, f.js, f.kv.Bucket()),
+		"handle":        handled(f, f.nc, f.kv.Bucket()).(*Store),
+		"legacy handle": handledLegacy(f, f.nc, f.kv.Bucket()).(*Store),
+	}
+}
+
+// told requires that a watch was told of what a read of that sequence shows.
+func (f *fixture) told(h *heard, what string, seq uint64, value string) {
+	f.Helper()
+	want := driver.Entry{Value: []byte(value), Version: versionOf(seq), Floor: seq}
+	f.same(what, h.await(f, want.Version), want, "a hint is what a read shows")
+}
+
 // TestWatchSeesOperators: an operator's deletion must reach the leader before it renews.
 func TestWatchSeesOperators(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute })
-	for name, s := range map[string]*Store{
-		"store":         f.store,
-		"handle":        handled(t, f.nc, f.kv.Bucket()).(*Store),
-		"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()).(*Store),
-	} {
+	f := newFixture(t)
+	for name, s := range f.each() {
 		t.Run(name, func(t *testing.T) {
-			f := &fixture{TB: t, nc: f.nc, js: f.js, kv: f.kv, store: f.store}
+			f := &fixture{TB: t, nc: f.nc, js: f.js, kv: f.kv}
 			h := watchAll(t, s, testKey)
-			told := func(what string, seq uint64, value string) {
-				t.Helper()
-				want := driver.Entry{Value: []byte(value), Version: versionOf(seq), Floor: seq}
-				f.same(what, h.await(t, want.Version), want, "a hint is what a read shows")
-			}
 			seq := f.put(testKey, "v")
-			told("put", seq, "v")
+			f.told(h, "put", seq, "v")
 			f.must(f.kv.Delete(testContext(t), testKey))
-			told("kv del", seq+1, "")
+			f.told(h, "kv del", seq+1, "")
 			f.must(f.kv.Purge(testContext(t), testKey))
-			told("kv purge", seq+2, "")
+			f.told(h, "kv purge", seq+2, "")
 			f.publishMarker("released")
-			told("marker with a body", seq+3, "released")
-			told("expiry", seq+4, "")
+			f.told(h, "marker with a body", seq+3, "released")
 		})
+	}
+}
+
+// TestWatchSeesExpiry where the server marks it.
+func TestWatchSeesExpiry(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute })
+	all := map[string]*heard{}
+	for name, s := range f.each() {
+		all[name] = watchAll(t, s, testKey)
+	}
+	seq := f.put(testKey, "v")
+	for name, h := range all {
+		f.told(h, "put, to a "+name, seq, "v")
+		f.told(h, "expiry, to a "+name, seq+1, "")
 	}
 }
 
 // TestWatchIgnoresRefusedWrites: a hint that is not in the store would be false, not merely late.
 func TestWatchIgnoresRefusedWrites(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	h := watchAll(t, f.store, testKey)
 	first := f.put(testKey, "first")
@@ -127,6 +150,7 @@ func TestWatchAsksNothing(t *testing.T) {
 
 // TestWatchResumes: what changed while the connection was gone is told when it is back.
 func TestWatchResumes(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	p := startProxy(t, f.server.ClientURL())
 	store := openStore(t, newJetStream(t, connect(t, p.url())), f.kv.Bucket())
@@ -212,11 +236,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	f := &fixture{TB: t, nc: nc, js: js, kv: addBucket(t, js)}
 	before := runtime.NumGoroutine()
 	subs := f.nc.NumSubscriptions()
-	for name, s := range map[string]*Store{
-		"store":         openStore(t, f.js, f.kv.Bucket()),
-		"handle":        handled(t, f.nc, f.kv.Bucket()).(*Store),
-		"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()).(*Store),
-	} {
+	for name, s := range f.each() {
 		h := watchAll(t, s, testKey)
 		h.await(t, versionOf(f.put(testKey, "v")))
 		f.must(s.Close())
@@ -233,6 +253,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 // TestWatchSetUpIsBounded: without an answer to the set-up Watch ends with its context and leaves nothing.
 func TestWatchSetUpIsBounded(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
 	_, err := nc.SubscribeSync("$JS.API.>")

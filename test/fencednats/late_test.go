@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -39,11 +38,25 @@ func each(t *testing.T, servers *scene) {
 	}
 }
 
-// held starts a publish that the network keeps, and returns when its caller has given up.
-func held(s *scene, publish func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
-	defer cancel()
-	return publish(ctx)
+// held starts a publish that the network keeps, or whose answer it does, and has its caller give up when that is so.
+func held(s *scene, kept func() bool, publish func(context.Context) error) error {
+	s.Helper()
+	ctx, giveUp := context.WithCancel(within(s))
+	defer giveUp()
+	done := aside(func() error { return publish(ctx) })
+	eventually(s, "the network has it", kept)
+	giveUp()
+	return outcomeOf(s, done)
+}
+
+// sent asks whether something has left for the network since now.
+func sent(js jetstream.JetStream) func() bool {
+	nc := js.Conn()
+	before := nc.Stats().OutMsgs
+	return func() bool {
+		n, err := nc.Buffered()
+		return err == nil && n == 0 && nc.Stats().OutMsgs > before
+	}
 }
 
 // lateMessage: a message that the network kept arrives after the next leader's fence.
@@ -53,7 +66,7 @@ func lateMessage(s *scene) {
 	late := old.open()
 	old.publish(late, "early")
 	network.Hold()
-	if err := held(s, func(ctx context.Context) error {
+	if err := held(s, sent(js), func(ctx context.Context) error {
 		_, err := late.Publish(ctx, s.message("late"))
 		return err
 	}); !errors.Is(err, fenced.ErrUnknown) {
@@ -75,7 +88,7 @@ func lateMessageUnfenced(s *scene) {
 	js, network := s.relayed()
 	old := s.elect("old", js)
 	network.Hold()
-	_ = held(s, func(ctx context.Context) error { return old.unfenced(ctx, "late") })
+	_ = held(s, sent(js), func(ctx context.Context) error { return old.unfenced(ctx, "late") })
 	next := old.supplant("next", s.js)
 	must(s, next.unfenced(within(s), "mine"))
 	network.Release()
@@ -89,7 +102,7 @@ func messageBeforeOpen(s *scene) {
 	old := s.elect("old", js)
 	late := old.open()
 	network.Hold()
-	_ = held(s, func(ctx context.Context) error {
+	_ = held(s, sent(js), func(ctx context.Context) error {
 		_, err := late.Publish(ctx, s.message("late"))
 		return err
 	})
@@ -132,7 +145,13 @@ func lostAnswer(s *scene) {
 	leader := s.elect("a", js)
 	p := leader.open()
 	network.Mute()
-	if err := held(s, func(ctx context.Context) error {
+	stream, err := s.js.Stream(within(s), s.name)
+	must(s, err)
+	stored := func() bool {
+		_, err := stream.GetLastMsgForSubject(within(s), s.message("").Subject)
+		return err == nil
+	}
+	if err := held(s, stored, func(ctx context.Context) error {
 		_, err := p.Publish(ctx, s.message("x"))
 		return err
 	}); !errors.Is(err, fenced.ErrUnknown) || errors.Is(err, tenure.ErrLost) {

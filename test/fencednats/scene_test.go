@@ -18,15 +18,16 @@ import (
 	storefaults "github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
 const (
 	// patience is how long a test waits for what must happen.
-	patience = 40 * time.Second
-	// shortLease is waited out by the next leader. It is the same for all of an election.
-	shortLease = time.Second
+	patience = 90 * time.Second
+	// lease outlasts all that may hold up the machine. Nobody waits it out.
+	lease = 5 * time.Minute
 )
 
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
@@ -149,15 +150,40 @@ func (c *standing) Now() tenure.Reading {
 func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	s.Helper()
 	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: tenure.SystemClock()}}
-	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: shortLease, Clock: n.clock})
+	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
 	must(s, err)
 	n.term, err = e.Campaign(within(s))
 	must(s, err)
 	s.Cleanup(func() {
 		n.clock.at.Store(nil)
+		n.store.Heal()
 		_ = n.term.Resign(within(s))
 	})
 	return n
+}
+
+// vacate ends the lease of whoever leads behind its back, as waiting it out would: the record says that it was released. It
+// reports whether nobody wrote in between.
+func (s *scene) vacate() bool {
+	s.Helper()
+	e, err := s.store.Read(within(s), s.name)
+	must(s, err)
+	r, err := record.Decode(e.Value)
+	must(s, err)
+	r.Released, r.Nonce, r.Seq = true, rand.Text(), r.Seq+1
+	value, err := record.Encode(r)
+	must(s, err)
+	_, err = s.store.CompareAndSwap(within(s), s.name, e.Version, value)
+	return err == nil
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
 }
 
 // supplant stops the leader's clocks and returns when another one leads: both think that they do.
@@ -166,6 +192,7 @@ func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
 	now := n.clock.Clock.Now()
 	n.clock.at.Store(&now)
 	n.store.Partition()
+	eventually(n, "the record says that the term is over", n.vacate)
 	next := n.elect(id, js)
 	must(n, errors.Join(n.term.Err(), next.term.Err()))
 	return next

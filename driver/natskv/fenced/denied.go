@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -16,12 +17,13 @@ const denialPause = 20 * time.Millisecond
 
 // lookOut ends a request that the server has refused for want of rights, which it tells the connection and not the
 // request. Stop must be called.
-func lookOut(nc *nats.Conn, subject string, found context.CancelCauseFunc) (stop func()) {
+func (w wire) lookOut(subject string, found context.CancelCauseFunc) (stop func()) {
+	nc, names := w.nc, w.names(subject)
 	before, connects, over := nc.LastError(), nc.Stats().Reconnects, make(chan struct{})
 	timer := time.AfterFunc(denialPause, func() {
 		for {
-			if err := nc.LastError(); refuses(err, before, subject) {
-				found(fmt.Errorf("%w: the user may not publish to %s: grant publish on it", driver.ErrDenied, subject))
+			if name := refused(nc.LastError(), before, names); name != "" {
+				found(fmt.Errorf("%w: the user may not publish to %s: grant publish on it", driver.ErrDenied, name))
 				return
 			}
 			if nc.Stats().Reconnects != connects {
@@ -41,8 +43,23 @@ func lookOut(nc *nats.Conn, subject string, found context.CancelCauseFunc) (stop
 	}
 }
 
-// refuses says whether an error that was not there before is the refusal of a publish on the subject.
-func refuses(err, before error, subject string) bool {
-	return err != before && //nolint:errorlint // the same event, not one of its kind
-		errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), fmt.Sprintf("Publish to %q", subject))
+// names are those under which a server may look at the rights to a subject: one in a JetStream domain takes the domain out first.
+func (w wire) names(subject string) []string {
+	if bare, ours := strings.CutPrefix(subject, w.api); ours && w.api != jetstream.DefaultAPIPrefix {
+		return []string{subject, jetstream.DefaultAPIPrefix + bare}
+	}
+	return []string{subject}
+}
+
+// refused returns to which of the subjects a publish was refused, by an error that was not there before; empty if to none.
+func refused(err, before error, subjects []string) string {
+	if err == before || !errors.Is(err, nats.ErrPermissionViolation) { //nolint:errorlint // the same event, not one of its kind
+		return ""
+	}
+	for _, subject := range subjects {
+		if strings.Contains(err.Error(), fmt.Sprintf("Publish to %q", subject)) {
+			return subject
+		}
+	}
+	return ""
 }

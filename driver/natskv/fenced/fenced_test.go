@@ -136,7 +136,7 @@ func TestGone(t *testing.T) {
 				s.publish(p, strconv.Itoa(i))
 			}
 		}},
-		"expired": {func(c *jetstream.StreamConfig) { c.MaxAge = time.Second }, func(s *scene, _ *fenced.Publisher) {
+		"expired": {func(c *jetstream.StreamConfig) { c.MaxAge = 3 * time.Second }, func(s *scene, _ *fenced.Publisher) {
 			s.eventually("it expires", func() bool { return s.stream().CachedInfo().State.Msgs == 0 })
 		}},
 		"overwritten": {nil, func(s *scene, p *fenced.Publisher) {

@@ -120,12 +120,16 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 		ack, err := acknowledged(p.wire.request(ctx, m))
 		var moved *movedError
 		switch {
+		case err == nil:
+			return ack, nil
 		case errors.As(err, &moved):
 			if final := p.refused(ctx, l, m, moved); final != nil {
 				return nil, final
 			}
-		case !errors.Is(err, errBusy):
-			return ack, err
+		case !errors.Is(err, errBusy) && pause == firstPause:
+			return nil, err
+		case !errors.Is(err, errBusy): // what was sent before may have reached another server that stores it
+			return nil, p.doubt(err)
 		}
 		if !sleep(ctx, pause) {
 			return nil, p.doubt(gaveUp(ctx, err))

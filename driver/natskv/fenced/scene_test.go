@@ -19,13 +19,14 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // patience is how long a test waits for what should happen at once.
 const patience = 20 * time.Second
 
-// shortLease is waited out by the next leader. It is the same for all of an election.
-const shortLease = time.Second
+// lease outlasts all that may hold up the machine. Nobody waits it out.
+const lease = time.Minute
 
 // fence is below the subjects of every stream here.
 const fence = "payments.fence"
@@ -150,7 +151,7 @@ func (c *standing) freeze() {
 func (s *scene) elect(id string) *candidacy {
 	s.Helper()
 	n := &candidacy{scene: s, store: faults.New(s.store, 0, faults.Plan{}), clock: &standing{Clock: tenure.SystemClock()}}
-	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: shortLease, Clock: n.clock})
+	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -160,9 +161,25 @@ func (s *scene) elect(id string) *candidacy {
 	}
 	s.Cleanup(func() {
 		n.clock.at.Store(nil)
+		n.store.Heal()
 		_ = n.term.Resign(within(s))
 	})
 	return n
+}
+
+// vacate ends the lease of whoever leads behind its back, as waiting it out would: the record says that it was released. It
+// reports whether nobody wrote in between.
+func (s *scene) vacate() bool {
+	s.Helper()
+	e, err := s.store.Read(within(s), s.name)
+	must(s, err)
+	r, err := record.Decode(e.Value)
+	must(s, err)
+	r.Released, r.Nonce, r.Seq = true, rand.Text(), r.Seq+1
+	value, err := record.Encode(r)
+	must(s, err)
+	_, err = s.store.CompareAndSwap(within(s), s.name, e.Version, value)
+	return err == nil
 }
 
 // supplant freezes the leader's clocks and returns when another one leads: both think that they do.
@@ -170,6 +187,7 @@ func (n *candidacy) supplant(id string) *candidacy {
 	n.Helper()
 	n.clock.freeze()
 	n.store.Partition()
+	n.eventually("the record says that the term is over", n.vacate)
 	next := n.elect(id)
 	if err := errors.Join(n.term.Err(), next.term.Err()); err != nil {
 		n.Fatalf("one of them knows: %v", err)

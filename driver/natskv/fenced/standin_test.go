@@ -130,6 +130,7 @@ func TestAnswers(t *testing.T) {
 		"nobody can tell":                {false, []string{full}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
 		"not understood":                 {false, []string{"what"}, fenced.ErrUnknown, nil},
 		"nothing acknowledged":           {false, []string{"{}"}, fenced.ErrUnknown, nil},
+		"busy first, and then refused":   {false, []string{busy, tooLarge}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
 		"refused for another reason":     {false, []string{tooLarge}, jetstream.ErrStreamMessageExceedsMaximum, []error{fenced.ErrUnknown, fenced.ErrFenced}},
 	} {
 		t.Run(name, func(t *testing.T) {

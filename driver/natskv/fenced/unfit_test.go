@@ -34,7 +34,7 @@ func TestUnfit(t *testing.T) {
 			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "payments.>", Destination: "paid.>"}
 		}, "transforms"},
 		"memory":           {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, ""},
-		"direct, and TTLs": {func(c *jetstream.StreamConfig) { c.AllowDirect, c.AllowMsgTTL, c.MaxAge = true, true, time.Second }, ""},
+		"direct, and TTLs": {func(c *jetstream.StreamConfig) { c.AllowDirect, c.AllowMsgTTL, c.MaxAge = true, true, time.Minute }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,6 +136,25 @@ func TestDenied(t *testing.T) {
 		}
 	}
 	must(t, publishAs("leader"))
+}
+
+// TestDeniedInDomain: a server in the domain looks at rights after it has taken the domain out of the subject.
+func TestDeniedInDomain(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, func(o *server.Options) {
+		o.JetStreamDomain = "hub"
+		o.Users = []*server.User{{Username: "user", Password: "user", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: []string{"$JS.hub.API.>"}},
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		}}}
+	})
+	js, err := jetstream.NewWithDomain(connect(t, srv, nats.UserInfo("user", "user")).Conn(), "hub")
+	must(t, err)
+	s := &scene{t, js, memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS"}}
+	_, err = fenced.Open(within(t), s.elect("a").term, js, "PAYMENTS", fence)
+	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.PAYMENTS") {
+		t.Errorf("told %v", err)
+	}
 }
 
 func must(t testing.TB, err error) {

@@ -42,7 +42,7 @@ func (w wire) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		if !w.nc.IsConnected() {
 			return nil, fmt.Errorf("%w (%s)", errOffline, w.nc.Status())
 		}
-		defer lookOut(w.nc, m.Subject, cancel)()
+		defer w.lookOut(m.Subject, cancel)()
 		return w.nc.RequestMsgWithContext(ctx, m)
 	}, aside.Forget)
 	return answer, ended(ctx, err)

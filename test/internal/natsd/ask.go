@@ -17,7 +17,7 @@ const (
 	// pause is how often a question is asked again that has not the answer that is waited for.
 	pause = 50 * time.Millisecond
 	// attention is how long one answer is waited for: a frozen server never gives it.
-	attention = time.Second
+	attention = 2 * time.Second
 )
 
 // ask asks, over any server that answers, until there is no error or the context ends.

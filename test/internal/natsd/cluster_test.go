@@ -13,7 +13,7 @@ import (
 // TestCluster: what a cluster is for. It goes on without a server that was stopped, killed, paused or parted, and with it again.
 func TestCluster(t *testing.T) {
 	Long(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	must := func(err error) {
 		t.Helper()

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a server may take to start.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Server is a server process.
 type Server struct {

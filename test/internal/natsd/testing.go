@@ -32,7 +32,7 @@ var shared struct {
 }
 
 // mending is how long a cluster may take until all is as it was.
-const mending = time.Minute
+const mending = 3 * time.Minute
 
 // Shared is one partible cluster for all tests of a package, whose TestMain is Tests. At the end of each test what it did to
 // servers is mended, and waited for: such tests are not parallel ones.

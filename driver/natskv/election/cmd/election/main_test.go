@@ -85,10 +85,10 @@ func (x *site) context(name, url string) {
 	x.must(os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600))
 }
 
-// bucket has a lease of a second.
-func (x *site) bucket() nats.KeyValue {
+// bucket makes one with this lease.
+func (x *site) bucket(lease time.Duration) nats.KeyValue {
 	x.Helper()
-	kv, err := x.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucketName, TTL: 3 * time.Second})
+	kv, err := x.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucketName, TTL: 3 * lease})
 	x.must(err)
 	return kv
 }
@@ -157,7 +157,7 @@ func (c *command) ends() error {
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
-	kv := x.bucket()
+	kv := x.bucket(2 * time.Second) // which a leader keeps on a slow machine
 	c := x.start("CONTEXT=local", "NOSPLAY=1", "KEY=other", "WORKERS=3")
 	first := c.says(`(worker \d): became leader, with token (\d+)`)
 	c.says(first[1] + `: campaigning while in state leader`)
@@ -189,7 +189,7 @@ func TestCommand(t *testing.T) {
 func TestCommandByItself(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
-	kv := x.bucket()
+	kv := x.bucket(time.Second)
 	c := x.start()
 	c.says(`worker 10: starting election`)
 	c.says(`became leader`)
@@ -221,7 +221,7 @@ func TestCommandSaysWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
-	x.bucket()
+	x.bucket(time.Second)
 	cmd := x.start("KEY=no key")
 	if err := cmd.ends(); err == nil || !strings.Contains(cmd.said(), `key "no key"`) {
 		t.Errorf("a key that cannot be: ends with %v: %s", err, cmd.said())
@@ -232,7 +232,7 @@ func TestCommandSaysWhatIsWrong(t *testing.T) {
 func TestCommandAmongOldOnes(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
-	_, err := x.bucket().Create("demo", []byte("worker 1"))
+	_, err := x.bucket(time.Second).Create("demo", []byte("worker 1"))
 	x.must(err)
 	c := x.start("MIGRATING=1", "NOSPLAY=1", "WORKERS=2")
 	c.says(`became leader`)
