@@ -205,6 +205,25 @@ func (c *cast) member(id string) *member {
 	return nil
 }
 
+// present is who was elected last: a nominee may have asked for its turn meanwhile, or a lease have been lost on a busy machine.
+func (c *cast) present() *member {
+	all, _ := c.journal.since(0)
+	e, _ := last(all, func(e entry) bool { return e.What == leads })
+	return c.member(e.who)
+}
+
+// ledBy are those of the elections for which one of these members was elected last.
+func (c *cast) ledBy(elections []string, who ...*member) (led []string) {
+	all, _ := c.journal.since(0)
+	for _, name := range elections {
+		e, _ := last(all, func(e entry) bool { return e.What == leads && e.Election == name })
+		if slices.ContainsFunc(who, func(m *member) bool { return m.id == e.who }) {
+			led = append(led, name)
+		}
+	}
+	return led
+}
+
 const (
 	// settle is a moment for news to arrive that nothing waits for.
 	settle = 100 * time.Millisecond

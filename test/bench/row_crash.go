@@ -80,43 +80,46 @@ func (c *cast) crashes(rounds int) ([]failover, error) {
 	if err := c.join(0, c.members...); err != nil {
 		return nil, err
 	}
-	_, leader, err := c.successor(0, nil)
+	if _, _, err := c.successor(0, nil); err != nil {
+		return nil, err
+	}
 	var found []failover
 	for range rounds {
+		f, err := c.crash()
 		if err != nil {
 			return nil, err
 		}
-		var f failover
-		f, leader, err = c.crash(leader)
 		found = append(found, f)
 	}
-	return found, err
+	return found, nil
 }
 
-// crash kills the leader at a random moment of its renewal interval, and returns the next with all three in place.
-func (c *cast) crash(leader *member) (failover, *member, error) {
+// crash kills the leader at a random moment of its renewal interval, and returns with all three in place.
+func (c *cast) crash() (failover, error) {
 	c.b.sleep(c.role.Lease/3 + rand.N(c.role.Lease/3))
+	f, dead, err := c.failover()
+	if err != nil {
+		return f, err
+	}
+	fmt.Fprintf(c.b.log, "  %s: next leader %s after the lease\n", c.name, figures.Show(f.late))
+	return f, c.replace(dead)
+}
+
+// failover kills the leader and waits for the next.
+func (c *cast) failover() (f failover, dead *member, err error) {
 	mark := c.journal.mark()
-	f, next, err := c.failover(leader, mark)
+	dead = c.present()
+	at := machine.Now()
+	dead.kill()
+	e, _, err := c.successor(mark, dead)
 	if err != nil {
 		return f, nil, err
 	}
-	fmt.Fprintf(c.b.log, "  %s: next leader %s after the lease\n", c.name, figures.Show(f.late))
-	return f, next, c.replace(leader)
-}
-
-func (c *cast) failover(leader *member, mark int) (failover, *member, error) {
-	at := machine.Now()
-	leader.kill()
-	e, next, err := c.successor(mark, leader)
-	if err != nil {
-		return failover{}, nil, err
-	}
-	sent, err := c.lastSend(leader.id, e)
+	sent, err := c.lastSend(dead.id, e)
 	return failover{
 		late:  time.Duration(e.At-sent) - c.role.Lease,
 		total: time.Duration(e.At - at),
-	}, next, err
+	}, dead, err
 }
 
 // lastSend is when the write of the dead leader was sent that the successor's claim replaced, or that a request of others

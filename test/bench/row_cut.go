@@ -73,20 +73,20 @@ func (b *bench) cutGroup(bucket, name string, how asking.Way, rounds int) (acts.
 	if err := c.join(0, c.members...); err != nil {
 		return acts.Verdict{}, err
 	}
-	_, leader, err := c.successor(0, nil)
+	_, _, err = c.successor(0, nil)
 	for round := range rounds {
 		if err != nil {
 			return acts.Verdict{}, err
 		}
 		c.b.sleep(settle)
-		leader, err = c.cutOff(leader, round%2 == 0)
+		err = c.cutOff(c.present(), round%2 == 0)
 	}
 	fmt.Fprintf(b.log, "  %s: %+v\n", name, c.book.Judge())
 	return c.book.Judge(), err
 }
 
-// cutOff returns the next leader when the old one is connected again.
-func (c *cast) cutOff(leader *member, lossy bool) (*member, error) {
+// cutOff returns when there is another leader and the old one is connected again.
+func (c *cast) cutOff(leader *member, lossy bool) error {
 	mark := c.journal.mark()
 	if lossy {
 		leader.relay.Blackhole()
@@ -94,17 +94,16 @@ func (c *cast) cutOff(leader *member, lossy bool) (*member, error) {
 		leader.relay.Hold()
 	}
 	end := time.Now().Add(5 * cutLease / 2)
-	_, next, err := c.successor(mark, leader)
-	if err != nil {
-		return nil, err
+	if _, _, err := c.successor(mark, leader); err != nil {
+		return err
 	}
 	c.b.sleep(time.Until(end))
 	if !lossy {
 		leader.relay.Release()
-		return next, nil
+		return nil
 	}
 	mark = c.journal.mark()
 	leader.relay.Heal()
-	_, err = c.await(mark, leader, connected)
-	return next, err
+	_, err := c.await(mark, leader, connected)
+	return err
 }

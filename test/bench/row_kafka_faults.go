@@ -17,8 +17,7 @@ var logCutRow = row{
 		"nominates. Questions, answers and the control are those of row pause",
 	measure: func(b *bench) ([]measure, error) {
 		return b.logFault(true, func(c *cast, leader *member, round int) error {
-			_, err := c.cutOffAWhile(leader, round%2 == 0)
-			return err
+			return c.cutOffAWhile(leader, round%2 == 0)
 		})
 	},
 }
@@ -121,13 +120,6 @@ func (b *bench) strikeAll(s scene, begin func(*cast) error, strike fault, rounds
 		fmt.Fprintf(b.log, "  %s: %+v\n", c.name, c.book.Judge())
 		return c.book.Judge(), err
 	})
-}
-
-// present is who was elected last: a nominee may have asked for its turn meanwhile.
-func (c *cast) present() *member {
-	all, _ := c.journal.since(0)
-	e, _ := last(all, func(e entry) bool { return e.What == leads })
-	return c.member(e.who)
 }
 
 // pauseAWhile stops the leader for two leases, and until there is another.

@@ -67,7 +67,7 @@ func (b *bench) groupFailovers(s scene) ([]failover, error) {
 		var found []failover
 		for range b.pick(1, 5) {
 			b.sleep(s.rest())
-			f, _, err := c.crash(c.present())
+			f, err := c.crash()
 			if err != nil {
 				return nil, err
 			}
@@ -89,13 +89,5 @@ func (b *bench) groupHandovers(s scene) (figures.Dist, error) {
 	}
 	c.role.Spread, c.ready = 0, s.rest()
 	b.sleep(c.ready)
-	var d figures.Dist
-	for range b.pick(3, 50) {
-		took, _, err := c.handover(c.present())
-		if err != nil {
-			return nil, err
-		}
-		d = append(d, took)
-	}
-	return d, nil
+	return c.stops(b.pick(3, 50))
 }

@@ -93,11 +93,12 @@ func (c *cast) pauseLeader() error {
 	}
 	c.b.sleep(settle)
 	mark = c.journal.mark()
+	led := c.ledBy(c.role.Elections, first)
 	if err := first.pause(); err != nil {
 		return err
 	}
 	c.b.sleep(2 * pauseLease)
-	overtaken := c.awaitAll(mark, nil, leads)
+	_, overtaken := c.successors(mark, led, first)
 	if err := first.resume(); err != nil {
 		return err
 	}

@@ -68,7 +68,9 @@ func (b *bench) skewed() (skewed, error) {
 	for _, e := range news {
 		switch e.What {
 		case leads:
-			found.steals++
+			if c.stolen(e) {
+				found.steals++
+			}
 		case judged:
 			found.reads++
 			if e.Age > b.objectLease() {
@@ -80,6 +82,18 @@ func (b *bench) skewed() (skewed, error) {
 	found.late, err = c.orphan(c.role.Elections[2*ledByEach:], behind, ahead)
 	found.verdict = c.book.Judge()
 	return found, err
+}
+
+// stolen reports whether somebody was elected before the lease of the last leader had ended. One that lives may lose its lease on a busy
+// machine.
+func (c *cast) stolen(e entry) bool {
+	all, _ := c.journal.since(0)
+	before, ok := last(all, func(o entry) bool { return o.What == leads && o.Election == e.Election && o.At < e.At })
+	if !ok || before.who == e.who {
+		return false
+	}
+	sent, err := c.lastSend(before.who, e)
+	return err != nil || e.At < sent+int64(c.role.Lease)
 }
 
 // share lets each member lead its part of the elections, and then follow the rest.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -74,6 +75,8 @@ func (b *bench) objectCrash(peers bool) (figures.Dist, error) {
 // orphan kills the leaders of these elections and returns by how much their successors were later than the ends of the
 // leases.
 func (c *cast) orphan(elections []string, leaders ...*member) (figures.Dist, error) {
+	mark := c.journal.mark()
+	elections = c.ledBy(elections, leaders...)
 	all, _ := c.journal.since(0)
 	led := map[string]string{}
 	for _, e := range all {
@@ -81,13 +84,15 @@ func (c *cast) orphan(elections []string, leaders ...*member) (figures.Dist, err
 			led[e.Election] = e.who
 		}
 	}
-	mark := c.journal.mark()
 	for _, m := range leaders {
 		m.kill()
 	}
 	next, err := c.successors(mark, elections, leaders...)
 	if err != nil {
 		return nil, err
+	}
+	if len(next) == 0 {
+		return nil, errors.New("those who were killed led nothing any more")
 	}
 	var late figures.Dist
 	for _, e := range next {

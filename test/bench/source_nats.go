@@ -40,7 +40,7 @@ func (s *natsSource) open(c command) (driver.Store, error) {
 	if last := s.stores[c.Bucket]; last != nil {
 		_ = last.Close()
 	}
-	store, err := natskv.Open(context.Background(), s.js, c.Bucket, s.opts...)
+	store, err := s.try(c.Bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +49,17 @@ func (s *natsSource) open(c command) (driver.Store, error) {
 		return store, nil
 	}
 	return observed{store, s.say}, nil
+}
+
+// try opens a bucket, again where a busy server has just cut the connection.
+func (s *natsSource) try(bucket string) (store *natskv.Store, err error) {
+	for range 5 {
+		if store, err = natskv.Open(context.Background(), s.js, bucket, s.opts...); err == nil {
+			break
+		}
+		time.Sleep(settle)
+	}
+	return store, err
 }
 
 func (*natsSource) configure(context.Context, command, string, *tenure.Config) error { return nil }

@@ -18,7 +18,10 @@ import (
 // since it counts goroutines.
 func TestConformance(t *testing.T) {
 	t.Run("one server", func(t *testing.T) { conform(t, []*natsd.Server{startServer(t)}) })
-	t.Run("three replicas", func(t *testing.T) { conform(t, startCluster(t)) })
+	t.Run("three replicas", func(t *testing.T) {
+		natsd.Long(t)
+		conform(t, startCluster(t))
+	})
 }
 
 func conform(t *testing.T, servers []*natsd.Server) {

@@ -32,6 +32,7 @@ type field struct {
 	kv      jetstream.KeyValue
 	store   driver.Store
 	book    acts.Book
+	struck  uint64 // the token of whom something befell
 
 	mu      sync.Mutex
 	elected []elected

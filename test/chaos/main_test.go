@@ -18,7 +18,7 @@ import (
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {
 	natsd.Main()
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "10"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -67,7 +67,13 @@ func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream 
 		nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.Timeout(time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
-	nc, err := nats.Connect(url, opts...)
+	var nc *nats.Conn
+	var err error
+	for end := time.Now().Add(patience); ; { // a busy machine may take longer than the time-out, which is for coming back
+		if nc, err = nats.Connect(url, opts...); err == nil || time.Now().After(end) {
+			break
+		}
+	}
 	must(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)

@@ -3,6 +3,8 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,12 +34,23 @@ func TestLivesOfABucket(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newField(t, 900*time.Millisecond)
-			f.join(3)
-			token := f.leader(0).token
-			c.befall(f)
-			f.joinOne("fresh")
-			f.leader(max(token, f.latest()))
-			f.told(c.told...)
+			all := f.join(3)
+			for try := 1; ; try++ {
+				f.struck = f.leader(0).token
+				c.befall(f)
+				all = append(all, f.joinOne(fmt.Sprint("fresh", try)))
+				f.leader(f.struck)
+				if f.hears(5*time.Second, c.told...) {
+					break
+				}
+				// On a busy machine a newcomer may be the first to look, and what it writes all that the others see.
+				if try == 5 {
+					t.Fatal("nobody tells of it")
+				}
+				for _, c := range all {
+					c.relay.Heal()
+				}
+			}
 		})
 	}
 }
@@ -64,15 +77,24 @@ func TestExpiryUnderALeader(t *testing.T) {
 // told waits until one event wraps all of these.
 func (f *field) told(wants ...error) {
 	f.Helper()
-	eventually(f, "somebody tells of it", func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for _, cause := range f.causes {
-			if all(wants, func(want error) bool { return errors.Is(cause, want) }) {
-				return true
-			}
+	eventually(f, "somebody tells of it", func() bool { return f.heard(wants) })
+}
+
+// hears waits so long at most.
+func (f *field) hears(d time.Duration, wants ...error) bool {
+	for end := time.Now().Add(d); !f.heard(wants); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
 		}
-		return false
+	}
+	return true
+}
+
+func (f *field) heard(wants []error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.causes, func(cause error) bool {
+		return all(wants, func(want error) bool { return errors.Is(cause, want) })
 	})
 }
 
@@ -122,6 +144,7 @@ func (f *field) putBack() {
 
 // deafen keeps a leader from hearing anything more, so that it trusts its lease to the end.
 func (f *field) deafen(e elected) {
+	f.struck = e.token
 	e.by.relay.Blackhole()
 	f.Cleanup(e.by.relay.Heal)
 }
@@ -131,5 +154,5 @@ func (f *field) handOver(ctx context.Context) {
 	f.Helper()
 	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
 	must(f, err)
-	must(f, e.HandOver(ctx, ""))
+	eventually(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil }) // a busy machine may cost it the lease
 }

@@ -24,7 +24,7 @@ type regime struct {
 	rules   history.Rules
 	// trouble is called again and again.
 	trouble func(t testing.TB, rng *rand.Rand, a arena)
-	// replicas is the number of servers, 1 unless set, and lasts how long clients play, 2.5 s unless set.
+	// replicas is the number of servers, 1 unless set, and lasts how long clients play at least, 2.5 s unless set.
 	replicas int
 	lasts    time.Duration
 	// needs is how many operations of unknown outcome make the run worth something.
@@ -88,7 +88,7 @@ func (r regime) play(t *testing.T, seed uint64) {
 	bucket := addBucket(t, operator, replicated(len(a.servers))).Bucket()
 	last := openStore(t, operator, bucket)
 	h := history.New(key)
-	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(r.lasts, 2500*time.Millisecond))
+	ctx, cancel := history.Lasting(cmp.Or(r.lasts, 2500*time.Millisecond), func() bool { return r.worth(h) })
 	defer cancel()
 	var playing sync.WaitGroup
 	var stores []faults.Store
@@ -120,13 +120,19 @@ func (r regime) end(t *testing.T, h *history.History, s driver.Store) {
 	})
 	reads, swaps, refusals, unknowns := h.Tally()
 	t.Logf("%d reads, %d swaps, %d refusals, %d unknown", reads, swaps, refusals, unknowns)
-	if swaps < 10 || unknowns < r.needs {
+	if !r.worth(h) {
 		t.Errorf("this run proves nothing: %s", r.why)
 	}
 	h.Check(t, r.rules)
 	if t.Failed() {
 		t.Log(r.why)
 	}
+}
+
+// worth reports whether enough has happened.
+func (r regime) worth(h *history.History) bool {
+	_, swaps, _, unknowns := h.Tally()
+	return swaps >= 10 && unknowns >= r.needs
 }
 
 func cutOne(_ testing.TB, rng *rand.Rand, a arena) {

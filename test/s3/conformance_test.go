@@ -81,7 +81,7 @@ func fakeHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 // TestFakeConformance is alone, since it counts goroutines.
 func TestFakeConformance(t *testing.T) {
 	for name, opts := range map[string][]s3object.Option{"quoted": nil, "unquoted": {s3object.WithUnquotedETags()}} {
-		if testing.Short() && opts != nil {
+		if opts != nil && (testing.Short() || os.Getenv(realVariable) == "") {
 			continue // the same again in the other form
 		}
 		t.Run(name, func(t *testing.T) {

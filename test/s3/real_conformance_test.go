@@ -50,7 +50,7 @@ func realHarness(t testing.TB, server *s3d.Server, bucket string) drivertest.Har
 			r.Blackhole()
 			return r.Heal
 		},
-		FloorTick: time.Second, ContentVersions: true,
+		FloorTick: time.Second, ContentVersions: true, Lease: 5 * time.Second,
 	}
 }
 

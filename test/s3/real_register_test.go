@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"context"
 	"crypto/md5"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +52,7 @@ func TestRealRegisterIsLinearizable(t *testing.T) {
 func (r realRegime) play(t *testing.T, server *s3d.Server, seed uint64) {
 	bucket, urls := server.Bucket(t), server.URLs()
 	h := history.New("register")
-	ctx, cancel := context.WithTimeout(context.Background(), r.lasts)
+	ctx, cancel := history.Lasting(r.lasts, func() bool { return r.worth(h) })
 	defer cancel()
 	var playing sync.WaitGroup
 	for i := range realClients {
@@ -74,7 +73,7 @@ func (r realRegime) play(t *testing.T, server *s3d.Server, seed uint64) {
 func (r realRegime) judge(t *testing.T, k s3d.Kind, h *history.History) {
 	reads, swaps, refusals, unknowns := h.Tally()
 	t.Logf("%d reads, %d swaps, %d refusals, %d unknown", reads, swaps, refusals, unknowns)
-	if swaps < 10 || refusals < 10 || unknowns < r.needs {
+	if !r.worth(h) {
 		t.Errorf("this run proves nothing: %s", r.why)
 	}
 	rules := history.Rules{}
@@ -86,6 +85,12 @@ func (r realRegime) judge(t *testing.T, k s3d.Kind, h *history.History) {
 	if t.Failed() {
 		t.Log(r.why)
 	}
+}
+
+// worth reports whether enough has happened.
+func (r realRegime) worth(h *history.History) bool {
+	_, swaps, refusals, unknowns := h.Tally()
+	return swaps >= 10 && refusals >= 10 && unknowns >= r.needs
 }
 
 // etagOf is the version that a value has. versitygw 1.8.0 reads first an object's ETag and then opens the object, so that the

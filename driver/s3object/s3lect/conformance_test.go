@@ -66,13 +66,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// Elections take real time, so two ways of wrapping stand for all.
 func TestElection(t *testing.T) {
-	for _, name := range []string{"storage", "legacy"} {
-		open := over[name]
+	for name, open := range over {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return harness(t, open) })
+			drivertest.RunElectionInBubbles(t, func(t testing.TB) drivertest.Harness { return harness(t, open) })
 		})
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-var migrations = flag.Int("migrations", 90, "how many fleets TestRollingMigration replaces")
+// .ci/run replaces more.
+var migrations = flag.Int("migrations", 30, "how many fleets TestRollingMigration replaces")
 
 // migrate is a whole migration in virtual time.
 func migrate(t *testing.T, seed uint64, cond conditions) (r report) {
@@ -54,7 +55,7 @@ func TestRollingMigration(t *testing.T) {
 	}
 	t.Logf("%d times from old to new, %d back; led %.0f %% of %v; an old one went on for at most %v",
 		sum.oldToNew, sum.newToOld, 100*float64(sum.led)/float64(sum.all), sum.all, sum.longest)
-	if sum.oldToNew < seeds || sum.newToOld < seeds/2 || sum.longest == 0 {
+	if sum.oldToNew < seeds || sum.newToOld < seeds/4 || sum.longest == 0 { // two and one for each seed, on the average
 		t.Errorf("%d times from old to new and %d back: nothing is proved by that", sum.oldToNew, sum.newToOld)
 	}
 }
@@ -108,7 +109,7 @@ func TestWithoutOneConditionTwoLead(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(60) {
+			for seed := range uint64(200) {
 				if r := migrate(t, seed, c.cond); len(r.faults) > 0 {
 					t.Logf("seed %d: %s", seed, r.faults[0])
 					return

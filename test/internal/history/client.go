@@ -38,3 +38,24 @@ func (h *History) Play(ctx context.Context, s driver.Store, c Client) {
 		time.Sleep(time.Duration(c.Rand.IntN(4000)) * time.Microsecond)
 	}
 }
+
+// extension is how much longer clients play at most.
+const extension = 30 * time.Second
+
+// Lasting is a context for clients to play in. It ends after this time if enough has happened then, and else when it has: a busy machine
+// may take longer. It ends in any case when nobody would wait any more.
+func Lasting(least time.Duration, enough func() bool) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), least+extension)
+	go func() {
+		for wait := least; ctx.Err() == nil; wait = 50 * time.Millisecond {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+			if enough() {
+				cancel()
+			}
+		}
+	}()
+	return ctx, cancel
+}

@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// patience is how long the search for an order may take.
-const patience = 30 * time.Second
+// patience is how long the search for an order may take, on a busy machine too.
+const patience = 2 * time.Minute
 
 // History is what clients did to one cell and what came of it. Every value is written once, so a value names a state of
 // the cell, and the version under which it was seen names the same.
@@ -211,14 +211,17 @@ func (h *History) Check(t testing.TB, r Rules) {
 // Faults is Check for those who want faults to be found.
 func (h *History) Faults(r Rules) []string {
 	h.versions(r)
-	if !h.ordered(r) {
+	switch h.ordered(r) {
+	case porcupine.Illegal:
 		h.wrong = append(h.wrong, "there is no order that explains the history")
+	case porcupine.Unknown:
+		h.wrong = append(h.wrong, fmt.Sprintf("whether there is an order that explains the history is not known after %v", patience))
 	}
 	return h.wrong
 }
 
-func (h *History) ordered(r Rules) bool {
-	return porcupine.CheckOperationsTimeout(register, h.operations(r), patience) == porcupine.Ok
+func (h *History) ordered(r Rules) porcupine.CheckResult {
+	return porcupine.CheckOperationsTimeout(register, h.operations(r), patience)
 }
 
 // Torn is how many reads gave a version that was not the value's. It is known after Check or Faults.
@@ -226,6 +229,8 @@ func (h *History) Torn() int { return h.torn }
 
 // Tally says what happened, so that a run that proves nothing is seen.
 func (h *History) Tally() (reads, swaps, refusals, unknowns int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, c := range h.calls {
 		switch {
 		case c.err == nil && c.write:

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -50,7 +51,7 @@ func TestCheckerSeesFaults(t *testing.T) {
 			h := New("cell")
 			h.calls = append([]call{{version: "0"}}, c.calls...)
 			h.versions(Rules{})
-			if got := h.ordered(Rules{}); got != c.want {
+			if got := h.ordered(Rules{}) == porcupine.Ok; got != c.want {
 				t.Errorf("accepted: %v, want %v", got, c.want)
 			}
 		})
@@ -86,7 +87,7 @@ func TestCheckerSeesFaultsBehindStaleReads(t *testing.T) {
 			h, r := New("cell"), Rules{Stale: true}
 			h.calls = slices.Concat(before, c.calls)
 			h.versions(r)
-			if got := h.ordered(r); got != c.want {
+			if got := h.ordered(r) == porcupine.Ok; got != c.want {
 				t.Errorf("accepted: %v, want %v", got, c.want)
 			}
 		})
@@ -122,7 +123,7 @@ func TestCheckerSeesUnsafeTears(t *testing.T) {
 			h, r := New("cell"), Rules{Version: func(value string) driver.Version { return driver.Version("of " + value) }}
 			h.calls = slices.Concat(before, c.calls)
 			h.versions(r)
-			if got := h.ordered(r); got != c.want {
+			if got := h.ordered(r) == porcupine.Ok; got != c.want {
 				t.Errorf("accepted: %v, want %v", got, c.want)
 			}
 			if h.Torn() != 1 && c.calls[0].version == "of a" {

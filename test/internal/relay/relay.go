@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 // Relay passes TCP connections on to a server.
@@ -36,13 +38,27 @@ func New(serverURL string) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen()
 	if err != nil {
 		return nil, err
 	}
 	r := &Relay{address: l.Addr().String(), server: address.Host, listener: l, changed: make(chan struct{})}
 	r.ways.Go(func() { r.accept(l) })
 	return r, nil
+}
+
+// listen takes a port that systems give to no client: after a Cut it must still be there for Restore.
+func listen() (l net.Listener, err error) {
+	for range 20 {
+		var free []int
+		if free, err = ports.Free(1); err != nil {
+			return nil, err
+		}
+		if l, err = net.Listen("tcp", ports.Address(free[0])); err == nil {
+			break
+		}
+	}
+	return l, err
 }
 
 // URL is where the client connects.

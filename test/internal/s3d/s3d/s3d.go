@@ -57,13 +57,25 @@ func (s *Server) add(ctx context.Context, g program, dir string, wish *int) erro
 	if !g.hidden {
 		p.port, *wish = *wish, 0
 	}
-	if p.port == 0 {
-		free, err := ports.Free(1)
-		if err != nil {
+	if p.port > 0 {
+		return s.run(ctx, g, p)
+	}
+	var err error
+	for range 3 { // somebody else may take the port meanwhile
+		var free []int
+		if free, err = ports.Free(1); err != nil {
 			return err
 		}
 		p.port = free[0]
+		if err = s.run(ctx, g, p); err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
+	return err
+}
+
+// run starts a process in its place.
+func (s *Server) run(ctx context.Context, g program, p place) error {
 	p.address = ports.Address(p.port)
 	if err := os.MkdirAll(p.data(), 0o700); err != nil {
 		return err
@@ -72,10 +84,14 @@ func (s *Server) add(ctx context.Context, g program, dir string, wish *int) erro
 	if err != nil {
 		return err
 	}
-	s.processes = append(s.processes, process)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return process.start(ctx)
+	if err := process.start(ctx); err != nil {
+		process.kill()
+		return err
+	}
+	s.processes = append(s.processes, process)
+	return nil
 }
 
 // URLs are where clients connect: one, or one for each process of Versity2.
