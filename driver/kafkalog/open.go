@@ -83,10 +83,9 @@ func (s *Store) open(ctx context.Context, set settings) error {
 		return fmt.Errorf("it does not exist; create it with %s: %w", CreateCommand(s.wire.topic, ""), err)
 	case err != nil:
 		return err
-	default:
-		if err := s.refuseUnsafe(ctx); err != nil {
-			return err
-		}
+	}
+	if err := s.refuseUnsafe(ctx); err != nil { // also what was just created: somebody else may have been first
+		return err
 	}
 	s.work.Go(func() { s.follow(s.ctx) })
 	if _, err := s.current(ctx); err != nil {
@@ -97,7 +96,7 @@ func (s *Store) open(ctx context.Context, set settings) error {
 
 // refuseUnsafe lets pass what it may not look at.
 func (s *Store) refuseUnsafe(ctx context.Context) error {
-	v, err := s.survey(ctx)
+	v, err := s.surveyNew(ctx)
 	switch {
 	case errors.Is(broker.Denied(err), driver.ErrDenied):
 		return nil
@@ -113,4 +112,16 @@ func (s *Store) refuseUnsafe(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	return nil
+}
+
+// surveyNew goes on while brokers that are asked have not heard of the topic, which others have: it may have just been made.
+func (s *Store) surveyNew(ctx context.Context) (survey, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.wire.timeout)
+	defer cancel()
+	for p := (pause{}); ; p.sleep(ctx, lastPause) {
+		v, err := s.survey(ctx)
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) || ctx.Err() != nil {
+			return v, err
+		}
+	}
 }

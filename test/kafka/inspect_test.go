@@ -2,12 +2,15 @@ package kafka
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -80,4 +83,56 @@ func (c *cluster) alter(setting, value string) {
 	if err != nil || answer.Resources[0].ErrorCode != 0 {
 		c.tb.Fatal(err, answer)
 	}
+}
+
+// TestOpenOfANewTopic: brokers hear of a topic one after another, and it is looked at whoever has made it.
+func TestOpenOfANewTopic(t *testing.T) {
+	t.Parallel()
+	for _, f := range []struct {
+		name   string
+		policy string
+		unsafe bool
+		deaf   []int32 // the questions, by their number, that a broker is asked that has not heard of it
+	}{
+		{"heard of by the first alone", "delete", false, []int32{2, 3}},
+		{"unsafe, heard of by the first alone", "compact", true, []int32{2, 3}},
+		{"unsafe, made by another in between", "compact", true, []int32{1}},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, kfake.NumBrokers(3))
+			_ = c.open(c.direct()).Close() // which creates it
+			c.alter("cleanup.policy", f.policy)
+			var asked atomic.Int32
+			c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+				c.KeepControl()
+				req := r.(*kmsg.MetadataRequest)
+				if len(req.Topics) == 0 || !slices.Contains(f.deaf, asked.Add(1)) {
+					return nil, nil, false
+				}
+				return unheardOf(req), nil, true
+			})
+			s, err := kafkalog.Open(within(t), c.direct(), topic)
+			if err == nil {
+				_ = s.Close()
+			}
+			if errors.Is(err, kafkalog.ErrUnsafe) != f.unsafe || !f.unsafe && err != nil {
+				t.Errorf("Open says %v", err)
+			}
+			if int(asked.Load()) <= len(f.deaf) {
+				t.Errorf("%d questions: nobody was asked who has not heard of it", asked.Load())
+			}
+		})
+	}
+}
+
+// unheardOf is the answer of a broker that does not know the topics.
+func unheardOf(req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
+	answer := req.ResponseKind().(*kmsg.MetadataResponse)
+	for _, asked := range req.Topics {
+		one := kmsg.NewMetadataResponseTopic()
+		one.Topic, one.ErrorCode = asked.Topic, kerr.UnknownTopicOrPartition.Code
+		answer.Topics = append(answer.Topics, one)
+	}
+	return answer
 }
