@@ -46,6 +46,7 @@ func TestRealFencedRights(t *testing.T) {
 
 // TestRealFencedOrder: whatever the network delays, each partition holds the terms in their order.
 func TestRealFencedOrder(t *testing.T) {
+	t.Parallel()
 	fencedOrder(scene{t, kafkad.Shared(t).Seeds(), fresh("written"), nil}, 8)
 }
 

@@ -23,6 +23,7 @@ func TestRealGroupStopped(t *testing.T) {
 		beStopped(t, strings.Split(seeds, ","), os.Getenv("TENURE_TEST_GROUP"))
 		return
 	}
+	t.Parallel()
 	g := startGuild(t, 6*time.Second)
 	child := exec.Command(os.Args[0], "-test.run=^TestRealGroupStopped$", "-test.v")
 	child.Env = append(os.Environ(), "TENURE_TEST_STOPPED="+strings.Join(g.Seeds(), ","), "TENURE_TEST_GROUP="+g.cfg.Name)

@@ -53,6 +53,7 @@ func spread(all []time.Duration) string {
 
 // TestRealGroupJoins: ten joins and five departures of others move nothing.
 func TestRealGroupJoins(t *testing.T) {
+	t.Parallel()
 	g := startGuild(t, 6*time.Second)
 	all := g.joinMany(1)
 	first := settled(t, all)
@@ -71,6 +72,7 @@ func TestRealGroupJoins(t *testing.T) {
 
 // TestRealGroupLeave: how long it takes to name the next one.
 func TestRealGroupLeave(t *testing.T) {
+	t.Parallel()
 	g := startGuild(t, 15*time.Second)
 	for _, hurried := range []bool{false, true} {
 		all := g.joinMany(3)
@@ -107,6 +109,7 @@ func TestRealGroupLeave(t *testing.T) {
 // TestRealGroupCutOff: a nominee that reaches no broker, and one that does not reach the coordinator, end before the next one is
 // named, and are ordinary members afterwards.
 func TestRealGroupCutOff(t *testing.T) {
+	t.Parallel()
 	g := startGuild(t, 6*time.Second)
 	all := g.joinMany(3)
 	_, coordinator := g.seat()
@@ -206,6 +209,7 @@ func TestRealGroupRollingRestart(t *testing.T) {
 // TestRealGroupStatic: static members restart in turn and the nomination stays, whoever of them the group's leader is. One that stops for
 // good keeps it for a session.
 func TestRealGroupStatic(t *testing.T) {
+	t.Parallel()
 	g := startGuild(t, 6*time.Second)
 	join := func(name string) *candidate {
 		cfg := g.cfg
@@ -301,6 +305,7 @@ func TestRealGroupRights(t *testing.T) {
 
 // TestRealGroupElects: whole elections. Nominees that leave hand over, and joins move nothing.
 func TestRealGroupElects(t *testing.T) {
+	t.Parallel()
 	g := startGuild(t, 15*time.Second)
 	var l ledger
 	run := func(id int) { l.run(t, g.join(), g.open(g.direct()), tenure.Config{ID: fmt.Sprint(id)}) }
@@ -329,6 +334,7 @@ func TestRealGroupElects(t *testing.T) {
 
 // TestRealGroupElectionCut: the coordinator is out of reach for the leader alone.
 func TestRealGroupElectionCut(t *testing.T) {
+	t.Parallel()
 	g := startGuild(t, 6*time.Second)
 	var l ledger
 	for id := range 3 {

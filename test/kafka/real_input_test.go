@@ -196,6 +196,7 @@ func (b *brokers) produceForeign(n int) {
 // TestRealForeignRecords: a topic that holds something else alone is refused. Among the records of elections they are
 // reported; the leader leads on, and nothing is lost, neither theirs nor ours.
 func TestRealForeignRecords(t *testing.T) {
+	t.Parallel()
 	b := startReal(t)
 	_ = b.open(b.direct()).Close()
 	b.produceForeign(100)

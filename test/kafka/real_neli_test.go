@@ -50,6 +50,7 @@ const (
 
 // TestRealNeliEnds: how a leader goes, and how soon the next one comes.
 func TestRealNeliEnds(t *testing.T) {
+	t.Parallel()
 	withSignals(t)
 	for _, c := range []struct {
 		name        string
@@ -80,6 +81,7 @@ func TestRealNeliEnds(t *testing.T) {
 
 // TestRealNeliFrozen: a leader that was stopped for two sessions does not do anything as a leader when it goes on.
 func TestRealNeliFrozen(t *testing.T) {
+	t.Parallel()
 	withSignals(t)
 	n := startNeli(t)
 	leader := n.run()
@@ -111,6 +113,7 @@ func TestRealNeliFrozen(t *testing.T) {
 // TestRealNeliFenced: a leader that is cut off without a word stops within HeartbeatTimeout, before the next one leads, and leads
 // again by another term.
 func TestRealNeliFenced(t *testing.T) {
+	t.Parallel()
 	n := startNeli(t)
 	connection, relays := n.overRelays()
 	a := n.begin("a", func(cfg *neli.Config) { cfg.ClientOptions = connection })
@@ -148,6 +151,7 @@ func TestRealNeliFenced(t *testing.T) {
 
 // TestRealNeliWaitsForOldOnes: members of another kind keep those of this package out of the group until they are gone.
 func TestRealNeliWaitsForOldOnes(t *testing.T) {
+	t.Parallel()
 	n := startNeli(t)
 	n.CreateTopic(t, n.group+".neli", nil)
 	old := n.client(kgo.ConsumerGroup(n.group), kgo.ConsumeTopics(n.group+".neli"), kgo.Balancers(kgo.RangeBalancer()))
@@ -161,6 +165,7 @@ func TestRealNeliWaitsForOldOnes(t *testing.T) {
 
 // TestRealNeliWrongPassword is fatal, and said at once.
 func TestRealNeliWrongPassword(t *testing.T) {
+	t.Parallel()
 	n := startNeli(t)
 	var err error
 	prompt(t, soon, func() {

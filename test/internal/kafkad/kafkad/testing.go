@@ -61,7 +61,7 @@ var shared struct {
 }
 
 // Shared is Start with one cluster for all tests of a package, whose TestMain is Main. At the end of each test what it did
-// to brokers is mended, and waited for: such tests are not parallel ones.
+// to brokers is mended, and waited for: tests that do something to them are not parallel ones, which follow when these are over.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	skip(t)
