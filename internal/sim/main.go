@@ -16,6 +16,7 @@ type options struct {
 	json, all    bool
 	bug          string
 	bugs, mark   bool
+	part         string
 	picture      bool
 	cfg          settings
 	seedsByHands bool
@@ -30,6 +31,7 @@ func main() {
 	flag.BoolVar(&o.all, "all", true, "go on after the first seed that fails")
 	flag.StringVar(&o.bug, "bug", "", "build with this planted bug, and run that")
 	flag.BoolVar(&o.bugs, "bugs", false, "run every planted bug in turn and print a table")
+	flag.StringVar(&o.part, "part", "", "with -bugs, run one of N parts of the bugs: K/N, with K counted modulo N")
 	flag.BoolVar(&o.mark, "markdown", false, "print the table as docs/planted-bugs.md has it")
 	flag.BoolVar(&o.picture, "picture", false, "draw one lease's life, as docs/lease.txt has it")
 	flag.DurationVar(&o.cfg.Hour, "for", time.Hour, "virtual time of each run")
@@ -48,7 +50,7 @@ func (o *options) main() int {
 		picture(os.Stdout)
 		return 0
 	case o.bugs:
-		return listBugs(o.seeds, o.mark)
+		return listBugs(o)
 	case o.bug != "":
 		return replay(o.bug, fmt.Sprintf("-seeds=%d", o.seeds), fmt.Sprintf("-seed=%d", o.seed),
 			fmt.Sprintf("-v=%t", o.verbose), fmt.Sprintf("-for=%v", o.cfg.Hour), fmt.Sprintf("-drift=%v", o.cfg.Drift))

@@ -81,3 +81,26 @@ func TestPageListsEveryPlantedBug(t *testing.T) {
 		}
 	}
 }
+
+func TestPartsMakeTheWhole(t *testing.T) {
+	found := map[string]int{}
+	for _, part := range []string{"0/3", "7/3", "2/3"} {
+		some, err := partOf(planted, part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range some {
+			found[b.Name]++
+		}
+	}
+	for _, b := range planted {
+		if found[b.Name] != 1 {
+			t.Errorf("three parts have %s %d times", b.Name, found[b.Name])
+		}
+	}
+	for _, wrong := range []string{"1", "1/0", "-1/3", "a/b"} {
+		if _, err := partOf(planted, wrong); err == nil {
+			t.Errorf("part %q is accepted", wrong)
+		}
+	}
+}

@@ -17,16 +17,32 @@ type hunted struct {
 	err error
 }
 
-// huntAll runs all bugs, one on each core.
-func huntAll(seeds uint64) []hunted {
-	all := make([]hunted, len(planted))
+// partOf returns every Nth bug from the Kth on, for a part "K/N"; all bugs for "".
+func partOf(bugs []bug, part string) ([]bug, error) {
+	if part == "" {
+		return bugs, nil
+	}
+	var k, n int
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 0 || n < 1 {
+		return nil, fmt.Errorf("-part %q: want K/N, such as 0/3", part)
+	}
+	var some []bug
+	for i := k % n; i < len(bugs); i += n {
+		some = append(some, bugs[i])
+	}
+	return some, nil
+}
+
+// huntAll runs bugs, one on each core.
+func huntAll(bugs []bug, seeds uint64) []hunted {
+	all := make([]hunted, len(bugs))
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
-	for i := range planted {
+	for i := range bugs {
 		free <- struct{}{}
 		wg.Go(func() {
-			all[i].bug = planted[i]
-			all[i].verdict, all[i].err = planted[i].hunt(seeds, true)
+			all[i].bug = bugs[i]
+			all[i].verdict, all[i].err = bugs[i].hunt(seeds, true)
 			<-free
 		})
 	}
@@ -35,9 +51,14 @@ func huntAll(seeds uint64) []hunted {
 }
 
 // listBugs prints what became of every bug, and fails if one that can be found was not.
-func listBugs(seeds uint64, markdown bool) int {
-	all := huntAll(seeds)
-	if markdown {
+func listBugs(o *options) int {
+	bugs, err := partOf(planted, o.part)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	all := huntAll(bugs, o.seeds)
+	if o.mark {
 		writeMarkdown(os.Stdout, all)
 	} else {
 		writeTable(os.Stdout, all)
