@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const example = `# A comment.
+lane one
+step good It passes.
+    echo fine
+step bad It fails.
+    echo "replay: go run ./x -seed 7"
+    false
+    echo unreached
+
+lane last
+step after It follows.
+    test -e "$MARK"
+
+lane two
+step mark It makes what the last lane looks for.
+    touch "$MARK"
+`
+
+func TestStepsThatFailDoNotHideOthers(t *testing.T) {
+	t.Setenv("MARK", filepath.Join(t.TempDir(), "mark"))
+	all, err := parse(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := &runner{limit: time.Hour, logs: t.TempDir(), out: &out, began: time.Now()}
+	results := r.run(context.Background(), all)
+	outcomes := ""
+	for _, res := range results {
+		outcomes += res.name + ": " + res.outcome + "\n"
+	}
+	if want := "good: passed\nbad: exit status 1\nafter: passed\nmark: passed\n"; outcomes != want {
+		t.Errorf("outcomes:\n%swant:\n%s", outcomes, want)
+	}
+	if got := results[1].replay; got != "go run ./x -seed 7" {
+		t.Errorf("the failed step offers %q to replay", got)
+	}
+	var report bytes.Buffer
+	if code := (&options{}).report(&report, all, results, 0); code != 1 {
+		t.Errorf("exit code %d after a failure", code)
+	}
+	if said := report.String(); !strings.Contains(said, "$ false") || strings.Contains(said, "echo unreached") {
+		t.Errorf("the report does not show where the step failed:\n%s", said)
+	}
+	if code := (&options{}).report(&report, all, results[:1], 0); code != 0 {
+		t.Errorf("exit code %d without a failure", code)
+	}
+}
+
+func TestStepIsEnded(t *testing.T) {
+	all := []step{{name: "hangs", lane: "one", commands: []string{"sleep 1000 & wait"}}, {name: "next", lane: "one", commands: []string{"true"}}}
+	r := &runner{limit: time.Millisecond, logs: t.TempDir(), out: new(bytes.Buffer)}
+	if results := r.run(context.Background(), all[:1]); results[0].outcome != "not finished within 1ms" {
+		t.Errorf("a step without end: %s", results[0].outcome)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, res := range r.run(ctx, all) {
+		if res.outcome != "not run" {
+			t.Errorf("%s after the runner was told to stop: %s", res.name, res.outcome)
+		}
+	}
+}
+
+func TestFlagsChooseSteps(t *testing.T) {
+	all, err := parse(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ only, from, want string }{
+		{"", "", "good bad after mark"},
+		{"mark,good", "", "mark good"},
+		{"", "after", "after mark"},
+		{"none", "", ""},
+		{"", "none", ""},
+	} {
+		chosen, err := choose(all, c.only, c.from)
+		var names []string
+		for _, s := range chosen {
+			names = append(names, s.name)
+		}
+		if got := strings.Join(names, " "); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("-only %q -from %q: %q, %v; want %q", c.only, c.from, got, err, c.want)
+		}
+	}
+}
+
+func TestWrongFilesAreRefused(t *testing.T) {
+	for why, text := range map[string]string{
+		"a step outside of a lane":       "step a It is.\n    true\n",
+		"a step that proves nothing":     "lane one\nstep a\n    true\n",
+		"a step without commands":        "lane one\nstep a It is.\n",
+		"a name twice":                   "lane one\nstep a It is.\n    true\nstep a It is.\n    true\n",
+		"a command that is not indented": "lane one\nstep a It is.\ntrue\n",
+	} {
+		if _, err := parse(text); err == nil {
+			t.Errorf("%s is accepted", why)
+		}
+	}
+}
+
+func TestPartialRunsMakeOneTable(t *testing.T) {
+	all, err := parse(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "table.md")
+	first := []result{{step: all[0], outcome: passed, took: time.Minute}, {step: all[1], outcome: "exit status 1", replay: "again"}}
+	second := []result{{step: all[1], outcome: passed, took: time.Second}, {step: all[3], outcome: passed}}
+	for i, results := range [][]result{first, second} {
+		if err := mergeInto(file, all, results, []string{"aaaa", "bbbb"}[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tableHead +
+		"| good | passed | 1m0s | aaaa |  |\n| bad | passed | 1s | bbbb |  |\n| mark | passed | 0s | bbbb |  |\n"
+	if string(got) != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+// TestStepsOfTheProject reads the project's own files of steps, and has bash read their commands without running them.
+func TestStepsOfTheProject(t *testing.T) {
+	for _, file := range []string{"../../.ci/run.steps", "../../.ci/soak.steps"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := parse(string(text))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		for _, s := range all {
+			if said, err := exec.Command("bash", "-n", "-c", strings.Join(s.commands, "\n")).CombinedOutput(); err != nil {
+				t.Errorf("%s, step %s: %v\n%s", file, s.name, err, said)
+			}
+		}
+	}
+}

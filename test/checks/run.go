@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// lastLane is the lane that starts when all others have ended.
+const lastLane = "last"
+
+// A result is what came of a step.
+type result struct {
+	step
+	outcome string // passed, failed, or why it did not finish
+	took    time.Duration
+	log     string // the file with its output
+	replay  string // the first command that its output offers to reproduce a failure
+}
+
+const passed = "passed"
+
+// A runner runs steps, each with its output in a file below logs.
+type runner struct {
+	limit time.Duration // of one step
+	logs  string
+	mu    sync.Mutex // over out
+	out   io.Writer
+	began time.Time
+}
+
+// run runs all steps and returns their results in the order of the steps.
+func (r *runner) run(ctx context.Context, steps []step) []result {
+	results := make([]result, len(steps))
+	lanes, order := map[string][]int{}, []string{}
+	for i, s := range steps {
+		if lanes[s.lane] == nil {
+			order = append(order, s.lane)
+		}
+		lanes[s.lane] = append(lanes[s.lane], i)
+	}
+	walk := func(lane string) {
+		for _, i := range lanes[lane] {
+			results[i] = r.one(ctx, steps[i])
+		}
+	}
+	var wg sync.WaitGroup
+	for _, lane := range order {
+		if lane != lastLane {
+			wg.Go(func() { walk(lane) })
+		}
+	}
+	wg.Wait()
+	walk(lastLane)
+	return results
+}
+
+func (r *runner) one(ctx context.Context, s step) result {
+	res := result{step: s, outcome: "not run", log: filepath.Join(r.logs, s.name+".log")}
+	if ctx.Err() != nil {
+		return res
+	}
+	r.say("started %s\n", s.name)
+	start := time.Now()
+	res.outcome = r.outcome(ctx, s, res.log)
+	res.took = time.Since(start)
+	output, _ := os.ReadFile(res.log)
+	res.replay = replay(output)
+	if res.outcome == passed {
+		r.say("passed  %s in %s\n%s", s.name, short(res.took), output)
+	} else {
+		r.say("FAILED  %s after %s: %s; its output follows at the end\n", s.name, short(res.took), res.outcome)
+	}
+	return res
+}
+
+// outcome runs the commands of a step until one fails, with what they print in a file.
+func (r *runner) outcome(ctx context.Context, s step, log string) string {
+	ctx, cancel := context.WithTimeout(ctx, r.limit)
+	defer cancel()
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = f.Close() }()
+	for _, command := range s.commands {
+		fmt.Fprintln(f, "$", command)
+		switch err := bash(ctx, command, f); {
+		case ctx.Err() == context.DeadlineExceeded:
+			return fmt.Sprintf("not finished within %v", r.limit)
+		case ctx.Err() != nil:
+			return "interrupted"
+		case err != nil:
+			return err.Error()
+		}
+	}
+	return passed
+}
+
+// bash runs a command in a process group of its own, of which nothing outlives it.
+func bash(ctx context.Context, command string, out *os.File) error {
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // servers that a failed command left behind
+	}
+	return err
+}
+
+func (r *runner) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.out, "[%s] ", short(time.Since(r.began)))
+	fmt.Fprintf(r.out, format, args...)
+}
+
+// replay finds the first command that a step offers: the rest of a line that begins with "replay:".
+func replay(output []byte) string {
+	for line := range bytes.Lines(output) {
+		if command, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("replay: ")); ok {
+			return string(command)
+		}
+	}
+	return ""
+}
+
+func short(d time.Duration) string { return d.Round(time.Second).String() }
