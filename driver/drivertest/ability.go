@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -52,7 +51,7 @@ func findings(t *trial) {
 	if !ok {
 		t.Skipf("the store is no driver.Inspector")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), t.Patience)
+	ctx, cancel := t.context()
 	defer cancel()
 	found, err := i.Inspect(ctx, 15*time.Second)
 	if err != nil {

@@ -37,7 +37,7 @@ func benchmarks() []benchmark {
 }
 
 func benchmarkRead(b *testing.B, h Harness) {
-	t := newTrial(b, h)
+	t := newTrial(b, h, realTime(b))
 	key := t.key("bench")
 	v := t.create(key, bytes.Repeat([]byte("r"), recordSize))
 	t.settle(key, "written", func(e driver.Entry) bool { return e.Version == v })
@@ -49,7 +49,7 @@ func benchmarkRead(b *testing.B, h Harness) {
 }
 
 func benchmarkSwap(b *testing.B, h Harness) {
-	t := newTrial(b, h)
+	t := newTrial(b, h, realTime(b))
 	key, value := t.key("bench"), bytes.Repeat([]byte("r"), recordSize)
 	v := t.create(key, value)
 	for n := uint64(0); b.Loop(); n++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// soon is how long a call may take after its context has ended.
+// soon is how long a call may take after its context has ended, on a machine that runs.
 const soon = 2 * time.Second
 
 func contextCases() []testCase {

@@ -9,7 +9,8 @@
 // RunElection goes on from there with whole elections over the store, and Benchmark measures both.
 //
 // Each case prints on failure why it matters. A case that a store or a harness cannot support is skipped with the reason.
-// Reads may be stale by contract, so the kit reads until it sees what was acknowledged, for at most Harness.Patience.
+// Reads may be stale by contract, so the kit reads until it sees what was acknowledged. It waits for
+// that, and for all that should happen, until shortly before the time limit of the test binary.
 // It writes to keys drawn afresh, a hundred or so with the default Rounds, watches Harness.Watches more, and leaves its
 // cells behind.
 package drivertest
@@ -37,9 +38,11 @@ type Harness struct {
 	// Cut makes the network swallow all that goes between Store and its servers, silently, until heal is called.
 	Cut func() (heal func())
 
-	// Patience is how long a call, a push or a fresh read may take while nothing is wrong. Zero: 10 s.
+	// Patience limits how long a call, a push or a fresh read may take while nothing is wrong. Zero: the
+	// time limit of the test binary less a reserve for reports, so that a slow machine fails no case.
 	Patience time.Duration
-	// Lease is that of RunElection's elections, where a server is slow at times. Zero: two seconds, or what the store needs.
+	// Lease is that of RunElection's elections. Zero: two seconds, or what the store needs. A machine
+	// that stalls for longer costs time and does not fail a case.
 	Lease time.Duration
 	// Rounds is how often the cases that repeat themselves do so; the races write 16 times as much. Zero: 25.
 	Rounds int
@@ -53,15 +56,12 @@ type Harness struct {
 }
 
 const (
-	defaultPatience = 10 * time.Second
+	virtualPatience = 10 * time.Second
 	defaultRounds   = 25
 	defaultWatches  = 1000
 )
 
 func (h Harness) withDefaults() Harness {
-	if h.Patience == 0 {
-		h.Patience = defaultPatience
-	}
 	if h.Rounds == 0 {
 		h.Rounds = defaultRounds
 	}
@@ -75,6 +75,14 @@ func (h Harness) withDefaults() Harness {
 // all. Open registers with t.Cleanup what is to be closed.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) { c.try(t, open) })
+		t.Run(c.name, func(t *testing.T) { c.try(t, open, realTime(t)) })
+	}
+}
+
+// RunInBubbles is Run in virtual time, for stores without a network: each case has a bubble of
+// testing/synctest to itself. What open returns must be made within, and be on package time's clock.
+func RunInBubbles(t *testing.T, open func(t testing.TB) Harness) {
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) { c.tryInBubble(t, open) })
 	}
 }

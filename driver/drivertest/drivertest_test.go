@@ -18,10 +18,16 @@ type recorder struct {
 	mu       sync.Mutex
 	failures []string
 	skipped  string
+	logs     int
 }
 
-func (r *recorder) Helper()             {}
-func (r *recorder) Logf(string, ...any) {}
+func (r *recorder) Helper() {}
+
+func (r *recorder) Logf(string, ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logs++
+}
 
 func (r *recorder) Errorf(format string, args ...any) {
 	r.mu.Lock()
@@ -42,12 +48,14 @@ func (r *recorder) Skipf(format string, args ...any) {
 }
 
 // try runs one case in a goroutine that it may end.
-func try(c testCase, h Harness) *recorder {
+func try(c testCase, h Harness) *recorder { return tryIn(virtualTime(), c, h) }
+
+func tryIn(time timing, c testCase, h Harness) *recorder {
 	r := &recorder{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.run(newTrial(r, h))
+		c.run(newTrial(r, h, time))
 	}()
 	<-done
 	return r
@@ -91,7 +99,8 @@ func TestStoreWithoutAbilitiesIsSkipped(t *testing.T) {
 	type plain struct{ driver.Store }
 	skipped := 0
 	for _, c := range cases() {
-		r := try(c, Harness{Store: plain{memory.NewPolled()}, Rounds: 1})
+		var r *recorder
+		synctest.Test(t, func(*testing.T) { r = try(c, Harness{Store: plain{memory.NewPolled()}, Rounds: 1}) })
 		if len(r.failures) > 0 && c.name != "keys are apart" { // without bounds it would have to hold any key
 			t.Errorf("%s: %q", c.name, r.failures)
 		}

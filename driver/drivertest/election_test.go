@@ -5,8 +5,10 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -111,6 +113,91 @@ func TestElectionsOverBrokenStoresFail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stallable is time in which the machine may stall, until a limit as tests have one.
+func stallable() timing {
+	end := time.Now().Add(10 * time.Minute)
+	return timing{left: func() time.Duration { return max(time.Until(end), time.Second) }, stalls: true}
+}
+
+// A lease that is lost to a stall says nothing about the store. All calls hang for longer than that.
+func TestStalledElectionsAreRepeated(t *testing.T) {
+	noticed := 0
+	for _, c := range electionCases() {
+		t.Run(c.name, func(t *testing.T) {
+			stalled := 0
+			for nth := range int64(12) {
+				synctest.Test(t, func(t *testing.T) {
+					s := sound()
+					stalls(s, nth)
+					r := tryIn(stallable(), c, s.harness())
+					if len(r.failures) > 0 || r.skipped != "" {
+						t.Errorf("stalled at write %d: failures %q, skipped %q", nth, r.failures, r.skipped)
+					}
+					stalled += r.logs
+					time.Sleep(3 * easy)
+				})
+			}
+			noticed += min(stalled, 1)
+		})
+	}
+	if noticed < 8 { // of ten cases, two need no lease to last
+		t.Errorf("stalls were noticed in %d cases", noticed)
+	}
+}
+
+// stalls makes all calls hang for three leases from the n-th write on.
+func stalls(s *store, nth int64) {
+	var n atomic.Int64
+	var until time.Time
+	var mu sync.Mutex
+	hang := func(begin bool) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		if begin {
+			until = time.Now().Add(3 * easy)
+		}
+		return time.Until(until)
+	}
+	s.swap = func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+		time.Sleep(hang(n.Add(1) == nth+1))
+		return s.Store.CompareAndSwap(ctx, key, prev, value)
+	}
+	s.read = func(ctx context.Context, key string) (driver.Entry, error) {
+		time.Sleep(hang(false))
+		return s.Store.Read(ctx, key)
+	}
+}
+
+func TestElectionsOverBrokenStoresFailBetweenStalls(t *testing.T) {
+	for _, b := range brokenElections() {
+		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
+			for _, name := range b.fails {
+				c := electionCaseNamed(t, name)
+				synctest.Test(t, func(t *testing.T) {
+					s := sound()
+					b.damage(s)
+					if r := tryIn(stallable(), c, s.harness()); len(r.failures) == 0 {
+						t.Errorf("%q passes (skipped: %q)", name, r.skipped)
+					}
+				})
+			}
+		})
+	}
+}
+
+// Two leaders are a breach, though one of them loses its lease afterwards.
+func TestBreachesAreNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sound()
+		frozenAndUnchecked(s)
+		began := time.Now()
+		r := tryIn(stallable(), electionCaseNamed(t, "a renewed lease keeps the others out"), s.harness())
+		if r.logs > 0 || !strings.Contains(strings.Join(r.failures, "\n"), "went on") {
+			t.Errorf("after %v and %d stalls: %q", time.Since(began), r.logs, r.failures)
+		}
+	})
 }
 
 // It is for elections as for the contract: a case that nothing fails might as well not be there.

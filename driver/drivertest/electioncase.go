@@ -32,15 +32,27 @@ func othersWait(c *contest) {
 	b := c.candidate("b", c.writer(1))
 	won := c.campaign(b)
 	c.sees(b, term)
-	enough := time.NewTimer(2 * c.lease)
-	defer enough.Stop()
+	renewals := c.renewed()
+	c.until("seven renewals, in two leases and more", func() bool { return renewals() >= 7 })
+	if err := term.Err(); err != nil {
+		c.Errorf("after seven renewals: %v", err)
+	}
 	select {
 	case next := <-won:
-		c.Fatalf("term %d began while term %d went on", next.Token(), term.Token())
-	case <-enough.C:
+		c.Fatalf("term %d began after term %d", next.Token(), term.Token())
+	default:
 	}
-	if err := term.Err(); err != nil {
-		c.Errorf("after two leases: %v", err)
+}
+
+// renewed counts the versions of the record, one more with each call that finds another one.
+func (c *contest) renewed() func() int {
+	last, n := c.read(c.election).Version, 0
+	return func() int {
+		if v := c.read(c.election).Version; v != last {
+			last = v
+			n++
+		}
+		return n
 	}
 }
 
@@ -102,7 +114,7 @@ func removalEndsTerm(c *contest) {
 	term := c.elect(a)
 	for _, remove := range removals {
 		remove(c.trial, c.election)
-		if cause := c.ended(term.Context(), "the term of a removed record"); !errors.Is(cause, tenure.ErrLost) {
+		if cause := c.ended(term.Context(), "the term of a removed record"); !errors.Is(cause, tenure.ErrLost) || errors.Is(cause, tenure.ErrExpired) {
 			c.Errorf("the term ended with %v", cause)
 		}
 		_ = term.Resign(c.ctx) // there is nothing to be confirmed
@@ -116,13 +128,16 @@ func foreignStays(c *contest) {
 	mine := []byte("not an election's")
 	v := c.create(c.election, mine)
 	c.settle(c.election, "written", func(e driver.Entry) bool { return e.Version == v })
-	won := c.campaign(c.candidate("a", c.Store))
-	enough := time.NewTimer(2 * c.lease)
-	defer enough.Stop()
+	l := &line{Store: c.Store}
+	won := c.campaign(c.candidate("a", l))
+	c.until("eight reads, in two leases and more", func() bool { return l.reads() >= 8 })
 	select {
 	case term := <-won:
 		c.Errorf("term %d began", term.Token())
-	case <-enough.C:
+	default:
+	}
+	if n := l.written(); n > 0 {
+		c.Errorf("%d writes", n)
 	}
 	if e := c.read(c.election); !bytes.Equal(e.Value, mine) {
 		c.Errorf("the key holds %s instead of %s", brief(e.Value), brief(mine))
@@ -134,10 +149,14 @@ func ownClaim(h harm) func(*contest) {
 	return func(c *contest) {
 		c.resign(c.elect(c.candidate("a", c.Store)))
 		l := &line{Store: c.Store, harm: h}
+		began := time.Now()
 		term := c.elect(c.candidate("b", l))
 		claim, err := record.Decode(l.harmed())
 		if err != nil || claim.Term != term.Token() {
 			c.Errorf("term %d is of another claim than that of term %d (%v)", term.Token(), claim.Term, err)
+			if time.Since(began) > c.lease/2 { // its lease may have run out before it was looked at
+				c.stall()
+			}
 		}
 	}
 }
@@ -154,11 +173,15 @@ func (c *contest) crash(survivor *tenure.Election) time.Duration {
 	lost := c.elect(c.candidate("a", l))
 	won := c.campaign(survivor)
 	c.sees(survivor, lost)
+	c.dooms(lost)
 	l.silence(true)
 	term := c.elected(survivor, won)
 	late := time.Since(l.lastSent().Add(c.lease))
-	if err := lost.Err(); late < 0 || !errors.Is(err, tenure.ErrExpired) {
-		c.Fatalf("elected %v after the end of a lease whose holder says: %v", late, err)
+	switch err := lost.Err(); {
+	case err == nil || late < 0:
+		c.breach("elected %v after the end of a lease whose holder says: %v", late, err)
+	case !errors.Is(err, tenure.ErrExpired):
+		c.Errorf("a silent leader ended with %v", err)
 	}
 	c.after(term, lost)
 	c.resign(term)

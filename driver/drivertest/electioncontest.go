@@ -2,7 +2,9 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -12,6 +14,8 @@ import (
 // contest is a trial of one election.
 type contest struct {
 	*trial
+	real     reporter // takes breaches of safety, whose reports nothing holds back
+	breached atomic.Bool
 	election string
 	lease    time.Duration
 
@@ -19,24 +23,18 @@ type contest struct {
 	stop context.CancelFunc
 	all  sync.WaitGroup
 
-	mu   sync.Mutex
-	open map[*tenure.Term]bool
+	mu     sync.Mutex
+	open   map[*tenure.Term]bool
+	doomed *tenure.Term // the one that is to expire
+
+	stallOnce sync.Once
+	lapsed    chan struct{} // closed when another one has, or could not be released in time
 }
 
 func newContest(t *trial, lease time.Duration) *contest {
-	c := &contest{trial: t, election: t.key("election"), lease: lease, open: map[*tenure.Term]bool{}}
+	c := &contest{trial: t, real: t.reporter, election: t.key("election"), lease: lease, open: map[*tenure.Term]bool{}, lapsed: make(chan struct{})}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
-}
-
-// holding makes a case of what is to be tried with an election. Its lease outlasts the stalls of a busy machine: a term that is
-// lost to one would be a failure that says nothing about the store.
-func holding(run func(*contest)) func(*trial) {
-	return func(t *trial) {
-		c := newContest(t, t.leaseOf(max(easy, t.Lease)))
-		defer c.close()
-		run(c)
-	}
 }
 
 // leaseOf returns this lease, or the shortest that the store is for.
@@ -57,7 +55,81 @@ func (c *contest) close() {
 }
 
 // limit is how long anything may take that comes to be at all: the slowest is a record to be waited out, twice.
-func (c *contest) limit() time.Duration { return c.Patience + 4*c.lease }
+func (c *contest) limit() time.Duration { return c.left() + 4*c.lease }
+
+// begins takes note of a new term. A term that is valid beside it is the fault that elections are to
+// prevent. The end of a lease that nobody has planned is that of a machine that has stalled.
+func (c *contest) begins(term *tenure.Term) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other := range c.open {
+		if other.Err() == nil && term.Err() == nil { // in this order: the other was valid after this one began
+			c.breach("term %d began while term %d went on", term.Token(), other.Token())
+		}
+	}
+	c.open[term] = true
+	context.AfterFunc(term.Context(), func() { c.lapses(term) })
+}
+
+// breach reports that safety is broken.
+func (c *contest) breach(format string, args ...any) {
+	c.breached.Store(true)
+	c.real.Errorf(format, args...)
+}
+
+func (c *contest) lapses(term *tenure.Term) {
+	c.mu.Lock()
+	planned := term == c.doomed
+	c.mu.Unlock()
+	if !planned && errors.Is(term.Err(), tenure.ErrExpired) {
+		c.stall()
+	}
+}
+
+// stall notes that something has taken longer than a lease allows.
+func (c *contest) stall() { c.stallOnce.Do(func() { close(c.lapsed) }) }
+
+// dooms says that a term is to expire.
+func (c *contest) dooms(term *tenure.Term) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doomed = term
+}
+
+// stalled reports whether a leader has lost its lease, or could not release it, though nothing was wrong.
+func (c *contest) stalled() bool {
+	select {
+	case <-c.lapsed:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits for something that should happen. A lease that was lost to a stall may prevent it.
+func (c *contest) await(happened <-chan struct{}, what string) {
+	c.Helper()
+	late := time.NewTimer(c.limit())
+	defer late.Stop()
+	select {
+	case <-happened:
+	case <-c.lapsed:
+		c.Fatalf("a lease ran out before %s", what)
+	case <-late.C:
+		c.Fatalf("not within %v: %s", c.limit(), what)
+	}
+}
+
+// until asks again and again whether something that should happen has happened.
+func (c *contest) until(what string, is func() bool) {
+	c.Helper()
+	if !c.eventually(func() bool { return is() || c.stalled() }) {
+		c.Fatalf("not within %v: %s", c.left(), what)
+	}
+	if c.stalled() {
+		c.Fatalf("a lease ran out before %s", what)
+	}
+}
 
 // candidate is on package time's clock, so that the kit can be tested in virtual time.
 func (c *contest) candidate(id string, store driver.Store) *tenure.Election {
@@ -85,9 +157,7 @@ func (c *contest) campaign(e *tenure.Election) <-chan *tenure.Term {
 		if err != nil {
 			return
 		}
-		c.mu.Lock()
-		c.open[term] = true
-		c.mu.Unlock()
+		c.begins(term)
 		won <- term
 	})
 	return won
@@ -101,6 +171,8 @@ func (c *contest) elected(e *tenure.Election, won <-chan *tenure.Term) *tenure.T
 	select {
 	case term := <-won:
 		return term
+	case <-c.lapsed:
+		c.Fatalf("a lease ran out before %q was elected", e.ID())
 	case <-late.C:
 		s, _ := e.Status()
 		c.Fatalf("%q is not elected within %v: %+v", e.ID(), c.limit(), s)
@@ -111,8 +183,12 @@ func (c *contest) elected(e *tenure.Election, won <-chan *tenure.Term) *tenure.T
 // resign releases a term, and requires that the store confirms it.
 func (c *contest) resign(term *tenure.Term) {
 	c.Helper()
-	if err := term.Resign(c.ctx); err != nil {
+	err := term.Resign(c.ctx)
+	if err != nil {
 		c.Errorf("resigning term %d: %v", term.Token(), err)
+	}
+	if errors.Is(err, tenure.ErrUnconfirmed) { // not within a third of the lease
+		c.stall()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,6 +205,13 @@ func (c *contest) sees(e *tenure.Election, term *tenure.Term) tenure.Leader {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, c.limit())
 	defer cancel()
+	go func() {
+		select {
+		case <-c.lapsed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	s, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Leader.Term == term.Token() })
 	if err != nil {
 		c.Fatalf("%q does not see the leader of term %d: %v; it sees %+v", e.ID(), term.Token(), err, s)
@@ -139,13 +222,7 @@ func (c *contest) sees(e *tenure.Election, term *tenure.Term) tenure.Leader {
 // ended waits until a context has ended, and returns why.
 func (c *contest) ended(ctx context.Context, what string) error {
 	c.Helper()
-	late := time.NewTimer(c.limit())
-	defer late.Stop()
-	select {
-	case <-ctx.Done():
-	case <-late.C:
-		c.Fatalf("%s does not end within %v", what, c.limit())
-	}
+	c.await(ctx.Done(), what+" ended")
 	return context.Cause(ctx)
 }
 
@@ -153,6 +230,6 @@ func (c *contest) ended(ctx context.Context, what string) error {
 func (c *contest) after(next, term *tenure.Term) {
 	c.Helper()
 	if next.Token() <= term.Token() {
-		c.Errorf("token %d after %d", next.Token(), term.Token())
+		c.breach("token %d after %d", next.Token(), term.Token())
 	}
 }

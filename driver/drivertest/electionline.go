@@ -16,6 +16,8 @@ type line struct {
 	mu     sync.Mutex
 	silent bool
 	harm   harm
+	asked  int       // reads
+	tried  int       // writes
 	sent   time.Time // of the last acknowledged write
 	value  []byte    // of the last write that was harmed
 }
@@ -49,6 +51,20 @@ func (l *line) lastSent() time.Time {
 	return l.sent
 }
 
+// reads is how often the candidate has read.
+func (l *line) reads() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
+}
+
+// written is how often the candidate has tried to write.
+func (l *line) written() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tried
+}
+
 // harmed is the value of the write that was harmed.
 func (l *line) harmed() []byte {
 	l.mu.Lock()
@@ -73,7 +89,11 @@ func (l *line) Read(ctx context.Context, key string) (driver.Entry, error) {
 	if err := l.reach(ctx); err != nil {
 		return driver.Entry{}, err
 	}
-	return l.Store.Read(ctx, key)
+	e, err := l.Store.Read(ctx, key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	return e, err
 }
 
 // CompareAndSwap is the store's. Harm is done once.
@@ -98,6 +118,7 @@ func (l *line) CompareAndSwap(ctx context.Context, key string, prev driver.Versi
 func (l *line) takeHarm(value []byte) harm {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.tried++
 	h := l.harm
 	if h != nil {
 		l.harm, l.value = nil, value

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/patience"
 )
 
 // reporter is what a case needs of testing.TB. The kit's own tests have another one, which collects the failures of
@@ -26,10 +28,37 @@ type reporter interface {
 type trial struct {
 	reporter
 	Harness
+	time timing
 }
 
-func newTrial(r reporter, h Harness) *trial {
-	return &trial{reporter: r, Harness: h.withDefaults()}
+// timing says how a trial relates to time.
+type timing struct {
+	// left returns how long a call, a push or a fresh read may still take.
+	left func() time.Duration
+	// stalls says that the machine may stop for longer than a lease. In virtual time it does not.
+	stalls bool
+}
+
+// realTime bounds waits by the test's own limit.
+func realTime(t testing.TB) timing {
+	return timing{left: func() time.Duration { return patience.Left(t) }, stalls: true}
+}
+
+// virtualTime has a bound of its own, which nothing but a fault can reach.
+func virtualTime() timing {
+	return timing{left: func() time.Duration { return virtualPatience }}
+}
+
+func newTrial(r reporter, h Harness, time timing) *trial {
+	return &trial{reporter: r, Harness: h.withDefaults(), time: time}
+}
+
+// left returns how long anything may still take that should happen.
+func (t *trial) left() time.Duration {
+	if t.Patience > 0 {
+		return t.Patience
+	}
+	return t.time.left()
 }
 
 // key draws a key that was never used. It is of letters, digits and a hyphen, which every store can hold.
@@ -38,7 +67,7 @@ func (t *trial) key(name string) string {
 }
 
 func (t *trial) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), t.Patience)
+	return context.WithTimeout(context.Background(), t.left())
 }
 
 // writer returns the i-th of the clients in turn, so that a lock within one does not hide a race.
@@ -102,7 +131,7 @@ func (t *trial) settle(key, state string, reached func(driver.Entry) bool) drive
 	t.Helper()
 	var e driver.Entry
 	if !t.eventually(func() bool { e = t.read(key); return reached(e) }) {
-		t.Fatalf("%q is not %s within %v: it has version %q and %d bytes", key, state, t.Patience, e.Version, len(e.Value))
+		t.Fatalf("%q does not become %s: it has version %q and %d bytes", key, state, e.Version, len(e.Value))
 	}
 	return e
 }
@@ -119,7 +148,7 @@ func (t *trial) holds(key string, v driver.Version, value []byte) driver.Entry {
 
 // eventually asks again and again, more and more slowly: there is no event to wait for where a store cannot push.
 func (t *trial) eventually(ok func() bool) bool {
-	end := time.Now().Add(t.Patience)
+	end := time.Now().Add(t.left())
 	for pause := time.Millisecond; !ok(); pause = min(2*pause, 100*time.Millisecond) {
 		if time.Now().After(end) {
 			return false
@@ -129,21 +158,25 @@ func (t *trial) eventually(ok func() bool) bool {
 	return true
 }
 
-// within reports whether do returns in time. If not it is left behind.
+// within reports whether do returns within d of a machine that runs. If not it is left behind. Time
+// is counted in ticks, which a ticker drops while the machine stalls: a stall counts as one of them.
 func within(d time.Duration, do func()) bool {
+	const tick = 20 * time.Millisecond
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		do()
 	}()
-	late := time.NewTimer(d)
-	defer late.Stop()
-	select {
-	case <-done:
-		return true
-	case <-late.C:
-		return false
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	for range d / tick {
+		select {
+		case <-done:
+			return true
+		case <-ticks.C:
+		}
 	}
+	return false
 }
 
 // together runs do in n goroutines that start at once, and waits for them.

@@ -33,9 +33,9 @@ func harness(inner operated) drivertest.Harness {
 }
 
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+	drivertest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
 }
 
 func TestConformancePolled(t *testing.T) {
-	drivertest.Run(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+	drivertest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
 }
