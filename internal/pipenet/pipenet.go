@@ -1,0 +1,102 @@
+// Package pipenet is a network within the process, for tests. Its connections are pipes, so servers
+// and clients on it work in the bubbles of testing/synctest, where sockets would stop the clock.
+package pipenet
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+)
+
+// Network has listeners and nothing else. The zero value is an empty one. In a bubble it must be
+// made there. Its methods may be called from many goroutines.
+type Network struct {
+	mu        sync.Mutex
+	last      int // the last port given
+	listeners map[string]*listener
+}
+
+// address is that of a listener, and of both ends of the connections to it.
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
+
+// listener hands over connections one by one, to those who accept.
+type listener struct {
+	on      *Network
+	address address
+	waiting chan net.Conn
+	closed  chan struct{}
+	close   sync.Once
+}
+
+// Listen listens on an address, as net.Listen does. The empty one stands for any that is free.
+func (n *Network) Listen(_, at string) (net.Listener, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if at == "" {
+		n.last++
+		at = fmt.Sprintf("127.0.0.1:%d", 10_000+n.last)
+	}
+	if n.listeners[at] != nil {
+		return nil, fmt.Errorf("listen on %s: %w", at, syscall.EADDRINUSE)
+	}
+	if n.listeners == nil {
+		n.listeners = map[string]*listener{}
+	}
+	l := &listener{on: n, address: address(at), waiting: make(chan net.Conn), closed: make(chan struct{})}
+	n.listeners[at] = l
+	return l, nil
+}
+
+// DialContext connects to a listener, as net.Dialer does. It waits until the connection is accepted.
+// It returns an error if nobody listens on the address, and when the context ends.
+func (n *Network) DialContext(ctx context.Context, _, at string) (net.Conn, error) {
+	n.mu.Lock()
+	l := n.listeners[at]
+	n.mu.Unlock()
+	refused := fmt.Errorf("dial %s: %w", at, syscall.ECONNREFUSED)
+	if l == nil {
+		return nil, refused
+	}
+	here, there := net.Pipe()
+	select {
+	case l.waiting <- there:
+		return here, nil
+	case <-l.closed:
+		return nil, refused
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Client returns a new HTTP client of the servers on this network, with connections of its own.
+func (n *Network) Client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: n.DialContext}}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.waiting:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close leaves accepted connections alone.
+func (l *listener) Close() error {
+	l.close.Do(func() {
+		close(l.closed)
+		l.on.mu.Lock()
+		defer l.on.mu.Unlock()
+		delete(l.on.listeners, string(l.address))
+	})
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return l.address }
