@@ -2,7 +2,6 @@ package relay
 
 import (
 	"fmt"
-	"net"
 	"time"
 )
 
@@ -53,7 +52,7 @@ func (r *Relay) Cut() {
 
 // Restore ends a Cut. Its port was free meanwhile, so it fails if somebody has taken that.
 func (r *Relay) Restore() error {
-	l, err := net.Listen("tcp", r.address)
+	l, err := r.network.Listen("tcp", r.address)
 	if err != nil {
 		return fmt.Errorf("the relay cannot come back: %w", err)
 	}

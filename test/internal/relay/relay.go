@@ -2,6 +2,7 @@
 package relay
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/url"
@@ -11,8 +12,22 @@ import (
 	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
-// Relay passes TCP connections on to a server.
+// Network is where a relay listens and dials.
+type Network interface {
+	Listen(network, address string) (net.Listener, error)
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// loopback is the network of this machine.
+type loopback struct{ net.Dialer }
+
+func (*loopback) Listen(network, address string) (net.Listener, error) {
+	return net.Listen(network, address)
+}
+
+// Relay passes connections on to a server.
 type Relay struct {
+	network Network
 	address string
 	server  string
 	ways    sync.WaitGroup
@@ -42,9 +57,22 @@ func New(serverURL string) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{address: l.Addr().String(), server: address.Host, listener: l, changed: make(chan struct{})}
+	return begin(&loopback{}, l, address.Host), nil
+}
+
+// Over relays from one address of a network to another. In a network of pipes it works in the bubbles of testing/synctest.
+func Over(n Network, at, server string) (*Relay, error) {
+	l, err := n.Listen("tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	return begin(n, l, server), nil
+}
+
+func begin(n Network, l net.Listener, server string) *Relay {
+	r := &Relay{network: n, address: l.Addr().String(), server: server, listener: l, changed: make(chan struct{})}
 	r.ways.Go(func() { r.accept(l) })
-	return r, nil
+	return r
 }
 
 // listen takes a port that systems give to no client: after a Cut it must still be there for Restore.
@@ -80,7 +108,7 @@ func (r *Relay) accept(l net.Listener) {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", r.server)
+		server, err := r.network.DialContext(context.Background(), "tcp", r.server)
 		if err != nil {
 			_ = client.Close()
 			continue
