@@ -6,30 +6,53 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/pipenet"
 )
 
-// echo is a server that says what it hears.
-func echo(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go io.Copy(c, c)
-		}
-	}()
-	return "tcp://" + l.Addr().String()
+// stage is a relay before a server, on a network of pipes.
+type stage struct {
+	*Relay
+	network *pipenet.Network
+	server  net.Listener
 }
 
-func dial(t *testing.T, r *Relay) net.Conn {
-	c, err := net.Dial("tcp", r.address)
+// bubble runs a test in virtual time.
+func bubble(t *testing.T, test func(*testing.T, *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{network: new(pipenet.Network)}
+		s.server = must(s.network.Listen("tcp", ""))
+		s.Relay = must(Over(s.network, "", s.server.Addr().String()))
+		defer s.Relay.Close()
+		defer s.server.Close()
+		test(t, s)
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// echo is a server that says what it hears.
+func echo(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go io.Copy(c, c)
+	}
+}
+
+func (s *stage) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := s.network.DialContext(t.Context(), "tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,109 +69,93 @@ func hears(c net.Conn, d time.Duration) string {
 }
 
 func TestModes(t *testing.T) {
-	const soon, never = 10 * time.Second, 50 * time.Millisecond
-	r, err := New(echo(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	c := dial(t, r)
-	say := func(c net.Conn, s string, patience time.Duration, want, why string) {
-		t.Helper()
-		c.Write([]byte(s))
-		if got := hears(c, patience); got != want {
-			t.Errorf("after %q: heard %q, want %q: %s", s, got, want, why)
+	bubble(t, func(t *testing.T, r *stage) {
+		go echo(r.server)
+		c := r.dial(t)
+		say := func(c net.Conn, s, want, why string) {
+			t.Helper()
+			c.Write([]byte(s))
+			if got := hears(c, time.Hour); got != want {
+				t.Errorf("after %q: heard %q, want %q: %s", s, got, want, why)
+			}
 		}
-	}
-	say(c, "a", soon, "a", "it passes")
-	r.Hold()
-	say(c, "b", never, "", "it is held")
-	r.Release()
-	say(c, "", soon, "b", "what was held arrives late")
-	r.Blackhole()
-	say(c, "c", never, "", "it is swallowed, and the connection stays")
-	r.Heal()
-	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Error("a connection with a gap lives on")
-	}
-	say(dial(t, r), "d", soon, "d", "new connections pass")
+		say(c, "a", "a", "it passes")
+		r.Hold()
+		say(c, "b", "", "it is held")
+		r.Release()
+		say(c, "", "b", "what was held arrives late")
+		r.Blackhole()
+		say(c, "c", "", "it is swallowed, and the connection stays")
+		r.Heal()
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Error("a connection with a gap lives on")
+		}
+		c = r.dial(t)
+		say(c, "d", "d", "new connections pass")
+		r.Mute()
+		say(c, "e", "", "the answer is swallowed")
+	})
 }
 
 func TestDelay(t *testing.T) {
-	const late = 50 * time.Millisecond
-	r, err := New(echo(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	c := dial(t, r)
-	r.Delay(late)
-	began := time.Now()
-	c.Write([]byte("a"))
-	if got := hears(c, 10*time.Second); got != "a" || time.Since(began) < 2*late {
-		t.Errorf("%q came back after %v", got, time.Since(began))
-	}
-	c.Write([]byte("b"))
-	time.Sleep(late / 10)
-	r.Release()
-	c.Write([]byte("c"))
-	both := make([]byte, 2)
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.ReadFull(c, both); err != nil || string(both) != "bc" {
-		t.Errorf("%q came back, %v: what is not late overtook what is", both, err)
-	}
+	const late = time.Minute
+	bubble(t, func(t *testing.T, r *stage) {
+		go echo(r.server)
+		c := r.dial(t)
+		r.Delay(late)
+		began := time.Now()
+		c.Write([]byte("a"))
+		if got := hears(c, time.Hour); got != "a" || time.Since(began) != 2*late {
+			t.Errorf("%q came back after %v", got, time.Since(began))
+		}
+		c.Write([]byte("b"))
+		time.Sleep(late / 10)
+		r.Release()
+		c.Write([]byte("c"))
+		both := make([]byte, 2)
+		c.SetReadDeadline(time.Now().Add(time.Hour))
+		if _, err := io.ReadFull(c, both); err != nil || string(both) != "bc" {
+			t.Errorf("%q came back, %v: what is not late overtook what is", both, err)
+		}
+	})
 }
 
 // TestDelayOfTheDead: what a client sent arrives, though it has hung up since.
 func TestDelayOfTheDead(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	r, err := New("tcp://" + l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	r.Delay(50 * time.Millisecond)
-	c := dial(t, r)
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	c.Write([]byte("a"))
-	c.Close()
-	if got := hears(server, 10*time.Second); got != "a" {
-		t.Errorf("%q arrived", got)
-	}
+	bubble(t, func(t *testing.T, r *stage) {
+		r.Delay(time.Minute)
+		c := r.dial(t)
+		server, err := r.server.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		c.Write([]byte("a"))
+		c.Close()
+		if got := hears(server, time.Hour); got != "a" {
+			t.Errorf("%q arrived", got)
+		}
+	})
 }
 
 func TestCut(t *testing.T) {
-	r, err := New(echo(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	c := dial(t, r)
-	c.Write([]byte("a"))
-	if got := hears(c, 10*time.Second); got != "a" {
-		t.Fatalf("%q came back", got)
-	}
-	r.Cut()
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the connection ended with %v, not by a reset", err)
-	}
-	if _, err := net.Dial("tcp", r.address); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("a new connection: %v, not refused", err)
-	}
-	if err := r.Restore(); err != nil {
-		t.Fatal(err)
-	}
-	c = dial(t, r)
-	c.Write([]byte("b"))
-	if got := hears(c, 10*time.Second); got != "b" {
-		t.Errorf("%q came back after the cut", got)
-	}
+	bubble(t, func(t *testing.T, r *stage) {
+		go echo(r.server)
+		c := r.dial(t)
+		r.Cut()
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Error("a connection lives on")
+		}
+		if _, err := r.network.DialContext(t.Context(), "tcp", r.address); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("a new connection: %v, not refused", err)
+		}
+		if err := r.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		c = r.dial(t)
+		c.Write([]byte("b"))
+		if got := hears(c, time.Hour); got != "b" {
+			t.Errorf("%q came back after the cut", got)
+		}
+	})
 }
