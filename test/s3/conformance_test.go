@@ -1,9 +1,9 @@
+// Package s3 tests elections on object storage: on a server within the process in virtual time, and
+// with the build tag integration over sockets and on real servers.
 package s3
 
 import (
 	"context"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,24 +12,18 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
+	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
-func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
-
 // fakeBucket is the bucket of the servers in this process.
 const fakeBucket = "elections"
 
-func startFake(t testing.TB, seed uint64, plan s3fake.Plan) *s3fake.Server {
+// startFake starts a server in the bubble of the caller.
+func startFake(t testing.TB, n *pipenet.Network, seed uint64, plan s3fake.Plan) *s3fake.Server {
 	t.Helper()
-	s, err := s3fake.Start(seed, plan, fakeBucket)
+	s, err := s3fake.StartOn(n, seed, plan, fakeBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,55 +40,60 @@ func openFake(t testing.TB, client *sdk.Client, opts ...s3object.Option) *s3obje
 	return s
 }
 
-// fakeHarness is on a server of its own. Without versions a removal leaves no marker, so that a delete is a purge.
-func fakeHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
+// distance delays most requests and answers by some milliseconds, as networks do. In virtual time
+// nothing else would, so calls with short deadlines would never end in between, and races would
+// be run in the order in which they start.
+func distance() s3fake.Plan {
+	return s3fake.Plan{
+		Chances:  map[s3fake.Fault]float64{s3fake.DelayBefore: 0.5, s3fake.DelayAfter: 0.4},
+		MaxDelay: 4 * time.Millisecond,
+	}
+}
+
+// bubbleHarness is on a server and a network of its own, in the bubble of the caller.
+func bubbleHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 	t.Helper()
-	s := startFake(t, 0, s3fake.Plan{})
+	n := new(pipenet.Network)
+	s := startFake(t, n, 1, distance())
+	r, err := relay.Over(n, "", strings.TrimPrefix(s.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fakeHarness(t, s, r, opts...)
+}
+
+// fakeHarness reaches a server over a relay. Without versions a removal leaves no marker, so that a
+// delete is a purge.
+func fakeHarness(t testing.TB, s *s3fake.Server, r *relay.Relay, opts ...s3object.Option) drivertest.Harness {
+	t.Helper()
+	t.Cleanup(r.Close)
+	url := "http" + strings.TrimPrefix(r.URL(), "nats")
 	operator := s.Client()
-	h := drivertest.Harness{
-		Peer: openFake(t, operator, opts...),
+	return drivertest.Harness{
+		Store:  openFake(t, s.ClientOf(url), opts...),
+		Peer:   openFake(t, operator, opts...),
+		Denied: openFake(t, s.Nobody(url)),
 		Purge: func(ctx context.Context, key string) error {
 			_, err := operator.DeleteObject(ctx, &sdk.DeleteObjectInput{Bucket: aws.String(fakeBucket), Key: aws.String("tests/" + key)})
 			return err
 		},
+		Cut: func() func() {
+			r.Blackhole()
+			return r.Heal
+		},
 		FloorTick:       time.Second,
 		ContentVersions: true,
 	}
-	if _, measured := t.(*testing.B); measured {
-		h.Store = openFake(t, s.Client(), opts...)
+}
+
+func TestConformance(t *testing.T) {
+	drivertest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
+		h := bubbleHarness(t)
+		h.Rounds = 10 // more on real servers
 		return h
-	}
-	r, err := relay.New(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	url := "http" + strings.TrimPrefix(r.URL(), "nats")
-	h.Store, h.Denied = openFake(t, s3fake.Client(url), opts...), openFake(t, s3fake.Nobody(url))
-	h.Cut = func() func() {
-		r.Blackhole()
-		return r.Heal
-	}
-	return h
+	})
 }
 
-// TestFakeConformance is alone, since it counts goroutines.
-func TestFakeConformance(t *testing.T) {
-	for name, opts := range map[string][]s3object.Option{"quoted": nil, "unquoted": {s3object.WithUnquotedETags()}} {
-		if opts != nil && (testing.Short() || os.Getenv(realVariable) == "") {
-			continue // the same again in the other form
-		}
-		t.Run(name, func(t *testing.T) {
-			drivertest.Run(t, func(t testing.TB) drivertest.Harness { return fakeHarness(t, opts...) })
-		})
-	}
-}
-
-func TestFakeElection(t *testing.T) {
-	t.Parallel()
-	drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return fakeHarness(t) })
-}
-
-func BenchmarkFake(b *testing.B) {
-	drivertest.Benchmark(b, func(t testing.TB) drivertest.Harness { return fakeHarness(t) })
+func TestElection(t *testing.T) {
+	drivertest.RunElectionInBubbles(t, func(t testing.TB) drivertest.Harness { return bubbleHarness(t) })
 }

@@ -3,6 +3,7 @@ package s3fake
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,25 +12,45 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/tenure-go/tenure/internal/pipenet"
 )
 
 // Region is that of all buckets.
 const Region = "us-east-1"
 
-// Server answers on a port of the loopback interface, without TLS and whatever the signature.
+// Server answers without TLS and whatever the signature.
 type Server struct {
 	*Faults
-	http *httptest.Server
+	http    *httptest.Server
+	network *pipenet.Network // nil: the loopback interface
 }
 
-// Start starts a server that holds these buckets in memory, and fails by the plan. Close stops it.
+// Start starts a server that holds these buckets in memory, and fails by the plan. It listens on a
+// port of the loopback interface. Close stops it.
 func Start(seed uint64, plan Plan, buckets ...string) (*Server, error) {
+	return start(seed, plan, buckets, net.Listen, nil)
+}
+
+// StartOn is Start on a network of pipes. With a network that was made in a bubble of
+// testing/synctest, the server works in that bubble.
+func StartOn(n *pipenet.Network, seed uint64, plan Plan, buckets ...string) (*Server, error) {
+	return start(seed, plan, buckets, func(network, _ string) (net.Listener, error) { return n.Listen(network, "") }, n)
+}
+
+func start(seed uint64, plan Plan, buckets []string, listen func(network, address string) (net.Listener, error),
+	n *pipenet.Network) (*Server, error) {
 	handler, err := Memory(buckets...)
 	if err != nil {
 		return nil, err
 	}
+	l, err := listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
 	f := Wrap(handler, seed, plan)
-	return &Server{Faults: f, http: httptest.NewServer(f)}, nil
+	s := &Server{Faults: f, http: &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}, network: n}
+	s.http.Start()
+	return s, nil
 }
 
 // Memory is what a server without faults does. It knows two users, one of whom may do nothing.
@@ -53,14 +74,14 @@ func Memory(buckets ...string) (http.Handler, error) {
 // URL is the endpoint.
 func (s *Server) URL() string { return s.http.URL }
 
-// Close ends the server and all its connections.
+// Close ends the server and all its connections, when the requests that it works on are done.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
 // Client returns a new client of the server, with connections of its own.
-func (s *Server) Client() *s3.Client { return Client(s.URL()) }
+func (s *Server) Client() *s3.Client { return s.ClientOf(s.URL()) }
 
 // The users.
 const (
@@ -68,19 +89,23 @@ const (
 	nobody  = "nobody"
 )
 
-// Client returns a new client of the server at a URL, or of what stands before it, with connections of its own.
-func Client(url string) *s3.Client { return newClient(url, anybody) }
+// ClientOf returns a new client of what stands before the server at a URL, with connections of its own.
+func (s *Server) ClientOf(url string) *s3.Client { return s.newClient(url, anybody) }
 
 // Nobody returns a client without any rights.
-func Nobody(url string) *s3.Client { return newClient(url, nobody) }
+func (s *Server) Nobody(url string) *s3.Client { return s.newClient(url, nobody) }
 
-func newClient(url, user string) *s3.Client {
-	return s3.New(s3.Options{
+func (s *Server) newClient(url, user string) *s3.Client {
+	o := s3.Options{
 		Region:       Region,
 		BaseEndpoint: &url,
 		UsePathStyle: true,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: user, SecretAccessKey: "testtest"}, nil
 		}),
-	})
+	}
+	if s.network != nil {
+		o.HTTPClient = s.network.Client()
+	}
+	return s3.New(o)
 }
