@@ -1,3 +1,5 @@
+//go:build integration
+
 package s3
 
 import (
@@ -24,7 +26,11 @@ func TestRealConformance(t *testing.T) {
 	})
 }
 
+// TestRealElections has leases that outlast the stalls of a busy machine, and so takes minutes.
 func TestRealElections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes minutes: without -short")
+	}
 	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
 		bucket := server.Bucket(t)
 		drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return realHarness(t, server, bucket) })
@@ -50,7 +56,7 @@ func realHarness(t testing.TB, server *s3d.Server, bucket string) drivertest.Har
 			r.Blackhole()
 			return r.Heal
 		},
-		FloorTick: time.Second, ContentVersions: true, Lease: 5 * time.Second,
+		FloorTick: time.Second, ContentVersions: true, Lease: 30 * time.Second, Patience: left(t),
 	}
 }
 

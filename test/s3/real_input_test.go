@@ -1,3 +1,5 @@
+//go:build integration
+
 package s3
 
 import (
@@ -140,15 +142,30 @@ func TestRealForeignObject(t *testing.T) {
 	})
 }
 
-// campaignInVain goes on for two leases after the alarm.
+// readStore tells when a read begins, to those who listen.
+type readStore struct {
+	*s3object.Store
+	begun chan time.Time
+}
+
+func (s readStore) Read(ctx context.Context, key string) (driver.Entry, error) {
+	select {
+	case s.begun <- time.Now():
+	default:
+	}
+	return s.Store.Read(ctx, key)
+}
+
+// campaignInVain goes on after the alarm until the candidate still reads two leases later, in which
+// it would have replaced an absent or dead leader.
 func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 	t.Helper()
 	const lease = 2 * time.Second
-	alarm := make(chan struct{}, 1)
-	e, err := tenure.New(store, name, tenure.Config{ID: "a", Lease: lease, OnEvent: func(ev tenure.Event) {
+	reads, alarm := readStore{store, make(chan time.Time)}, make(chan time.Time, 1)
+	e, err := tenure.New(reads, name, tenure.Config{ID: "a", Lease: lease, OnEvent: func(ev tenure.Event) {
 		if errors.Is(ev.Cause, tenure.ErrForeign) {
 			select {
-			case alarm <- struct{}{}:
+			case alarm <- time.Now():
 			default:
 			}
 		}
@@ -156,7 +173,7 @@ func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(realContext(t))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -165,11 +182,20 @@ func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 			return nil
 		})
 	}()
-	select {
-	case <-alarm:
-		time.Sleep(2 * lease) // in which an absent or dead leader would be replaced
-	case <-time.After(realPatience):
-		t.Error("nothing is said of bytes that are no record")
+	await := func(c <-chan time.Time, what string) time.Time {
+		select {
+		case at := <-c:
+			return at
+		case <-ctx.Done():
+			t.Errorf("no %s: %v", what, context.Cause(ctx))
+			return time.Now()
+		}
+	}
+	began := await(alarm, "alarm about bytes that are no record")
+	for late := 0; late < 2 && ctx.Err() == nil; { // the second shows that nothing followed from the first
+		if await(reads.begun, "read").Sub(began) > 2*lease {
+			late++
+		}
 	}
 	cancel()
 	<-ended

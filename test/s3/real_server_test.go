@@ -1,7 +1,10 @@
+//go:build integration
+
 package s3
 
 import (
 	"context"
+	"flag"
 	"net/http"
 	"os"
 	"slices"
@@ -15,39 +18,52 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-const (
-	// realVariable names the servers that are wanted, as a list with commas, or "all". They are programs of others, which are
-	// fetched and compiled at the first need: nobody who runs `go test` gets that unasked.
-	realVariable = "TENURE_S3"
-	// realPatience is how long what must happen may take.
-	realPatience = 30 * time.Second
-)
+// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// servers are programs of others, which are fetched and compiled at the first need.
+var servers = flag.String("servers", "",
+	"the `kinds` of servers to test on, as a list with commas (default all, with -short versity,stub)")
+
+// wanted are the kinds that the flags choose.
+func wanted(t *testing.T) []s3d.Kind {
+	t.Helper()
+	switch {
+	case *servers == "" && testing.Short():
+		return []s3d.Kind{s3d.Versity, s3d.Stub}
+	case *servers == "":
+		return s3d.Kinds()
+	}
+	var kinds []s3d.Kind
+	for _, name := range strings.Split(*servers, ",") {
+		k, err := s3d.KindOf(name)
+		if err != nil {
+			t.Fatalf("-servers: %v", err)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
 
 // soundServers are the servers on which elections can be held.
 func soundServers() []s3d.Kind { return []s3d.Kind{s3d.Versity, s3d.Versity2, s3d.MinIO} }
 
-// eachReal runs a test on each of the servers that is wanted, one after another.
+// eachReal runs a test on each of these servers that is wanted, one after another.
 func eachReal(t *testing.T, kinds []s3d.Kind, run func(*testing.T, *s3d.Server)) {
-	for _, k := range kinds {
-		t.Run(string(k), func(t *testing.T) { run(t, startReal(t, k)) })
-	}
-}
-
-func startReal(t *testing.T, k s3d.Kind) *s3d.Server {
 	t.Helper()
-	wanted := strings.Split(os.Getenv(realVariable), ",")
-	for _, name := range wanted {
-		if name == "" || name == "all" {
-			continue
-		}
-		if _, err := s3d.KindOf(name); err != nil {
-			t.Fatalf("%s: %v", realVariable, err)
-		}
+	chosen := wanted(t)
+	kinds = slices.DeleteFunc(kinds, func(k s3d.Kind) bool { return !slices.Contains(chosen, k) })
+	if len(kinds) == 0 {
+		t.Skip("none of its servers is chosen")
 	}
-	if testing.Short() || !slices.Contains(wanted, "all") && !slices.Contains(wanted, string(k)) {
-		t.Skipf("it installs a server: %s=%s go test -count=1 -run Real ./test/s3", realVariable, k)
+	for _, k := range kinds {
+		t.Run(string(k), func(t *testing.T) { run(t, s3d.Start(t, k)) })
 	}
-	return s3d.Start(t, k)
 }
 
 // realStore is a store over a client of its own, as another process has one.
@@ -76,8 +92,22 @@ func realRelay(t testing.TB, url string) (*relay.Relay, string) {
 	return r, "http://" + address
 }
 
+// reserve is how much of the time limit of the tests is left for reports and for stopping servers.
+const reserve = 20 * time.Second
+
+// left is how long what must happen may take: until nearly the time limit of the tests, so that only a
+// hang takes too long.
+func left(t testing.TB) time.Duration {
+	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := limited.Deadline(); ok {
+			return max(time.Until(end)-reserve, time.Second)
+		}
+	}
+	return time.Hour
+}
+
 func realContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), realPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), left(t))
 	t.Cleanup(cancel)
 	return ctx
 }
