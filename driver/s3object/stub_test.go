@@ -16,11 +16,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/pipenet"
 )
 
-// stub is a server that keeps conditional writes, unless it is told otherwise.
+// stub is a server that keeps conditional writes, unless it is told otherwise. It needs no sockets,
+// and works in a bubble of testing/synctest if it was started there.
 type stub struct {
-	url string
+	url     string
+	network *pipenet.Network
 
 	// intercept answers a request itself if it returns true. It must be set before the first request.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
@@ -45,11 +48,20 @@ func startStub(t testing.TB, change ...func(*stub)) *stub {
 	for _, c := range change {
 		c(s)
 	}
-	server := httptest.NewServer(s)
+	s.network = new(pipenet.Network)
+	l, err := s.network.Listen("tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: s}}
+	server.Start()
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	return s
 }
+
+// reach changes a client so that it gets to the stub.
+func (s *stub) reach(o *s3.Options) { o.HTTPClient = s.network.Client() }
 
 func etagOf(value string) string {
 	sum := md5.Sum([]byte(value))
@@ -172,7 +184,7 @@ func (s *stub) client(change ...func(*s3.Options)) *s3.Client {
 			return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 		}),
 	}
-	return s3.New(o, change...)
+	return s3.New(o, append([]func(*s3.Options){s.reach}, change...)...)
 }
 
 func (s *stub) open(t testing.TB, opts ...Option) *Store {
@@ -190,6 +202,7 @@ func bounded(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
+// patience is so long that only a hang takes longer.
 const patience = 2 * time.Minute
 
 func (s *stub) swap(t testing.TB, store *Store, key string, prev driver.Version, value string) driver.Version {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -87,7 +88,9 @@ func readable(t *testing.T, store *Store, key string) int {
 	}
 }
 
-func TestETagsThatAreNoSumsAnyMore(t *testing.T) {
+func TestETagsThatAreNoSumsAnyMore(t *testing.T) { synctest.Test(t, noSumsAnyMore) }
+
+func noSumsAnyMore(t *testing.T) {
 	var on atomic.Bool
 	s := startStub(t, salting(&on))
 	store := s.open(t)
