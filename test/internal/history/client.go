@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
 // Client is one of several that work on the cell at the same time.
@@ -39,13 +40,11 @@ func (h *History) Play(ctx context.Context, s driver.Store, c Client) {
 	}
 }
 
-// extension is how much longer clients play at most.
-const extension = 30 * time.Second
-
-// Lasting is a context for clients to play in. It ends after this time if enough has happened then, and else when it has: a busy machine
-// may take longer. It ends in any case when nobody would wait any more.
+// Lasting is a context for clients to play in. It ends after this time if enough has happened by
+// then, else as soon as enough has: a busy machine may take longer. The time limit of the tests
+// ends it as well.
 func Lasting(least time.Duration, enough func() bool) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), least+extension)
+	ctx, cancel := limit.New()
 	go func() {
 		for wait := least; ctx.Err() == nil; wait = 50 * time.Millisecond {
 			select {

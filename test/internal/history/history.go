@@ -13,10 +13,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
-
-// patience is how long the search for an order may take, on a busy machine too.
-const patience = 2 * time.Minute
 
 // History is what clients did to one cell and what came of it. Every value is written once, so a value names a state of
 // the cell, and the version under which it was seen names the same.
@@ -215,13 +213,13 @@ func (h *History) Faults(r Rules) []string {
 	case porcupine.Illegal:
 		h.wrong = append(h.wrong, "there is no order that explains the history")
 	case porcupine.Unknown:
-		h.wrong = append(h.wrong, fmt.Sprintf("whether there is an order that explains the history is not known after %v", patience))
+		h.wrong = append(h.wrong, "whether there is an order that explains the history is not known by the time limit of the tests")
 	}
 	return h.wrong
 }
 
 func (h *History) ordered(r Rules) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(register, h.operations(r), patience)
+	return porcupine.CheckOperationsTimeout(register, h.operations(r), max(limit.Left(), 1)) // 0 is no limit
 }
 
 // Torn is how many reads gave a version that was not the value's. It is known after Check or Faults.
