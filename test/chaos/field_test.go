@@ -1,3 +1,5 @@
+//go:build integration
+
 package chaos
 
 import (
@@ -13,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -25,7 +28,8 @@ const key = "billing"
 type field struct {
 	testing.TB
 	lease time.Duration
-	// vouched: candidates believe that an empty bucket is the first of its name.
+	renew time.Duration // 0: the default
+	// vouched: candidates believe that an empty bucket is the first of its name, and need not wait a lease.
 	vouched bool
 	server  *natsd.Server
 	js      jetstream.JetStream // an operator's
@@ -44,6 +48,7 @@ type field struct {
 type elected struct {
 	by    *candidate
 	token uint64
+	term  *tenure.Term
 }
 
 // newField registers its judgement first, so that it comes last.
@@ -95,7 +100,7 @@ func (f *field) joinOne(id string, wrap ...func(driver.Store) driver.Store) *can
 	for _, w := range wrap {
 		store = w(store)
 	}
-	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease, OnEvent: f.hear})
+	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease, Renew: f.renew, OnEvent: f.hear})
 	must(f, err)
 	f.run(c, e)
 	return c
@@ -117,7 +122,7 @@ func (f *field) run(c *candidate, e *tenure.Election) {
 	go func() {
 		done <- e.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
 			asker.Enter(key, t, asking.ByTerm)
-			f.note(elected{c, t.Token()})
+			f.note(elected{c, t.Token(), t})
 			<-ctx.Done()
 			return nil
 		})
@@ -143,7 +148,9 @@ func (f *field) note(e elected) {
 // leader returns the latest one with a token above that one. It waits for it.
 func (f *field) leader(above uint64) elected {
 	f.Helper()
-	for late := time.After(patience); ; {
+	ctx, cancel := limit.New()
+	defer cancel()
+	for {
 		f.mu.Lock()
 		last, grew := elected{}, f.grew
 		if n := len(f.elected); n > 0 {
@@ -155,10 +162,22 @@ func (f *field) leader(above uint64) elected {
 		}
 		select {
 		case <-grew:
-		case <-late:
-			f.Fatalf("no leader with a token above %d within %v", above, patience)
+		case <-ctx.Done():
+			f.Fatalf("no leader with a token above %d: %v", above, context.Cause(ctx))
 		}
 	}
+}
+
+// leading are the terms so far that are not over.
+func (f *field) leading() (all []*tenure.Term) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.elected {
+		if e.term.Err() == nil {
+			all = append(all, e.term)
+		}
+	}
+	return all
 }
 
 // latest is the highest token so far.
@@ -176,7 +195,7 @@ func (f *field) latest() uint64 {
 func (f *field) record() driver.Entry {
 	f.Helper()
 	var e driver.Entry
-	eventually(f, "the operator reads the record", func() (ok bool) {
+	limit.Until(f, "the operator reads the record", func() (ok bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		var err error

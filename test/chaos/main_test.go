@@ -1,7 +1,8 @@
+//go:build integration
+
 package chaos
 
 import (
-	"context"
 	"crypto/rand"
 	"flag"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -23,9 +25,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-// patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -48,7 +47,7 @@ func startCluster(t testing.TB) []*natsd.Server {
 	c, err := natsd.StartCluster(t.TempDir())
 	must(t, err)
 	t.Cleanup(c.Kill)
-	must(t, c.Ready(bounded(t)))
+	must(t, c.Ready(limit.Context(t)))
 	return c.Servers[:]
 }
 
@@ -68,23 +67,14 @@ func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream 
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
 	var nc *nats.Conn
-	var err error
-	for end := time.Now().Add(patience); ; { // a busy machine may take longer than the time-out, which is for coming back
-		if nc, err = nats.Connect(url, opts...); err == nil || time.Now().After(end) {
-			break
-		}
-	}
-	must(t, err)
+	limit.Works(t, "connect", func() (err error) { // a busy machine may take longer than the time-out, which is for coming back
+		nc, err = nats.Connect(url, opts...)
+		return err
+	})
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	must(t, err)
 	return js
-}
-
-func bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // addBucket makes a bucket as an operator does.
@@ -94,25 +84,15 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 	for _, ch := range change {
 		ch(&c)
 	}
-	kv, err := js.CreateKeyValue(bounded(t), c)
+	kv, err := js.CreateKeyValue(limit.Context(t), c)
 	must(t, err)
 	return kv
 }
 
 func openStore(t testing.TB, js jetstream.JetStream, bucket string, opts ...natskv.Option) *natskv.Store {
 	t.Helper()
-	s, err := natskv.Open(bounded(t), js, bucket, opts...)
+	s, err := natskv.Open(limit.Context(t), js, bucket, opts...)
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
-}
-
-// eventually waits for a condition that nothing announces.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
 }

@@ -1,3 +1,5 @@
+//go:build integration
+
 package chaos
 
 import (
@@ -12,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
 // TestLivesOfABucket: what operators, backups and servers do to a bucket under a living leader ends the term, lets nobody lead
@@ -22,11 +25,11 @@ func TestLivesOfABucket(t *testing.T) {
 		befall func(f *field)
 		told   []error // by somebody, in one event
 	}{
-		{"nats kv del", func(f *field) { must(f, f.kv.Delete(bounded(f), key)) },
+		{"nats kv del", func(f *field) { must(f, f.kv.Delete(limit.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrDeleted}},
-		{"nats kv purge", func(f *field) { must(f, f.kv.Purge(bounded(f), key)) },
+		{"nats kv purge", func(f *field) { must(f, f.kv.Purge(limit.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrPurged}},
-		{"nats stream purge", func(f *field) { must(f, purge(bounded(f), f.js, f.kv.Bucket(), key)) },
+		{"nats stream purge", func(f *field) { must(f, purge(limit.Context(f), f.js, f.kv.Bucket(), key)) },
 			[]error{tenure.ErrVanished}}, // a newcomer that knows of nothing may be the first to look
 		{"made anew", (*field).remake, []error{tenure.ErrRemade}},
 		{"put back", (*field).putBack, []error{tenure.ErrRegressed}},
@@ -40,11 +43,12 @@ func TestLivesOfABucket(t *testing.T) {
 				c.befall(f)
 				all = append(all, f.joinOne(fmt.Sprint("fresh", try)))
 				f.leader(f.struck)
+				// On a busy machine a newcomer may be the first to look, and what it writes all that the others see. The next
+				// try comes when there is nothing left to see.
 				if f.hears(5*time.Second, c.told...) {
 					break
 				}
-				// On a busy machine a newcomer may be the first to look, and what it writes all that the others see.
-				if try == 5 {
+				if limit.Left() == 0 {
 					t.Fatal("nobody tells of it")
 				}
 				for _, c := range all {
@@ -64,20 +68,29 @@ func TestExpiryUnderALeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, 4*time.Second, change)
-			f.vouched = true // else nobody ever leads, since the first vacant record expires as well
+			f := newField(t, 4*time.Second)
 			f.join(2)
 			f.leader(0)
+			f.reset(change)
 			f.joinOne("fresh")
 			f.told(tenure.ErrVanished, natskv.ErrExpired)
 		})
 	}
 }
 
+// reset changes the settings of the bucket under those who use it.
+func (f *field) reset(change func(*jetstream.KeyValueConfig)) {
+	f.Helper()
+	c := jetstream.KeyValueConfig{Bucket: f.kv.Bucket(), History: 1, Storage: jetstream.FileStorage}
+	change(&c)
+	_, err := f.js.UpdateKeyValue(limit.Context(f), c)
+	must(f, err)
+}
+
 // told waits until one event wraps all of these.
 func (f *field) told(wants ...error) {
 	f.Helper()
-	eventually(f, "somebody tells of it", func() bool { return f.heard(wants) })
+	limit.Until(f, "somebody tells of it", func() bool { return f.heard(wants) })
 }
 
 // hears waits so long at most.
@@ -112,9 +125,9 @@ func (f *field) remake() {
 	f.Helper()
 	name := f.kv.Bucket()
 	f.deafen(f.leader(0))
-	must(f, f.js.DeleteKeyValue(bounded(f), name))
-	eventually(f, "the bucket is made", func() bool { // a server may not have cleared away yet what was deleted just now
-		kv, err := f.js.CreateKeyValue(bounded(f), jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage})
+	must(f, f.js.DeleteKeyValue(limit.Context(f), name))
+	limit.Until(f, "the bucket is made", func() bool { // a server may not have cleared away yet what was deleted just now
+		kv, err := f.js.CreateKeyValue(limit.Context(f), jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage})
 		if err == nil {
 			f.kv = kv
 		}
@@ -125,7 +138,7 @@ func (f *field) remake() {
 // putBack restores a backup from before a hand-over, in which another leads who is alive.
 func (f *field) putBack() {
 	f.Helper()
-	ctx := bounded(f)
+	ctx := limit.Context(f)
 	dir, first := f.TempDir(), f.leader(0)
 	m, err := jsm.New(f.js.Conn())
 	must(f, err)
@@ -136,7 +149,7 @@ func (f *field) putBack() {
 	f.handOver(ctx)
 	f.deafen(f.leader(first.token))
 	must(f, stream.Delete())
-	eventually(f, "the backup is restored", func() bool {
+	limit.Until(f, "the backup is restored", func() bool {
 		_, _, err := m.RestoreSnapshotFromDirectory(ctx, "KV_"+f.kv.Bucket(), dir)
 		return err == nil
 	})
@@ -154,5 +167,5 @@ func (f *field) handOver(ctx context.Context) {
 	f.Helper()
 	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
 	must(f, err)
-	eventually(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil }) // a busy machine may cost it the lease
+	limit.Until(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil }) // a busy machine may cost it the lease
 }

@@ -1,3 +1,5 @@
+//go:build integration
+
 package chaos
 
 import (
@@ -12,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/test/internal/history"
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -29,6 +32,8 @@ type regime struct {
 	lasts    time.Duration
 	// needs is how many operations of unknown outcome make the run worth something.
 	needs int
+	// quick: it is played also where one pass must do.
+	quick bool
 }
 
 func regimes() []regime {
@@ -38,13 +43,13 @@ func regimes() []regime {
 			chances: faults.Chances{
 				faults.LoseAnswer: 0.1, faults.LoseRequest: 0.05, faults.HangAfter: 0.05, faults.LandLate: 0.1,
 				faults.DelayBefore: 0.05, faults.DelayAfter: 0.05,
-			}, needs: 10},
+			}, needs: 10, quick: true},
 		{name: "replayed", why: "the second delivery of a write is refused because of the first", rules: history.Rules{Replayed: true},
 			chances: faults.Chances{faults.Replay: 0.2, faults.LoseAnswer: 0.05}},
 		{name: "cut", why: "connections lose bytes, or hold them back and deliver them late", trouble: cutOne, needs: 10},
 		{name: "killed", why: "a server that is killed keeps what it has acknowledged", trouble: killServer, needs: 3},
 		{name: "replicated", why: "the servers of a cluster agree, also while one is missing", trouble: killReplica,
-			rules: history.Rules{Hasty: true}, replicas: 3, lasts: 5 * time.Second},
+			rules: history.Rules{Hasty: true}, replicas: 3, lasts: 5 * time.Second, quick: true},
 	}
 }
 
@@ -54,6 +59,9 @@ func TestRegisterIsLinearizable(t *testing.T) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("%s,seed=%d", r.name, seed), func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && !r.quick {
+				t.Skip("the soak does it")
+			}
 			r.play(t, seed)
 		})
 	}
@@ -112,7 +120,7 @@ func (r regime) play(t *testing.T, seed uint64) {
 
 // end reads once more, so that every write that was applied has been seen.
 func (r regime) end(t *testing.T, h *history.History, s driver.Store) {
-	eventually(t, "the last read", func() bool {
+	limit.Until(t, "the last read", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, ok := h.Read(ctx, s, clients)

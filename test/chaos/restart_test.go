@@ -1,8 +1,12 @@
+//go:build integration
+
 package chaos
 
 import (
 	"testing"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
 // TestServerIsKilled for longer than a lease: nobody leads meanwhile, and afterwards one does, by a higher token.
@@ -10,19 +14,21 @@ func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
 	f := newField(t, time.Second)
 	f.join(3)
-	token := f.leader(0).token
+	last := f.leader(0)
 	for range 2 {
 		f.server.Kill()
-		time.Sleep(3 * f.lease / 2) // the outage
+		<-last.term.Context().Done() // and a while longer, for another to lead if it could
+		time.Sleep(f.lease / 2)
 		must(t, f.server.Start())
-		token = f.leader(token).token
+		last = f.leader(last.token)
 	}
 }
 
 // TestServerRestartsWithinTheLease: an outage that a renewal survives costs no leader.
 func TestServerRestartsWithinTheLease(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 6*time.Second)
+	f := newField(t, time.Minute)
+	f.renew, f.vouched = time.Second, true
 	f.join(3)
 	token := f.leader(0).token
 	before := f.record()
@@ -30,11 +36,13 @@ func TestServerRestartsWithinTheLease(t *testing.T) {
 	began := time.Now()
 	f.server.Kill()
 	must(t, f.server.Start())
-	if took := time.Since(began); took > f.lease/4 {
-		t.Skipf("the server took %v to start, which is too long for this test", took)
-	}
-	eventually(t, "a renewal is in the store", func() bool { return f.record().Version != before.Version })
-	if now := f.latest(); now != token {
-		t.Errorf("term %d came after term %d", now, token)
+	limit.Until(t, "the leader writes again", func() bool { return f.record().Version != before.Version })
+	took, now := time.Since(began), f.latest()
+	switch {
+	case now == token:
+	case took > f.lease/2: // a machine that is held up for so long may cost a leader, and only that
+		t.Logf("term %d came after term %d: the leader could not write for %v", now, token, took)
+	default:
+		t.Errorf("term %d came after term %d, though the leader could write again after %v", now, token, took)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build integration
+
 package fencednats
 
 import (
@@ -11,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -33,7 +36,9 @@ func TestOrderUnfenced(t *testing.T) {
 
 // TestClusterOrder does the same on three servers while something happens to the one that leads the stream.
 func TestClusterOrder(t *testing.T) {
-	natsd.Long(t)
+	if testing.Short() {
+		t.Skip("the soak does it")
+	}
 	t.Parallel()
 	servers := onThree(t, natsd.StartPartible)
 	for _, f := range faults {
@@ -51,63 +56,63 @@ func TestClusterOrder(t *testing.T) {
 // faults are what happens again and again to the server that leads the stream.
 var faults = []struct {
 	name   string
-	happen func(*scene) error
+	happen func(*reign) error
 }{
 	{"calm", nil},
 	{"another leads", stepDown},
-	{"killed", func(s *scene) error {
-		return s.toLeader(func(l *natsd.Server) error {
+	{"killed", func(r *reign) error {
+		return r.toLeader(func(l *natsd.Server) error {
 			l.Kill()
 			return l.Start()
 		})
 	}},
-	{"paused", func(s *scene) error {
-		return s.toLeader(func(l *natsd.Server) error { return errors.Join(l.Pause(), s.untilAnotherLeads(l), l.Resume()) })
+	{"paused", func(r *reign) error {
+		return r.toLeader(func(l *natsd.Server) error { return errors.Join(l.Pause(), r.untilAnotherLeads(l), l.Resume()) })
 	}},
-	{"cut off", func(s *scene) error {
-		return s.toLeader(func(l *natsd.Server) error {
-			s.cluster.Part(l)
-			defer s.cluster.Heal(l)
-			return s.untilAnotherLeads(l)
+	{"cut off", func(r *reign) error {
+		return r.toLeader(func(l *natsd.Server) error {
+			r.cluster.Part(l)
+			defer r.cluster.Heal(l)
+			return r.untilAnotherLeads(l)
 		})
 	}},
 }
 
 // stepDown has the stream's leader hand over in good order.
-func stepDown(s *scene) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func stepDown(r *reign) error {
+	ctx, cancel := limit.New()
 	defer cancel()
-	_, err := s.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+s.name, nil)
-	time.Sleep(300 * time.Millisecond) // for some to be published in between
-	return err
+	if _, err := r.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+r.name, nil); err != nil {
+		return err
+	}
+	return r.goesOn(ctx)
 }
 
-func (s *scene) toLeader(do func(*natsd.Server) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (r *reign) toLeader(do func(*natsd.Server) error) error {
+	ctx, cancel := limit.New()
 	defer cancel()
-	leader, err := s.cluster.Leader(ctx, s.name)
+	leader, err := r.cluster.Leader(ctx, r.name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(leader), s.cluster.Whole(ctx, s.name))
+	return errors.Join(do(leader), r.cluster.Whole(ctx, r.name))
 }
 
-// untilAnotherLeads asks those who can be reached.
-func (s *scene) untilAnotherLeads(than *natsd.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// untilAnotherLeads asks those who can be reached, and waits until something is published there.
+func (r *reign) untilAnotherLeads(than *natsd.Server) error {
+	ctx, cancel := limit.New()
 	defer cancel()
-	js, err := jetstreamOf(s.cluster.Others(than)[0].URL())
+	js, err := jetstreamOf(r.cluster.Others(than)[0].URL())
 	if err != nil {
 		return err
 	}
 	defer js.Conn().Close()
 	for ctx.Err() == nil {
 		attempt, stop := context.WithTimeout(ctx, time.Second)
-		stream, err := js.Stream(attempt, s.name)
+		stream, err := js.Stream(attempt, r.name)
 		stop()
 		if err == nil && stream.CachedInfo().Cluster.Leader != than.Name() && stream.CachedInfo().Cluster.Leader != "" {
-			time.Sleep(time.Second) // for the next leader to publish
-			return nil
+			return r.goesOn(ctx)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -118,17 +123,19 @@ func (s *scene) untilAnotherLeads(than *natsd.Server) error {
 type reign struct {
 	*scene
 	publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)
-	happen    func(*scene) error
+	happen    func(*reign) error
 
 	mu   sync.Mutex
 	told map[entry]error
+	// Of the messages told of, by token: how many are stored, and how many have an answer that says whether.
+	kept, decided map[uint64]int
 }
 
 func newReign(s *scene, publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)) *reign {
-	return &reign{scene: s, publisher: publisher, told: map[entry]error{}}
+	return &reign{scene: s, publisher: publisher, told: map[entry]error{}, kept: map[uint64]int{}, decided: map[uint64]int{}}
 }
 
-func (r *reign) under(happen func(*scene) error) *reign {
+func (r *reign) under(happen func(*reign) error) *reign {
 	r.happen = happen
 	return r
 }
@@ -154,20 +161,60 @@ func (r *reign) rule(leaders int) *reign {
 	defer stop()
 	leader := r.elect("0", r.way(0))
 	r.begin(ctx, &work, leader)
+	all := []*candidacy{leader}
 	for i := range leaders - 1 {
-		time.Sleep(500 * time.Millisecond) // for the present leader to write
+		r.more("stored messages of", r.kept, leader)
 		happened := aside(func() error {
 			if r.happen == nil {
 				return nil
 			}
-			return r.happen(r.scene)
+			return r.happen(r)
 		})
 		leader = leader.supplant(fmt.Sprint(i+1), r.way(i+1))
 		r.begin(ctx, &work, leader)
 		must(r, outcomeOf(r, happened))
+		r.more("answers to", r.decided, all...) // to those before it, who go on
+		all = append(all, leader)
 	}
-	time.Sleep(500 * time.Millisecond)
+	r.more("stored messages of", r.kept, leader)
 	return r
+}
+
+// some is how many messages are waited for, a few for each writer.
+const some = 3 * writers
+
+// more waits for some more of what is counted, of each of the leaders.
+func (r *reign) more(what string, counted map[uint64]int, of ...*candidacy) {
+	r.Helper()
+	for _, leader := range of {
+		token := leader.term.Token()
+		goal := r.count(counted, token) + some
+		limit.Until(r, fmt.Sprintf("%s term %d", what, token), func() bool { return r.count(counted, token) >= goal })
+	}
+}
+
+func (r *reign) count(counted map[uint64]int, token uint64) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return counted[token]
+}
+
+// goesOn waits until some more messages are stored, whoever leads.
+func (r *reign) goesOn(ctx context.Context) error {
+	sum := func() (n int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, stored := range r.kept {
+			n += stored
+		}
+		return n
+	}
+	for goal := sum() + some; sum() < goal; time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			return fmt.Errorf("nothing more is stored: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // begin returns when a leader has published something.
@@ -177,7 +224,7 @@ func (r *reign) begin(ctx context.Context, work *sync.WaitGroup, leader *candida
 	work.Go(func() { r.write(ctx, leader, begun) })
 	select {
 	case <-begun:
-	case <-time.After(patience):
+	case <-limit.Context(r).Done():
 		r.Fatal("a leader cannot publish")
 	}
 }
@@ -218,7 +265,14 @@ func (r *reign) enter(n *candidacy, value string, publish func(string) error) bo
 	err := publish(value)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told[entry{n.term.Token(), value}] = err
+	token := n.term.Token()
+	r.told[entry{token, value}] = err
+	if err == nil {
+		r.kept[token]++
+	}
+	if err == nil || errors.Is(err, fenced.ErrFenced) {
+		r.decided[token]++
+	}
 	return err == nil
 }
 
@@ -230,7 +284,7 @@ func (r *reign) inOrder() bool {
 func (r *reign) check() {
 	r.Helper()
 	if r.cluster != nil {
-		must(r, r.cluster.Whole(within(r), r.name))
+		must(r, r.cluster.Whole(limit.Context(r), r.name))
 	}
 	all, count := r.stored(), map[entry]int{}
 	for i, e := range all {

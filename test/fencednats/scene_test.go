@@ -1,3 +1,5 @@
+//go:build integration
+
 package fencednats
 
 import (
@@ -19,16 +21,13 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-const (
-	// patience is how long a test waits for what must happen.
-	patience = 90 * time.Second
-	// lease outlasts all that may hold up the machine. Nobody waits it out.
-	lease = 5 * time.Minute
-)
+// lease outlasts all that may hold up the machine. Nobody waits it out.
+const lease = 5 * time.Minute
 
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {
@@ -46,12 +45,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstreamOf(url)
@@ -61,7 +54,7 @@ func connect(t testing.TB, url string) jetstream.JetStream {
 }
 
 func jetstreamOf(url string) (jetstream.JetStream, error) {
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(patience),
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(limit.Left()),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		return nil, err
@@ -94,7 +87,7 @@ func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scen
 	c, err := start(t.TempDir())
 	must(t, err)
 	t.Cleanup(c.Kill)
-	must(t, c.Ready(within(t)))
+	must(t, c.Ready(limit.Context(t)))
 	urls := c.URLs()
 	return newScene(t, c, urls[0]+","+urls[1]+","+urls[2], natsd.Members)
 }
@@ -102,7 +95,7 @@ func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scen
 func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
 	t.Helper()
 	s := &scene{t, c, url, connect(t, url), "PAYMENTS" + rand.Text()[:8], memory.New()}
-	_, err := s.js.CreateStream(within(t), jetstream.StreamConfig{
+	_, err := s.js.CreateStream(limit.Context(t), jetstream.StreamConfig{
 		Name: s.name, Subjects: []string{s.name + ".>"}, Replicas: replicas, Duplicates: time.Minute,
 	})
 	must(t, err)
@@ -152,12 +145,12 @@ func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: tenure.SystemClock()}}
 	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
 	must(s, err)
-	n.term, err = e.Campaign(within(s))
+	n.term, err = e.Campaign(limit.Context(s))
 	must(s, err)
 	s.Cleanup(func() {
 		n.clock.at.Store(nil)
 		n.store.Heal()
-		_ = n.term.Resign(within(s))
+		_ = n.term.Resign(limit.Context(s))
 	})
 	return n
 }
@@ -166,24 +159,15 @@ func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 // reports whether nobody wrote in between.
 func (s *scene) vacate() bool {
 	s.Helper()
-	e, err := s.store.Read(within(s), s.name)
+	e, err := s.store.Read(limit.Context(s), s.name)
 	must(s, err)
 	r, err := record.Decode(e.Value)
 	must(s, err)
 	r.Released, r.Nonce, r.Seq = true, rand.Text(), r.Seq+1
 	value, err := record.Encode(r)
 	must(s, err)
-	_, err = s.store.CompareAndSwap(within(s), s.name, e.Version, value)
+	_, err = s.store.CompareAndSwap(limit.Context(s), s.name, e.Version, value)
 	return err == nil
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
 }
 
 // supplant stops the leader's clocks and returns when another one leads: both think that they do.
@@ -192,7 +176,7 @@ func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
 	now := n.clock.Clock.Now()
 	n.clock.at.Store(&now)
 	n.store.Partition()
-	eventually(n, "the record says that the term is over", n.vacate)
+	limit.Until(n, "the record says that the term is over", n.vacate)
 	next := n.elect(id, js)
 	must(n, errors.Join(n.term.Err(), next.term.Err()))
 	return next
@@ -200,14 +184,14 @@ func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
 
 func (n *candidacy) open() *fenced.Publisher {
 	n.Helper()
-	p, err := fenced.Open(within(n), n.term, n.js, n.name, n.fenceSubject())
+	p, err := fenced.Open(limit.Context(n), n.term, n.js, n.name, n.fenceSubject())
 	must(n, err)
 	return p
 }
 
 func (n *candidacy) publish(p *fenced.Publisher, value string) {
 	n.Helper()
-	_, err := p.Publish(within(n), n.message(value))
+	_, err := p.Publish(limit.Context(n), n.message(value))
 	must(n, err)
 }
 
@@ -233,15 +217,15 @@ func (e entry) String() string { return fmt.Sprintf("%d:%s", e.token, e.value) }
 // stored is what a consumer sees up to the end.
 func (s *scene) stored() (seen []entry) {
 	s.Helper()
-	stream, err := s.js.Stream(within(s), s.name)
+	stream, err := s.js.Stream(limit.Context(s), s.name)
 	must(s, err)
-	c, err := stream.OrderedConsumer(within(s), jetstream.OrderedConsumerConfig{})
+	c, err := stream.OrderedConsumer(limit.Context(s), jetstream.OrderedConsumerConfig{})
 	must(s, err)
 	all, err := c.Messages()
 	must(s, err)
 	defer all.Stop()
 	for last := stream.CachedInfo().State.LastSeq; ; {
-		m, err := all.Next(jetstream.NextMaxWait(patience))
+		m, err := all.Next(jetstream.NextMaxWait(limit.Left()))
 		must(s, err)
 		if !fenced.IsFence(m.Headers()) {
 			token, ok := fenced.Token(m.Headers())
@@ -287,7 +271,7 @@ func outcomeOf(t testing.TB, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(2 * patience):
+	case <-limit.Context(t).Done():
 		t.Fatal("a call hangs")
 		return nil
 	}

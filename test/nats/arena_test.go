@@ -1,3 +1,5 @@
+//go:build integration
+
 package nats
 
 import (
@@ -11,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -19,8 +22,13 @@ func TestMain(m *testing.M) {
 	natsd.Tests(m)
 }
 
-// patience is how long what must happen may take.
-const patience = 2 * time.Minute
+// soak skips a test where one pass over the servers must do.
+func soak(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the soak does it")
+	}
+}
 
 // arena is a cluster and a replicated bucket of the test's own.
 type arena struct {
@@ -49,26 +57,16 @@ func (a *arena) must(err error) {
 	}
 }
 
-func (a *arena) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	a.tb.Cleanup(cancel)
-	return ctx
-}
+func (a *arena) context() context.Context { return limit.Context(a.tb) }
 
 // eventually tries until it works, for a second each time.
 func (a *arena) eventually(what string, try func(context.Context) error) {
 	a.tb.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	limit.Works(a.tb, what, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		err := try(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			a.tb.Fatalf("not within %v: %s: %v", patience, what, err)
-		}
-	}
+		defer cancel()
+		return try(ctx)
+	})
 }
 
 func (a *arena) stream() string { return "KV_" + a.bucket }

@@ -1,9 +1,10 @@
+//go:build integration
+
 package nats
 
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,9 +16,9 @@ import (
 // TestConformance is what package natskv runs against one server, against the two that are left when the leader of the bucket's
 // stream has fallen, and after all were restarted. It is alone, since it counts goroutines.
 func TestConformance(t *testing.T) {
-	natsd.Long(t)
 	for _, f := range faults() {
 		t.Run("leader "+f.name, func(t *testing.T) {
+			soak(t)
 			a := newArena(t)
 			fallen := a.leader()
 			f.fall(a, fallen)
@@ -25,6 +26,7 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	t.Run("rolling restart", func(t *testing.T) {
+		soak(t)
 		a := newArena(t)
 		a.roll()
 		a.conform(t, a.Servers[:])
@@ -44,13 +46,11 @@ func (a *arena) conform(t *testing.T, working []*natsd.Server) {
 		_, err = peer.CompareAndSwap(ctx, "probe", e.Version, []byte("x"))
 		return err
 	})
-	for range 5 { // the cluster itself may lose its leader some seconds after the stream has found a new one
-		a.eventually("a look at what is absent", func(ctx context.Context) error {
-			_, err := peer.Read(ctx, "absent")
-			return err
-		})
-		time.Sleep(time.Second)
-	}
+	a.must(a.Governed(a.context(), working)) // the cluster may find its new leader seconds after the stream has
+	a.eventually("a look at what is absent", func(ctx context.Context) error {
+		_, err := peer.Read(ctx, "absent")
+		return err
+	})
 	r, err := relay.New(first.URL())
 	a.must(err)
 	a.tb.Cleanup(r.Close)

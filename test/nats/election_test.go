@@ -1,3 +1,5 @@
+//go:build integration
+
 package nats
 
 import (
@@ -7,15 +9,24 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/asking"
-	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
-// away is how long a server is missing: longer than a lease of 20 s, and than the others take to do without it.
-const away = 22 * time.Second
+const (
+	// long is a lease that every single fault of a server should leave alone, and away how long a server is missing: longer
+	// than that, and than the others take to do without it.
+	long = 20 * time.Second
+	away = 22 * time.Second
+	// gap is how long a leader of such a lease may be unable to write and leads on, whenever that begins: the lease without
+	// its margin, two times from one renewal to the next less, and a second for what the probe does not see.
+	gap = 8 * time.Second
+)
 
-// TestLeadersOutliveFaults: a lease of 20 s outlives every single fault of a server, whatever that server was.
+// TestLeadersOutliveFaults: a lease of 20 s outlives every single fault of a server, whatever that server was. How long the servers
+// take to do without it is up to the machine, and measured by row r3-faults of test/bench. Here a leader must not be lost who
+// could have written in time.
 func TestLeadersOutliveFaults(t *testing.T) {
-	natsd.Long(t)
+	soak(t)
 	for _, f := range faults() {
 		for whose, leads := range map[string]bool{"leader": true, "another": false} {
 			t.Run(whose+" "+f.name, func(t *testing.T) {
@@ -35,24 +46,27 @@ func TestLeadersOutliveFaults(t *testing.T) {
 	t.Run("rolling restart", func(t *testing.T) { outlive(t, (*arena).roll) })
 }
 
-// outlive requires that all leaders lead on. The servers elect among themselves by chance: where the machine is held up while
-// they do, they may need longer than a lease. So they have three tries.
+// outlive requires that all leaders lead on who could write in time, and that somebody leads in the end.
 func outlive(t *testing.T, happen func(*arena)) {
 	t.Helper()
-	for range 3 {
-		a := newArena(t)
-		r := a.reign(20*time.Second, asking.ByTerm, a.open)
-		happen(a)
-		if r.keeps() {
-			return
+	a := newArena(t)
+	r := a.reign(long, asking.ByTerm, a.open)
+	gaps := a.probe(a.open)
+	happen(a)
+	r.led()
+	for i, g := range gaps() {
+		n := r.lines[i].terms.Load()
+		t.Logf("%s had %d leaders, and the first could not write for %v", r.lines[i].name, n, g)
+		if n > 1 && g < gap {
+			t.Errorf("%s lost its leader, which could not write for only %v", r.lines[i].name, g)
 		}
 	}
-	t.Error("no lease of 20 s has outlived it")
+	r.safe()
 }
 
 // TestShortLeasesAreSafe: what a lease that is shorter than a fault does not outlive ends before the next leader comes.
 func TestShortLeasesAreSafe(t *testing.T) {
-	natsd.Long(t)
+	soak(t)
 	for _, f := range faults() {
 		t.Run("leader "+f.name, func(t *testing.T) {
 			a := newArena(t)
@@ -84,10 +98,7 @@ func TestServerIsFrozenUnderLeader(t *testing.T) {
 	a.must(a.Servers[victim].Pause())
 	right.succeeds(right.lines[victim], 2)
 	wrong.succeeds(wrong.lines[victim], 2)
-	time.Sleep(lease / 4)
+	limit.Until(t, "a leader that goes by memory is found out", func() bool { return wrong.book.Judge().Stale > 0 })
 	a.must(a.Servers[victim].Resume())
 	right.safe()
-	if v := wrong.judge(); v.Stale == 0 {
-		t.Error("a leader that goes by memory was not found out")
-	}
 }

@@ -1,3 +1,5 @@
+//go:build integration
+
 package nats
 
 import "github.com/tenure-go/tenure/test/internal/natsd"

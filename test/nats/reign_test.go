@@ -1,3 +1,5 @@
+//go:build integration
+
 package nats
 
 import (
@@ -114,19 +116,38 @@ func (r *reign) led() {
 	}
 }
 
-// keeps reports whether all first leaders lead on.
-func (r *reign) keeps() bool {
-	r.tb.Helper()
-	r.led()
-	all := true
-	for _, l := range r.lines {
-		if n := l.terms.Load(); n != 1 {
-			r.tb.Logf("%s had %d leaders", l.name, n)
-			all = false
-		}
+// probe writes all the time, over the ways by which the first leader of each election came, until its result is called: how
+// long each could not.
+func (a *arena) probe(open func(first int) *natskv.Store) (gaps func() []time.Duration) {
+	a.tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	a.tb.Cleanup(cancel)
+	found := make([]time.Duration, natsd.Members)
+	var all sync.WaitGroup
+	for i := range found {
+		store := open(i)
+		all.Go(func() { found[i] = longestGap(ctx, store, fmt.Sprint("probe-", i)) })
 	}
-	r.safe()
-	return all
+	return func() []time.Duration {
+		cancel()
+		all.Wait()
+		return found
+	}
+}
+
+// longestGap is the longest time between two writes that were acknowledged.
+func longestGap(ctx context.Context, store *natskv.Store, key string) (longest time.Duration) {
+	last := time.Now()
+	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		if e, err := store.Read(attempt, key); err == nil {
+			if _, err := store.CompareAndSwap(attempt, key, e.Version, []byte("x")); err == nil {
+				longest, last = max(longest, time.Since(last)), time.Now()
+			}
+		}
+		cancel()
+	}
+	return max(longest, time.Since(last))
 }
 
 // safe is that no two led one election at once.

@@ -1,3 +1,5 @@
+//go:build integration
+
 package nats
 
 import (
@@ -19,7 +21,7 @@ import (
 // TestHostOfWatchIsFrozen: a watch hears of changes again while the server that hosts it is still frozen. A consumer that nobody
 // cares for, on the same server, hears nothing: so it was the one that matters.
 func TestHostOfWatchIsFrozen(t *testing.T) {
-	natsd.Long(t)
+	soak(t)
 	a := newArena(t)
 	victim := a.Others(a.leader())[0]
 	careless := a.hosted(victim, a.listen)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,9 +146,44 @@ func (c *Cluster) Whole(ctx context.Context, stream string) error {
 	})
 }
 
+// Governed waits until each of these servers takes one of them for the leader of the cluster, which
+// answers for streams, keys and buckets that do not exist.
+func (c *Cluster) Governed(ctx context.Context, by []*Server) error {
+	return until(ctx, "the cluster has no leader", func(ctx context.Context) error {
+		for _, s := range by {
+			var said struct {
+				Meta struct{ Leader string } `json:"meta_cluster"`
+			}
+			if err := s.monitored(ctx, "/jsz", &said); err != nil {
+				return err
+			}
+			leader, err := c.Named(said.Meta.Leader)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(by, leader) {
+				return fmt.Errorf("%s takes %s for the leader of the cluster", s.Name(), leader.Name())
+			}
+		}
+		return nil
+	})
+}
+
 // healthy is the server's own answer to whether it is ready to serve.
 func (s *Server) healthy(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Monitor()+"/healthz", http.NoBody)
+	var health struct{ Status, Error string }
+	if err := s.monitored(ctx, "/healthz", &health); err != nil {
+		return err
+	}
+	if health.Status != "ok" {
+		return fmt.Errorf("%s: %s %s", s.place.Name, health.Status, health.Error)
+	}
+	return nil
+}
+
+// monitored reads a page of the server's monitor.
+func (s *Server) monitored(ctx context.Context, path string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Monitor()+path, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -156,14 +192,7 @@ func (s *Server) healthy(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	var health struct{ Status, Error string }
-	if err := json.NewDecoder(answer.Body).Decode(&health); err != nil {
-		return err
-	}
-	if health.Status != "ok" {
-		return fmt.Errorf("%s: %s %s", s.place.Name, health.Status, health.Error)
-	}
-	return nil
+	return json.NewDecoder(answer.Body).Decode(into)
 }
 
 // Lead has a stream led by one of the servers, and waits until it is.

@@ -1,20 +1,23 @@
+//go:build integration
+
 package natsd
 
 import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
 // TestCluster: what a cluster is for. It goes on without a server that was stopped, killed, paused or parted, and with it again.
 func TestCluster(t *testing.T) {
-	Long(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	if testing.Short() {
+		t.Skip("the soak does it")
+	}
+	ctx := limit.Context(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
-// patience is how long a server may take to start.
-const patience = time.Minute
+// patience is how long a server may take to start: only a hang takes as long.
+const patience = 5 * time.Minute
 
 // Server is a server process.
 type Server struct {

@@ -7,21 +7,10 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
-
-// Variable is what must be set, to anything, for tests that do to a cluster what takes minutes.
-const Variable = "TENURE_NATS"
-
-// Long skips a test unless Variable is set.
-func Long(t testing.TB) {
-	t.Helper()
-	if testing.Short() || os.Getenv(Variable) == "" {
-		t.Skipf("it takes long: %s=all go test -count=1 ./test/nats ./test/fencednats", Variable)
-	}
-}
 
 // shared is the cluster of this process's tests.
 var shared struct {
@@ -31,22 +20,19 @@ var shared struct {
 	err  error
 }
 
-// mending is how long a cluster may take until all is as it was.
-const mending = 3 * time.Minute
-
 // Shared is one partible cluster for all tests of a package, whose TestMain is Tests. At the end of each test what it did to
 // servers is mended, and waited for: such tests are not parallel ones.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	if !machine.Supported {
-		t.Skip("servers cannot be paused here")
+		t.Fatal("servers cannot be paused on this system: run the test on Linux")
 	}
 	shared.once.Do(func() { shared.c, shared.err = begin() })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), mending)
+		ctx, cancel := limit.New()
 		defer cancel()
 		if err := shared.c.Mend(ctx); err != nil {
 			t.Error(err)
@@ -65,7 +51,7 @@ func begin() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), mending)
+	ctx, cancel := limit.New()
 	defer cancel()
 	return c, c.Ready(ctx)
 }
