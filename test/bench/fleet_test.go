@@ -1,3 +1,5 @@
+//go:build integration
+
 package main
 
 import (
@@ -5,12 +7,10 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/figures"
-	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
 // TestFleet has processes come, die and go on a real server.
 func TestFleet(t *testing.T) {
-	natsd.Long(t)
 	if testing.Short() {
 		t.Skip("it takes most of a minute")
 	}
