@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
@@ -46,13 +46,11 @@ func write(t *testing.T, db *sql.DB, token uint64, state string) bool {
 
 func campaign(t *testing.T, s driver.Store, id string) *tenure.Term {
 	t.Helper()
-	e, err := tenure.New(s, "nightly", tenure.Config{ID: id, Lease: 300 * time.Millisecond})
+	e, err := tenure.New(s, "nightly", tenure.Config{ID: id, Clock: tenure.StandardClock()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	term, err := e.Campaign(ctx)
+	term, err := e.Campaign(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +59,9 @@ func campaign(t *testing.T, s driver.Store, id string) *tenure.Term {
 }
 
 // TestLateWriteIsRefused: the old leader was told that it may act, and froze. When it acts another has acted already.
-func TestLateWriteIsRefused(t *testing.T) {
+func TestLateWriteIsRefused(t *testing.T) { synctest.Test(t, lateWriteIsRefused) }
+
+func lateWriteIsRefused(t *testing.T) {
 	db, store := table(t), memory.New()
 	cuttable := faults.New(store, 0, faults.Plan{})
 	old := campaign(t, cuttable, "old")
