@@ -1,3 +1,5 @@
+//go:build integration
+
 package fenced_test
 
 import (
@@ -22,11 +24,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// patience is how long a test waits for what should happen at once.
-const patience = 20 * time.Second
-
 // lease outlasts all that may hold up the machine. Nobody waits it out.
-const lease = time.Minute
+const lease = 5 * time.Minute
 
 // fence is below the subjects of every stream here.
 const fence = "payments.fence"
@@ -54,7 +53,7 @@ func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(time.Until(limit())) {
 		t.Fatal("the server does not start")
 	}
 	return s
@@ -75,8 +74,20 @@ func connect(t testing.TB, s *server.Server, opts ...nats.Option) jetstream.JetS
 	return js
 }
 
+// started is a little earlier than the time from which package testing counts its limit.
+var started = time.Now()
+
+// limit is when tests stop waiting, some seconds before package testing ends them (-timeout).
+func limit() time.Time {
+	timeout := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
+	if timeout == 0 {
+		timeout = time.Hour
+	}
+	return started.Add(timeout - min(timeout/10, 30*time.Second))
+}
+
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithDeadline(context.Background(), limit())
 	t.Cleanup(cancel)
 	return ctx
 }

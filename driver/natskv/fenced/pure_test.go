@@ -1,0 +1,101 @@
+package fenced
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestListens: which filter of a stream has the subjects of the fence "a.f".
+func TestListens(t *testing.T) {
+	for filter, want := range map[string]bool{
+		">": true, "a.>": true, "a.f.>": true, "a.f.*.>": true, "a.f.*.*": true, "*.f.*.*": true,
+		"a": false, "a.f": false, "a.*": false, "a.f.*": false, "a.f.*.*.*": false, "a.f.*.*.>": false, "b.>": false, "a.g.>": false,
+	} {
+		if got := listens(filter, "a.f"); got != want {
+			t.Errorf("%s: %v", filter, got)
+		}
+	}
+}
+
+// TestFit: what the server says of a stream, and what is said of it.
+func TestFit(t *testing.T) {
+	const level = `"metadata":{"_nats.level":"1"}`
+	for name, c := range map[string]struct{ config, says string }{
+		"fit":                {`"subjects":["a.>"],` + level, ""},
+		"too old":            {`"subjects":["a.>"]`, "2.11"},
+		"mirror":             {`"mirror":{},` + level, "mirror"},
+		"elsewhere":          {`"subjects":["b.>"],` + level, "a.f.>"},
+		"no answers":         {`"subjects":["a.>"],"no_ack":true,` + level, "no_ack"},
+		"transformed":        {`"subjects":["a.>"],"subject_transform":{},` + level, "transforms"},
+		"interest":           {`"subjects":["a.>"],"retention":"interest",` + level, "interest"},
+		"work queue":         {`"subjects":["a.>"],"retention":"workqueue",` + level, "--allow-rollup"},
+		"rolling work queue": {`"subjects":["a.>"],"retention":"workqueue","allow_rollup_hdrs":true,` + level, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s stream
+			if err := json.Unmarshal([]byte(`{"config":{`+c.config+`}}`), &s); err != nil {
+				t.Fatal(err)
+			}
+			switch err := s.fit("a.f"); {
+			case c.says == "" && err != nil:
+				t.Error(err)
+			case c.says != "" && (!errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), c.says)):
+				t.Errorf("%v, which does not say %q", err, c.says)
+			}
+		})
+	}
+}
+
+// TestAcknowledged: which answers say that a message is not stored, and which leave it open.
+func TestAcknowledged(t *testing.T) {
+	moved := new(movedError)
+	for name, c := range map[string]struct {
+		answer string
+		err    error
+		want   error // ErrUnknown, errBusy, moved, or another that says no
+	}{
+		"not sent":          {err: errOffline, want: errOffline},
+		"nobody listens":    {err: nats.ErrNoResponders, want: nats.ErrNoResponders},
+		"no right":          {err: driver.ErrDenied, want: driver.ErrDenied},
+		"no answer":         {err: nats.ErrTimeout, want: ErrUnknown},
+		"connection lost":   {err: errLost, want: ErrUnknown},
+		"not understood":    {answer: "what", want: ErrUnknown},
+		"nothing":           {answer: "{}", want: ErrUnknown},
+		"of the 500s":       {answer: `{"error":{"code":503,"err_code":10077}}`, want: ErrUnknown},
+		"another condition": {answer: `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 7"}}`, want: moved},
+		"on its way":        {answer: `{"error":{"code":400,"err_code":10164}}`, want: errBusy},
+		"same id":           {answer: `{"error":{"code":409,"err_code":10158}}`, want: errBusy},
+		"refused":           {answer: `{"error":{"code":400,"err_code":10054}}`, want: jetstream.ErrStreamMessageExceedsMaximum},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := acknowledged(&nats.Msg{Data: []byte(c.answer)}, c.err)
+			if c.want == error(moved) {
+				if !errors.As(err, &moved) || moved.last != 7 {
+					t.Errorf("told %v", err)
+				}
+				return
+			}
+			if !errors.Is(err, c.want) || errors.Is(err, ErrUnknown) != (c.want == ErrUnknown) {
+				t.Errorf("told %v, not %v", err, c.want)
+			}
+		})
+	}
+}
+
+// TestCheckNames: what is no name is refused without a question.
+func TestCheckNames(t *testing.T) {
+	for names, ok := range map[[2]string]bool{
+		{"S", "a"}: true, {"S", "a.b"}: true,
+		{"", "a"}: false, {"A.B", "a"}: false, {"S", ""}: false, {"S", "a.>"}: false, {"S", "a..b"}: false, {"S", ".a"}: false, {"S", `a"b`}: false,
+	} {
+		if err := checkNames(names[0], names[1]); (err == nil) != ok {
+			t.Errorf("%q: %v", names, err)
+		}
+	}
+}
