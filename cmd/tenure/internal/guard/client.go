@@ -60,7 +60,9 @@ func (e *StartError) Error() string { return e.Text }
 // Start starts a guard: command is one that ends in a call of Main with what is added to its arguments. The guard inherits the standard files for the sake of the
 // commands that it runs, and ends when this process does. Start returns when it is ready. While Start runs, another process that is started would inherit the guard's
 // files, which would keep its end from being noticed; so nothing else is.
-func Start(command *exec.Cmd) (*Guard, error) {
+func Start(command *exec.Cmd) (*Guard, error) { return start(command, startWithin) }
+
+func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 	f, err := newFiles()
 	if err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
@@ -76,7 +78,7 @@ func Start(command *exec.Cmd) (*Guard, error) {
 	}
 	g := &Guard{process: command.Process, orders: &pipe{w: f.orders}, closing: f.close, ready: make(chan struct{}), dead: make(chan struct{})}
 	go g.listen(f.reports, command)
-	if err := g.await(); err != nil {
+	if err := g.await(within); err != nil {
 		f.close()
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
@@ -87,8 +89,8 @@ func Start(command *exec.Cmd) (*Guard, error) {
 const startWithin = 10 * time.Second
 
 // await returns when the guard is ready, or why it will never be: this place may forbid what it needs.
-func (g *Guard) await() error {
-	defer time.AfterFunc(startWithin, g.Abandon).Stop()
+func (g *Guard) await(within time.Duration) error {
+	defer time.AfterFunc(within, g.Abandon).Stop()
 	select {
 	case <-g.ready:
 		return nil

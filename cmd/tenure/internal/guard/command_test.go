@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package guard
 
@@ -26,14 +26,6 @@ func TestEventsTellHowACommandEnds(t *testing.T) {
 			c.ends(r, want)
 		}
 	})
-}
-
-func TestExitCodesAreThoseOfAShell(t *testing.T) {
-	for ending, want := range map[Ending]int{{Code: 0}: 0, {Code: 7}: 7, {Signal: 9}: 137, {Signal: 15}: 143} {
-		if got := ending.ExitCode(); got != want {
-			t.Errorf("%+v: %d, want %d", ending, got, want)
-		}
-	}
 }
 
 // Neither arguments nor the environment nor the name of a file need be text.

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package guard
 
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,41 +42,19 @@ func TestCommandIsAskedToEndAsSoonAsTheCandidateIsDead(t *testing.T) {
 	})
 }
 
-func TestCommandOfADeadCandidateIsKilledInTime(t *testing.T) {
+func TestCommandOfADeadCandidateIsKilled(t *testing.T) {
 	guardtest.Apart(t, inside(deafParent, 1000*ms, 800*ms), func(p *guardtest.Process) {
 		j := ready(p)
 		p.Killed()
-		answers := j.Last("candidate", "answers")
-		last := lastAct(j)
-		switch got := last.Sub(answers); {
-		case got < 1000*ms:
-			t.Errorf("the last act was %v after it was told that 1 s and 800 ms are left", got)
-		case got > 1800*ms:
-			p.TooLate("the last act was %v after it was told that 1 s and 800 ms are left", got)
-		}
-	})
-}
-
-// The candidate was stopped, and finds that its term is over when there is little time left to the command.
-func TestCandidateThatResumesLateGivesNoMoreTime(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
-		r := c.run(deaf, 600*ms, 900*ms)
-		over := c.journal.Last("candidate", "answers").Add(600 * ms)
-		time.Sleep(over.Sub(stamp.Now()) + 500*ms)
-		c.left.Store(0)
-		c.guard.Renewed()
-		c.swept(c.rest(r))
-		if late := c.lastAct().Sub(over); late > 900*ms {
-			guardtest.TooLate(t, "the last act was %v after the lease was over", late)
-		}
+		(&candidate{T: t, journal: j}).lasted(1000*ms + 800*ms - Reserve(800*ms))
 	})
 }
 
 func TestGuardEndsWithItsCandidate(t *testing.T) {
 	guardtest.Apart(t, func(t *testing.T) {
-		newCandidate(t).journal.Add("candidate", "ready")
-		time.Sleep(guardtest.Patience)
+		c := newCandidate(t)
+		c.journal.Add("candidate", "ready")
+		<-c.guard.Dead()
 	}, func(p *guardtest.Process) {
 		ready(p)
 		p.Killed()
@@ -89,9 +66,6 @@ func TestCloseEndsTheGuard(t *testing.T) {
 		c := newCandidate(t)
 		c.guard.Close()
 		c.guardDies()
-		if got := c.guard.Err().Error(); !strings.HasSuffix(got, "it has ended") {
-			guardtest.TooLate(t, "it did not end by itself: %s", got)
-		}
 		if got := c.rest(c.guard.Run(shell("exit 1"), c.lease(long), long)); len(got) > 0 {
 			t.Errorf("a dead guard tells: %s", show(got))
 		}
@@ -120,7 +94,7 @@ func TestGuardsLeaveNoFilesOpen(t *testing.T) {
 			c.guard.Close()
 			all, err := os.ReadDir("/dev/fd")
 			if err != nil {
-				t.Skip(err)
+				t.Fatal(err)
 			}
 			return len(all)
 		}
@@ -144,40 +118,32 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 // What is no guard is ended, rather than waited for.
 func TestGuardThatTalksNonsense(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
-		begun := time.Now()
-		g, err := Start(exec.Command("/bin/sh", "-c", `echo nonsense >/dev/fd/$2; exec sleep 100`, "sh"))
+		g, err := start(exec.Command("/bin/sh", "-c", `echo nonsense >/dev/fd/$2; exec sleep 1000`, "sh"), time.Hour)
 		if !errors.Is(err, ErrDied) {
 			t.Errorf("got %v, %v", g, err)
 		}
-		if took := time.Since(begun); took > startWithin/2 {
-			guardtest.TooLate(t, "it was waited for %v", took)
-		}
 	})
 }
 
-// The kernel's timer is for a command, and does not outlast it.
+// The kernel's timer is for a command, and does not outlast it. If the guard is slow the timer may be due before; then there is more time.
 func TestGuardOutlivesTheLeaseOfACommandThatHasEnded(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
-		r := c.run(guardtest.Worker{Deaf: true}, 500*ms, 200*ms)
-		c.guard.Kill()
-		c.rest(r)
-		if c.guard.Gone() {
-			guardtest.TooLate(t, "it did not end in time")
-		}
-		select {
-		case <-c.guard.Dead():
-			t.Error(c.guard.Err())
-		case <-time.After(900 * ms):
+		const stop = 200 * ms
+		for lease := 500 * ms; ; lease *= 2 {
+			c := newCandidate(t)
+			r := c.run(guardtest.Worker{Deaf: true}, lease, stop)
+			due := stamp.Now().Add(lease + stop)
+			c.guard.Kill()
+			if c.swept(c.rest(r)) {
+				continue
+			}
+			for stamp.Now() < due {
+				time.Sleep(due.Sub(stamp.Now()))
+			}
+			r = c.guard.Run(shell("exit 2"), c.lease(long), long)
+			c.started(r)
+			c.ends(r, Ending{Code: 2})
+			return
 		}
 	})
-}
-
-// Somebody may call it by hand.
-func TestGuardWithoutACandidate(t *testing.T) {
-	for _, numbers := range [][]string{nil, {"x", "4", "5", "6"}, {"700", "701", "702", "703"}} {
-		if err := Main(numbers); err == nil {
-			t.Errorf("it runs with the files %v", numbers)
-		}
-	}
 }

@@ -16,8 +16,8 @@ type job struct {
 	reaped bool
 }
 
-// begin starts a command. It stays the child of the calling thread, which must not end (the parent-death signal is bound to it).
-func begin(c *Command, l *lines) (*job, error) {
+// begin starts a command, and returns nothing if it could not be started. It stays the child of the calling thread, which must not end (the parent-death signal is bound to it).
+func (l *lines) begin(c *Command) (work, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	l.bind(attr)
 	p, err := os.StartProcess(string(c.Path), inText(c.Args), &os.ProcAttr{
@@ -41,6 +41,8 @@ func failedBy(err error) *failure {
 
 // missing reports whether there is no such command, which has an exit code of its own.
 func missing(err error) bool { return errors.Is(err, os.ErrNotExist) }
+
+func (j *job) process() int { return j.pid }
 
 // signal is for the command itself.
 func (j *job) signal(s syscall.Signal) {

@@ -1,3 +1,5 @@
+//go:build integration
+
 package guard
 
 // tied: the command has one end of the tripwire.

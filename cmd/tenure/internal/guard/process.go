@@ -36,7 +36,7 @@ func Main(numbers []string) error {
 		_ = (&pipe{w: out}).send(report{Unable: err.Error()})
 		return err
 	}
-	p := &process{clock: tenure.SystemClock(), lines: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
+	p := &process{clock: tenure.SystemClock(), kernel: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
 	p.listen(in)
 	defer time.AfterFunc(settled, pages.GiveBack).Stop()
 	_ = p.reports.send(report{Ready: true})
@@ -63,7 +63,7 @@ func inherited(numbers []string) (fds [4]int, err error) {
 // process is the guard.
 type process struct {
 	clock   tenure.Clock
-	lines   *lines
+	kernel  kernel
 	orders  chan order
 	reports *pipe
 	child   chan os.Signal
@@ -71,12 +71,29 @@ type process struct {
 
 	orphaned bool     // the candidate is gone
 	pending  *Command // waits for its lease to be known
-	job      *job
+	job      work
 	lease    lease
 	asked    bool // the command was asked to end, for good
 	killing  bool
 	// leftovers of a command that has ended have until then.
 	leftovers *lease
+}
+
+// kernel is what the guard has the system do for it: lines.
+type kernel interface {
+	begin(c *Command) (work, error)
+	arm(now tenure.Reading, after time.Duration)
+	disarm()
+}
+
+// work is a command that runs, and all that came of it: a job.
+type work interface {
+	process() int
+	signal(s syscall.Signal)
+	signalAll(s syscall.Signal)
+	ask(s syscall.Signal)
+	finish()
+	collect() (end *Ending, empty bool)
 }
 
 // listen begins to hear orders and of children, and becomes deaf to everything else that may be heard: what ends the candidate
@@ -174,17 +191,17 @@ func (p *process) start() {
 	}
 	p.asked, p.killing, p.leftovers = false, false, nil
 	p.arm(now, p.lease.kill(now)) // before there is anything to kill
-	j, err := begin(c, p.lines)
+	j, err := p.kernel.begin(c)
 	switch p.job = j; {
 	case err == nil:
-		_ = p.reports.send(report{Started: j.pid})
+		_ = p.reports.send(report{Started: j.process()})
 		return
 	case j != nil: // it runs, but the lines could not be tied
 		p.killing = true
 	}
 	_ = p.reports.send(report{Failed: failedBy(err)})
 	if j == nil {
-		p.lines.disarm()
+		p.kernel.disarm()
 		_ = p.reports.send(report{Empty: true})
 	}
 }
@@ -196,7 +213,7 @@ func (p *process) arm(now tenure.Reading, kill time.Duration) {
 	if after > far {
 		after -= after / slewed
 	}
-	p.lines.arm(now, after)
+	p.kernel.arm(now, after)
 }
 
 // often is how often a guard looks at its clock where timers may stand still while the machine sleeps, and the clock goes on.
@@ -278,7 +295,7 @@ func (p *process) collect() {
 	}
 	switch {
 	case empty:
-		p.lines.disarm()
+		p.kernel.disarm()
 		p.job, p.leftovers = nil, nil
 		_ = p.reports.send(report{Empty: true})
 	case end != nil:

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package guard
 
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,8 +34,10 @@ func newScript(t *testing.T) *script {
 		t.Fatal(err)
 	}
 	f.given()
-	if err := f.reports.SetReadDeadline(time.Now().Add(guardtest.Patience)); err != nil {
-		t.Fatal(err)
+	if end, limited := deadline.Of(t); limited {
+		if err := f.reports.SetReadDeadline(end); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.hear(report{Ready: true})
 	return s

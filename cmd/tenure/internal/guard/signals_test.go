@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package guard
 
@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 	"golang.org/x/sys/unix"
 )
 
@@ -72,7 +73,7 @@ func TestGroupThatIsSuspendedFromTheKeyboardIsContinued(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		perl, err := exec.LookPath("perl") // a shell cannot do that
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		c := newCandidate(t)
 		w := c.worker(deafParent)
@@ -94,7 +95,7 @@ func (c *candidate) goOn(names ...string) {
 	c.Helper()
 	for _, name := range names {
 		since := stamp.Now().Add(200 * time.Millisecond)
-		guardtest.Eventually(c.T, func() bool { return c.journal.Last(name, "act") > since }, func() string { return name + " does not act" })
+		deadline.Await(c.T, func() bool { return c.journal.Last(name, "act") > since }, func() string { return name + " does not act" })
 	}
 }
 

@@ -10,24 +10,19 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime/pprof"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 	"golang.org/x/sys/unix"
 )
 
-// Patience is how long a test waits for what should happen at once.
-const Patience = 40 * time.Second
-
-// aloneEnv names the test that a process is for, dirEnv a directory that it shares with the process that started it, and tryEnv says how
-// often that has tried.
+// aloneEnv names the test that a process is for, dirEnv a directory that it shares with the process that started it.
 const (
 	aloneEnv = "TENURE_TEST_ALONE"
 	dirEnv   = "TENURE_TEST_DIR"
-	tryEnv   = "TENURE_TEST_TRY"
 )
 
 // Alone runs a test in a process of its own, which has no children but those of the test, and must leave nothing behind: no
@@ -46,12 +41,7 @@ func Apart(t *testing.T, inside func(t *testing.T), outside func(p *Process), fi
 		return
 	}
 	t.Parallel()
-	for try := 1; ; try++ {
-		if !begin(t, files, try).again(outside) {
-			return
-		}
-		time.Sleep(time.Duration(try) * pause)
-	}
+	outside(begin(t, files))
 }
 
 // AtOnce is for the environment of processes that must end when they do: those that look for races otherwise take a second more.
@@ -73,20 +63,19 @@ type Process struct {
 	Cmd *exec.Cmd
 	Dir string
 
-	try    int
 	out    bytes.Buffer
 	closed chan struct{} // when nobody is left that could write
 }
 
-func begin(t *testing.T, files []*os.File, try int) *Process {
+func begin(t *testing.T, files []*os.File) *Process {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{T: t, Dir: t.TempDir(), try: try, closed: make(chan struct{})}
-	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout=4m")
-	p.Cmd.Env = append(os.Environ(), AtOnce, aloneEnv+"="+t.Name(), dirEnv+"="+p.Dir, tryEnv+"="+strconv.Itoa(try))
+	p := &Process{T: t, Dir: t.TempDir(), closed: make(chan struct{})}
+	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout="+limit(t))
+	p.Cmd.Env = append(os.Environ(), AtOnce, aloneEnv+"="+t.Name(), dirEnv+"="+p.Dir)
 	p.Cmd.ExtraFiles = files
 	p.Cmd.Stdout, p.Cmd.Stderr = w, w
 	err = p.Cmd.Start()
@@ -106,13 +95,23 @@ func begin(t *testing.T, files []*os.File, try int) *Process {
 	return p
 }
 
+// limit is the time limit of the process: it reports before the test that waits for it gives up.
+func limit(t *testing.T) string {
+	t.Helper()
+	end, limited := deadline.Of(t)
+	if !limited {
+		return "0"
+	}
+	return time.Until(end).String()
+}
+
 // ends waits until the process has ended, and all that came of it: they hold its output.
 func (p *Process) ends() error {
 	p.Helper()
 	err := p.Cmd.Wait()
 	select {
 	case <-p.closed:
-	case <-time.After(Patience):
+	case <-deadline.Over(p.T):
 		p.Fatal("something runs on")
 	}
 	return err
@@ -130,9 +129,7 @@ func exactly(name string) string {
 // Passes waits until the part inside has passed, and nothing that came of it runs.
 func (p *Process) Passes() {
 	p.Helper()
-	if err := p.ends(); p.Cmd.ProcessState.ExitCode() == exitLate {
-		panic(tooLate{})
-	} else if err != nil {
+	if err := p.ends(); err != nil {
 		p.Errorf("in a process of its own: %v\n%s", err, &p.out)
 	}
 }
@@ -170,7 +167,7 @@ func nothingRuns(t *testing.T) {
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
 		t.Errorf("there are children: %d %v", pid, err)
 	}
-	Eventually(t, func() bool { return !ours.MatchString(goroutines()) }, func() string {
+	deadline.Await(t, func() bool { return !ours.MatchString(goroutines()) }, func() string {
 		return "goroutines are left:\n" + goroutines()
 	})
 }
@@ -182,14 +179,4 @@ func goroutines() string {
 	var all bytes.Buffer
 	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
 	return all.String()
-}
-
-// Eventually waits until something is so, and fails with what is instead if it does not become so.
-func Eventually(t *testing.T, is func() bool, instead func() string) {
-	t.Helper()
-	for end := time.Now().Add(Patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(instead())
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
 
 // Note is one line of a journal. Token is 0 where there is none.
@@ -115,8 +116,36 @@ func (j *Journal) Count(name, what string) (count int) {
 // Await waits for a note.
 func (j *Journal) Await(t *testing.T, name, what string) (n Note) {
 	t.Helper()
-	Eventually(t, func() (ok bool) { n, ok = j.Find(name, what); return ok }, func() string {
+	deadline.Await(t, func() (ok bool) { n, ok = j.Find(name, what); return ok }, func() string {
 		return fmt.Sprintf("%s does not note: %s", name, what)
 	})
 	return n
+}
+
+// Workers are the processes that somebody noted to have begun, in the name of anybody if that is empty.
+func (j *Journal) Workers(name string) (pids []int) {
+	for _, n := range j.Notes() {
+		if n.What == "begin" && (name == "" || n.Name == name) {
+			pids = append(pids, n.PID)
+		}
+	}
+	return pids
+}
+
+// Alive is the first of those that runs; 0 if none does.
+func (j *Journal) Alive(name string) (pid int) {
+	for _, pid := range j.Workers(name) {
+		if runs(pid) {
+			return pid
+		}
+	}
+	return 0
+}
+
+// AwaitEnd waits until none of them runs any more. What does not run cannot act.
+func (j *Journal) AwaitEnd(t *testing.T, name string) {
+	t.Helper()
+	deadline.Await(t, func() bool { return j.Alive(name) == 0 }, func() string {
+		return fmt.Sprintf("process %d runs on", j.Alive(name))
+	})
 }

@@ -1,0 +1,17 @@
+package guardtest
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// runs reports whether a process can still act. One that has ended may wait for its parent to take note of that.
+func runs(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	state := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[0][0] // behind the name, which may hold anything
+	return state != 'Z' && state != 'X'
+}
