@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package wrap
 
@@ -79,42 +79,4 @@ func TestCommandIsToldWhoLeads(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestFind(t *testing.T) {
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"runs": 0o755, "plain": 0o644} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", dir+":.")
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("here", []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name, path, err string
-		code            int
-	}{
-		{"runs", dir + "/runs", "", 0},
-		{dir + "/runs", dir + "/runs", "", 0},
-		{"./here", "./here", "", 0},
-		{"here", "", "here: is in the current directory; give it as ./here", CodeNotFound},
-		{"missing", "", "missing: no such command", CodeNotFound},
-		{dir + "/missing", "", "missing: no such command", CodeNotFound},
-		{dir + "/plain", "", "permission denied", CodeNotRunnable},
-		{dir, "", "is a directory", CodeNotRunnable},
-	} {
-		path, code, err := Find(c.name)
-		if path != c.path || code != c.code || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: got %q, %d, %v", c.name, path, code, err)
-		}
-	}
-}
-
-func TestStopWithin(t *testing.T) {
-	if a, b := StopWithin(1000*ms), StopWithin(long); a != 200*ms || b != 5000*ms {
-		t.Errorf("got %v and %v", a, b)
-	}
 }

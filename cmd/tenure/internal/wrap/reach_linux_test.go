@@ -1,3 +1,5 @@
+//go:build integration
+
 package wrap
 
 // reaches: what has left the group is found here, and the kernel has a timer.

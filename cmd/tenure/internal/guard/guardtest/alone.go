@@ -75,6 +75,9 @@ func begin(t *testing.T, files []*os.File) *Process {
 	}
 	p := &Process{T: t, Dir: t.TempDir(), closed: make(chan struct{})}
 	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout="+limit(t))
+	if testing.Short() {
+		p.Cmd.Args = append(p.Cmd.Args, "-test.short")
+	}
 	p.Cmd.Env = append(os.Environ(), AtOnce, aloneEnv+"="+t.Name(), dirEnv+"="+p.Dir)
 	p.Cmd.ExtraFiles = files
 	p.Cmd.Stdout, p.Cmd.Stderr = w, w
