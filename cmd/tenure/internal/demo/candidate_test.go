@@ -1,7 +1,8 @@
+//go:build integration
+
 package demo
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/netip"
@@ -13,20 +14,20 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
 
 // start runs a candidate in this process until its input ends. Its reports go to out.
 func start(t *testing.T, place stores.Place, out io.Writer) (input io.Closer, ended <-chan error) {
 	t.Helper()
-	return startSpec(t, spec{Place: place, Election: "demo", ID: "c1", Lease: time.Second}, out)
+	return startSpec(t, spec{Place: place, Election: "demo", ID: "c1", Lease: time.Minute}, out)
 }
 
 func startSpec(t *testing.T, s spec, out io.Writer) (input io.Closer, ended <-chan error) {
 	t.Helper()
 	in, feed := io.Pipe()
 	done := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	t.Cleanup(cancel)
+	ctx := deadline.Context(t)
 	go func() { done <- RunCandidate(ctx, in, out) }()
 	if err := json.NewEncoder(feed).Encode(s); err != nil {
 		t.Fatal(err)
@@ -80,8 +81,9 @@ func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
 		"alone": nil,
 		"peers": {Listen: peers.Endpoint{Host: "127.0.0.1"}, Address: peers.Endpoint{Host: "127.0.0.1"}, Networks: loopback},
 	} {
+		released(t, server.place(), name)
 		out, acted := waitFor(`"act":`)
-		input, ended := startSpec(t, spec{Place: server.place(), Election: name, ID: "c1", Lease: 2 * time.Second, Peer: peer}, out)
+		input, ended := startSpec(t, spec{Place: server.place(), Election: name, ID: "c1", Lease: time.Minute, Peer: peer}, out)
 		<-acted
 		_ = input.Close()
 		if err := <-ended; err != nil {
@@ -99,9 +101,23 @@ func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
 	}
 }
 
+// released writes that nobody leads, which spares a candidate the wait for a lease that nobody knows of.
+func released(t *testing.T, place stores.Place, election string) {
+	t.Helper()
+	s, err := stores.Open(t.Context(), place, stores.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const record = `{"leaderID":"c0","leaderAddr":"","lastUpdated":"2026-01-02T12:00:00Z","term":1,"leaseMillis":60000,"incarnation":"i","seq":1,"nonce":"n","released":true}`
+	if _, err := s.Driver.CompareAndSwap(t.Context(), election, "", []byte(record)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A candidate that a group nominates publishes its group, and says so if the leader is of another one.
 func TestCandidateOfAGroupPublishesIt(t *testing.T) {
-	server, err := serveKafka(&stores.Kafka{Topic: KafkaTopic, NELI: &stores.NELI{Session: time.Second}})
+	server, err := serveKafka(&stores.Kafka{Topic: KafkaTopic, NELI: &stores.NELI{Session: 30 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}

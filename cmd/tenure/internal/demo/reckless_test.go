@@ -1,24 +1,42 @@
+//go:build integration
+
 package demo
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
+
+// recklessEnv makes the test binary a candidate that breaks the rules.
+const recklessEnv = "TENURE_TEST_RECKLESS"
+
+// TestMain is that of main_test.go, and makes the test binary such a candidate if it is told to.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	if os.Getenv(recklessEnv) != "" {
+		if err := reckless(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
 
 // reckless is a candidate that elects itself, and acts whatever the others do. The number in its name is its term.
 func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -48,28 +66,9 @@ func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// until is a writer that calls found once the text was written.
-type until struct {
-	text  string
-	found func()
-
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (u *until) Write(p []byte) (int, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.all.Write(p)
-	if strings.Contains(u.all.String(), u.text) {
-		u.found()
-	}
-	return len(p), nil
-}
-
 func TestDemoFailsLoudlyWhenTwoLead(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithCancel(deadline.Context(t))
 	defer cancel()
 	out := &until{text: "OVERLAP", found: cancel}
 	err := Run(ctx, Options{

@@ -1,21 +1,16 @@
 package peers_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
-	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/memory"
 )
 
 func parse(t *testing.T, args ...string) (*peers.Settings, error) {
@@ -140,94 +135,5 @@ func TestMembersOfOneMachineHavePortsOfTheirOwn(t *testing.T) {
 	var none *peers.Settings
 	if none.ForMember(1) != nil || none.CheckMembers(9) != nil {
 		t.Error("no peers have none")
-	}
-}
-
-func TestMembersHearOfOneAnother(t *testing.T) {
-	ca, cert, key := certificates(t)
-	for name, args := range map[string][]string{
-		"http":  {"--peer", "127.0.0.1:0"},
-		"https": {"--peer", "127.0.0.1:0", "--peer-ca", ca, "--peer-cert", cert, "--peer-key", key},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := parse(t, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.Scheme() != name {
-				t.Errorf("scheme %s", s.Scheme())
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			store := memory.NewPolled()
-			leader, follower := join(ctx, t, s, store), join(ctx, t, s, store)
-			lead(ctx, t, leader)
-			pushed(ctx, t, follower)
-		})
-	}
-}
-
-func join(ctx context.Context, t *testing.T, s *peers.Settings, store driver.Store) *peers.Member {
-	t.Helper()
-	m, err := s.Open(ctx, store, func(_ string, err error) {
-		if err != nil && t.Context().Err() == nil {
-			t.Log(err) // a busy machine may be late; then it is heard again
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close() })
-	return m
-}
-
-func lead(ctx context.Context, t *testing.T, m *peers.Member) {
-	t.Helper()
-	e, err := tenure.New(m.Store, "billing", tenure.Config{ID: "leader", Address: m.Address, Lease: 5 * time.Second, Renew: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Campaign(ctx); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// pushed waits for a renewal that the follower, which has read once, can only have heard of from the leader.
-func pushed(ctx context.Context, t *testing.T, m *peers.Member) {
-	t.Helper()
-	heard := make(chan driver.Entry, 100)
-	stop, err := m.Watch(ctx, "billing", func(e driver.Entry) { heard <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	read, err := m.Read(ctx, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		select {
-		case e := <-heard:
-			if !e.Absent() && e.Version != read.Version {
-				return
-			}
-		case <-ctx.Done():
-			t.Fatal("the follower hears nothing")
-		}
-	}
-}
-
-func TestPortThatIsTaken(t *testing.T) {
-	s, err := parse(t, "--peer", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := join(t.Context(), t, s, memory.NewPolled())
-	s, err = parse(t, "--peer", m.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Open(t.Context(), memory.NewPolled(), func(string, error) {}); err == nil || !strings.Contains(err.Error(), "--peer "+m.Address) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -1,20 +1,20 @@
+//go:build integration
+
 package stores_test
 
 import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
-
-// nobody listens there, and nobody is given that port.
-const nobody = "127.0.0.1:1"
 
 // freePort is one at which nobody listens.
 func freePort(t *testing.T) *net.TCPAddr {
@@ -27,22 +27,23 @@ func freePort(t *testing.T) *net.TCPAddr {
 	return l.Addr().(*net.TCPAddr)
 }
 
-func parse(t *testing.T, url string) stores.Place {
+// settles tries until it succeeds, or fails as wanted, or in a way that does not pass: where the machine is slow a server may answer
+// too late.
+func settles[T any](t *testing.T, want string, try func(ctx context.Context) (T, error)) (T, error) {
 	t.Helper()
-	p, err := stores.Parse("--store", url)
-	if err != nil {
-		t.Fatal(err)
+	for ctx := deadline.Context(t); ; {
+		got, err := try(ctx)
+		if err == nil || !fault.Passes(err) || want != "" && strings.Contains(err.Error(), want) || ctx.Err() != nil {
+			return got, err
+		}
 	}
-	return p
 }
 
 // await connects with much patience, has the server started at the first failure, and returns how often it was told of one.
 func await(t *testing.T, url string, start func()) int {
 	t.Helper()
 	told := 0
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	s, err := stores.Connect(ctx, parse(t, url), "key", stores.Options{Create: true}, stores.Patience{
+	s, err := stores.Connect(deadline.Context(t), parse(t, url), "key", stores.Options{Create: true}, stores.Patience{
 		Limit: stores.Forever, Told: func(err error) {
 			if told++; told == 1 {
 				start()
@@ -96,11 +97,11 @@ func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
 		"kafka://" + cluster(t) + "/t",
 		"kafka://all:wrong@" + withUsers(t) + "/t",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), entersWithin)
+		ctx, cancel := context.WithCancel(deadline.Context(t))
 		var told []error
 		_, err := stores.Connect(ctx, parse(t, url), "key", stores.Options{}, stores.Patience{
 			Limit: stores.Forever, Told: func(err error) {
-				if told = append(told, err); len(told) == 3 { // on a busy machine an attempt may take too long
+				if told = append(told, err); len(told) == 20 { // where the machine is slow an attempt may take too long
 					cancel()
 				}
 			},
@@ -108,31 +109,5 @@ func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
 		if cancel(); err == nil || fault.Passes(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v, having waited out %v", stores.Redact(url), err, told)
 		}
-	}
-}
-
-func TestConnectEndsWithItsPatience(t *testing.T) {
-	t.Parallel()
-	url := "nats://" + nobody + "/E"
-	for limit, least := range map[time.Duration]int{0: 0, 2 * time.Second: 2} {
-		told, began := 0, time.Now()
-		_, err := stores.Connect(t.Context(), parse(t, url), "key", stores.Options{}, stores.Patience{
-			Limit: limit, Told: func(error) { told++ },
-		})
-		if !fault.Passes(err) || told < least || limit == 0 && told > 0 || time.Since(began) < limit {
-			t.Errorf("%v: told %d times, ends after %v with %v", limit, told, time.Since(began), err)
-		}
-	}
-}
-
-func TestConnectEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	why := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := stores.Connect(ctx, parse(t, "nats://"+nobody+"/E"), "key", stores.Options{}, stores.Patience{
-		Limit: stores.Forever, Told: func(error) { cancel(why) },
-	})
-	if !errors.Is(err, why) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build integration
+
 package stores_test
 
 import (
@@ -16,6 +18,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -32,30 +35,16 @@ func cluster(t *testing.T, opts ...kfake.Opt) string {
 	return strings.Join(c.ListenAddrs(), ",")
 }
 
-// entersWithin is what there is time for in any case.
-const entersWithin = time.Minute
-
-// enter opens a place in Kafka and reads a record there.
-func enter(t *testing.T, url string, properties map[string]string, create bool) (*stores.Store, error) {
+// enter opens a place in Kafka and reads a record there. It returns an error that passes only if it is the wanted one.
+func enter(t *testing.T, url string, properties map[string]string, create bool, want string) (*stores.Store, error) {
 	t.Helper()
-	place, err := stores.Parse("--store", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := parse(t, url)
 	place.Kafka.Properties = properties
-	var s *stores.Store
-	for range 5 {
-		if s, err = attempt(t, place, create); err == nil || !strings.Contains(err.Error(), " in time") && !strings.Contains(err.Error(), "i/o timeout") {
-			break
-		}
-	}
-	return s, err
+	return settles(t, want, func(ctx context.Context) (*stores.Store, error) { return attempt(ctx, t, place, create) })
 }
 
-func attempt(t *testing.T, place stores.Place, create bool) (*stores.Store, error) {
+func attempt(ctx context.Context, t *testing.T, place stores.Place, create bool) (*stores.Store, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), entersWithin)
-	defer cancel()
 	s, err := stores.Open(ctx, place, stores.Options{Client: "a test", Create: create, Lease: 2 * time.Second})
 	if err != nil {
 		return nil, err
@@ -139,7 +128,7 @@ func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
 		{"no right to see it", "kafka://stranger:s3cret@" + hosts + "/t", nil, true, "TOPIC_AUTHORIZATION_FAILED", "kafka-acls.sh"},
 	} {
 		t.Run(c.why, func(t *testing.T) { // one at a time: clients that are refused come again and again
-			_, err := enter(t, c.url, c.properties, c.create)
+			_, err := enter(t, c.url, c.properties, c.create, c.err)
 			says(t, err, c.err, c.hint)
 		})
 	}
@@ -162,7 +151,7 @@ func TestOpenRefusesAnUnsafeTopic(t *testing.T) {
 	if _, err := req.RequestWith(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
-	_, err = enter(t, "kafka://"+hosts+"/t", nil, true)
+	_, err = enter(t, "kafka://"+hosts+"/t", nil, true, "")
 	says(t, err, "unsafe: cleanup.policy: ", "")
 }
 
@@ -170,7 +159,7 @@ func TestOpenCreatesTheTopicIfAsked(t *testing.T) {
 	t.Parallel()
 	url := "kafka://all:s3cret@" + withUsers(t) + "/t"
 	for _, create := range []bool{true, false} { // the second time it is there
-		if _, err := enter(t, url, nil, create); err != nil {
+		if _, err := enter(t, url, nil, create, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,12 +177,12 @@ func TestOpenOverTLS(t *testing.T) {
 	if err := os.WriteFile(ca, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL", "ssl.truststore.location": ca}, true); err != nil {
+	if _, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL", "ssl.truststore.location": ca}, true, ""); err != nil {
 		t.Error(err)
 	}
-	_, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL"}, true)
+	_, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL"}, true, "an unknown authority")
 	says(t, err, "an unknown authority", "ssl.truststore.location")
-	_, err = enter(t, "kafka://"+hosts+"/t", nil, true)
+	_, err = enter(t, "kafka://"+hosts+"/t", nil, true, "another security.protocol")
 	says(t, err, "another security.protocol than PLAINTEXT", "TENURE_KAFKA_SECURITY_PROTOCOL")
 }
 
@@ -228,17 +217,16 @@ func nominate(t *testing.T, s *stores.Store, election string) *stores.Nomination
 
 func TestNomineeLeads(t *testing.T) {
 	t.Parallel()
-	s, err := enter(t, "kafka://"+cluster(t)+"/t?mode=neli&session=1s&nominee-only=true", nil, true)
+	s, err := enter(t, "kafka://"+cluster(t)+"/t?mode=neli&session=30s&nominee-only=true", nil, true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := nominate(t, s, "billing")
-	e, err := tenure.New(s.Driver, "billing", tenure.Config{ID: "a", Lease: time.Second, Nominator: n, NomineeOnly: n.NomineeOnly, Metadata: n.Metadata})
+	e, err := tenure.New(s.Driver, "billing", tenure.Config{ID: "a", Lease: time.Minute, Nominator: n, NomineeOnly: n.NomineeOnly, Metadata: n.Metadata})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), entersWithin)
-	defer cancel()
+	ctx := deadline.Context(t)
 	term, err := e.Campaign(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +245,7 @@ func TestNomineeLeads(t *testing.T) {
 func TestNominationSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	hosts := cluster(t)
-	if _, err := enter(t, "kafka://"+hosts+"/t", nil, true); err != nil {
+	if _, err := enter(t, "kafka://"+hosts+"/t", nil, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ why, parameters, election, err, hint string }{
@@ -266,7 +254,7 @@ func TestNominationSaysWhatIsWrong(t *testing.T) {
 		{"a name that no group has", "mode=neli", "a b", "cannot be named like election", "group=NAME"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			s, err := enter(t, "kafka://"+hosts+"/t?"+c.parameters, nil, false)
+			s, err := enter(t, "kafka://"+hosts+"/t?"+c.parameters, nil, false, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,7 +262,7 @@ func TestNominationSaysWhatIsWrong(t *testing.T) {
 			says(t, err, c.err, c.hint)
 		})
 	}
-	s, err := enter(t, "kafka://"+hosts+"/t", nil, false)
+	s, err := enter(t, "kafka://"+hosts+"/t", nil, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,10 @@
+//go:build integration
+
 package stores_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
 )
@@ -45,9 +47,7 @@ func startServer(t *testing.T, o *server.Options) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(entersWithin) {
-		t.Fatal("the server does not start")
-	}
+	deadline.Await(t, func() bool { return s.ReadyForConnections(time.Second) }, func() string { return "the server does not start" })
 	return strings.TrimPrefix(s.ClientURL(), "nats://")
 }
 
@@ -69,15 +69,13 @@ func withoutJetStream(t *testing.T) string {
 	return startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
 }
 
-func open(t *testing.T, url string, create bool) (*stores.Store, error) {
+// open opens a place. It returns an error that passes only if it is the wanted one.
+func open(t *testing.T, url string, create bool, want string) (*stores.Store, error) {
 	t.Helper()
-	place, err := stores.Parse("--store", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), entersWithin)
-	defer cancel()
-	return stores.Open(ctx, place, stores.Options{Create: create})
+	place := parse(t, url)
+	return settles(t, want, func(ctx context.Context) (*stores.Store, error) {
+		return stores.Open(ctx, place, stores.Options{Create: create})
+	})
 }
 
 func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
@@ -95,7 +93,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"no right to hear", "nats://deaf:s3cret@" + host + "/E", "permission denied", "grant"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			_, err := open(t, c.url, false)
+			_, err := open(t, c.url, false, c.err)
 			var f *fault.Error
 			if !errors.As(err, &f) {
 				t.Fatalf("got %v", err)
@@ -141,7 +139,7 @@ func TestInspectNATS(t *testing.T) {
 			if _, err := js.CreateKeyValue(t.Context(), c.bucket); err != nil {
 				t.Fatal(err)
 			}
-			s, err := open(t, "nats://all:s3cret@"+c.host+"/"+c.bucket.Bucket, true)
+			s, err := open(t, "nats://all:s3cret@"+c.host+"/"+c.bucket.Bucket, true, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,19 +156,10 @@ func TestInspectNATS(t *testing.T) {
 	}
 }
 
-func TestExplainTwoClusters(t *testing.T) {
-	place := stores.InContext("--context", "prod", "E")
-	err := place.Explain(fmt.Errorf("read: %w", natskv.ErrTwoClusters))
-	var f *fault.Error
-	if !errors.As(err, &f) || !strings.Contains(f.Hint, "one cluster only") || fault.Passes(err) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates, and waiting does not mend it.
 func TestOpenWhileMigrating(t *testing.T) {
 	t.Parallel()
-	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true)
+	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true, "")
 	var f *fault.Error
 	if !errors.As(err, &f) || !errors.Is(err, natskv.ErrUnshareable) || !strings.Contains(f.Hint, "leave out ?migrating=true") || fault.Passes(err) {
 		t.Errorf("got %v", err)
@@ -181,7 +170,7 @@ func TestOpenCreatesTheBucketIfAsked(t *testing.T) {
 	t.Parallel()
 	url := "nats://all:s3cret@" + withAccounts(t) + "/E"
 	for _, create := range []bool{true, false} { // the second time it is there
-		s, err := open(t, url, create)
+		s, err := open(t, url, create, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,11 +194,11 @@ func inContexts(t *testing.T, name, text string) {
 	}
 }
 
-func openContext(t *testing.T, name string) error {
+func openContext(t *testing.T, name, want string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), entersWithin)
-	defer cancel()
-	s, err := stores.Open(ctx, stores.InContext("--context", name, "E"), stores.Options{Create: true})
+	s, err := settles(t, want, func(ctx context.Context) (*stores.Store, error) {
+		return stores.Open(ctx, stores.InContext("--context", name, "E"), stores.Options{Create: true})
+	})
 	if err != nil {
 		return err
 	}
@@ -218,7 +207,7 @@ func openContext(t *testing.T, name string) error {
 
 func TestOpenUsesAContextOfTheNATSCommand(t *testing.T) {
 	inContexts(t, "prod", `{"url": "nats://`+withAccounts(t)+`", "user": "all", "password": "s3cret"}`)
-	if err := openContext(t, "prod"); err != nil {
+	if err := openContext(t, "prod", ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -229,7 +218,7 @@ func TestOpenSaysWhichContextsThereAre(t *testing.T) {
 		{"test", `--context test: unknown context "test"`, "known contexts: prod"},
 		{"prod", "--context prod: cannot connect: the context's URL is not valid", "check the host"},
 	} {
-		err := openContext(t, c.name)
+		err := openContext(t, c.name, c.err)
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Error() != c.err || !strings.Contains(f.Hint, c.hint) {
 			t.Errorf("got %v", err)

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package view_test
 
@@ -26,8 +26,9 @@ const farewell = "after the view"
 // place fits into a terminal of 80 columns, but not into one of 44.
 var place = strings.Repeat("p", 50)
 
+// TestMain is that of main_test.go, and makes the test binary a program if it is told to.
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // what people read is in local time
+	time.Local = time.UTC
 	if how := os.Getenv(childEnv); how != "" {
 		err := child(how)
 		fmt.Printf("%s: %v\n", farewell, err)

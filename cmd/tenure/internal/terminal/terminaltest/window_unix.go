@@ -3,6 +3,7 @@
 package terminaltest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"reflect"
@@ -10,14 +11,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 	"golang.org/x/term"
 )
-
-// patience is how long a window waits for what should happen at once.
-const patience = 30 * time.Second
 
 // Window is a terminal in which a program runs.
 type Window struct {
@@ -81,13 +79,11 @@ func (w *Window) Output() string {
 // Await waits until the output holds a text after its first bytes, and returns what comes before it and after it.
 func (w *Window) Await(from int, text string) (before, after string) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if before, after, ok := strings.Cut(w.Output()[from:], text); ok {
-			return before, after
-		}
-	}
-	w.t.Fatalf("%q is not written; but:\n%q", text, w.Output()[from:])
-	return "", ""
+	found := false
+	deadline.Await(w.t, func() bool { before, after, found = strings.Cut(w.Output()[from:], text); return found }, func() string {
+		return fmt.Sprintf("%q is not written; but:\n%q", text, w.Output()[from:])
+	})
+	return before, after
 }
 
 // Press types keys.

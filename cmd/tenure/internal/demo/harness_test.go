@@ -1,0 +1,60 @@
+package demo
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; got:\n%s", file, got)
+	}
+}
+
+// noon is a moment on both clocks.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func at(millis int) stamp.Time { return stamp.Time(time.Duration(millis) * time.Millisecond) }
+
+func wall(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Millisecond) }
+
+// until is a writer that calls found once the text was written.
+type until struct {
+	text  string
+	found func()
+
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all.Write(p)
+	if strings.Contains(u.all.String(), u.text) {
+		u.found()
+	}
+	return len(p), nil
+}

@@ -1,0 +1,51 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+)
+
+// nobody listens there, and nobody is given that port.
+const nobody = "127.0.0.1:1"
+
+func parse(t *testing.T, url string) stores.Place {
+	t.Helper()
+	p, err := stores.Parse("--store", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestConnectEndsWithItsPatience(t *testing.T) {
+	url := "nats://" + nobody + "/E"
+	for limit, want := range map[time.Duration]int{0: 0, 2 * time.Second: 5} { // after 0, 0.1, 0.3, 0.7 and 1.5 s
+		synctest.Test(t, func(t *testing.T) {
+			told, began := 0, time.Now()
+			_, err := stores.Connect(t.Context(), parse(t, url), "key", stores.Options{}, stores.Patience{
+				Limit: limit, Told: func(error) { told++ },
+			})
+			if !fault.Passes(err) || told != want || time.Since(began) != limit {
+				t.Errorf("%v: told %d times, ends after %v with %v", limit, told, time.Since(began), err)
+			}
+		})
+	}
+}
+
+func TestConnectEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := stores.Connect(ctx, parse(t, "nats://"+nobody+"/E"), "key", stores.Options{}, stores.Patience{
+		Limit: stores.Forever, Told: func(error) { cancel(why) },
+	})
+	if !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
