@@ -1,3 +1,5 @@
+//go:build integration
+
 package recipes
 
 import (
@@ -105,14 +107,14 @@ func static(t *testing.T, path string) {
 }
 
 func TestImageBuiltByTheDockerfileRunsAsProcessOne(t *testing.T) {
-	if os.Getenv(variable) != "all" {
-		t.Skip("takes minutes where nothing has been built; " + variable + "=all runs it")
+	if testing.Short() {
+		t.Skip("it takes minutes where nothing has been built")
 	}
 	dir := unpacked(t)
 	static(t, filepath.Join(dir, "tenure"))
 	image := build(t).last()
 	user, _, _ := strings.Cut(image.user(), ":")
-	env := []string{"TENURE_STORE=" + nats(t) + "/ELECTIONS", "TENURE_CREATE=true", "TENURE_ELECTION=worker", "TENURE_LEASE=2s"}
+	env := []string{"TENURE_STORE=" + nats(t) + "/ELECTIONS?pristine=true", "TENURE_CREATE=true", "TENURE_ELECTION=worker", "TENURE_LEASE=30s"}
 	run := func() *container { return contain(t, dir, user, env, append(image.entrypoint(t), "/worker")...) }
 
 	one := run()

@@ -1,10 +1,12 @@
+//go:build integration
+
 package recipes
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -13,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
 // program is tenure, built once.
@@ -40,9 +44,7 @@ func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	c := exec.CommandContext(ctx, path, args...)
+	c := exec.CommandContext(limit.Context(t), path, args...)
 	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TENURE_") })
 	for name, value := range env {
 		c.Env = append(c.Env, name+"="+value)
@@ -51,6 +53,28 @@ func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 	c.Stdout, c.Stderr = &errs, &errs
 	_ = c.Run()
 	return c.ProcessState.ExitCode(), errs.String()
+}
+
+// documented are the command lines of tenure run in the code of all documents. More lines are read as one where the first
+// ends in a backslash.
+func documented(t *testing.T) []recipe {
+	t.Helper()
+	var all []recipe
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".md" {
+			return err
+		}
+		for _, l := range code(text(t, name)) {
+			for _, args := range started(t, name, l.text) {
+				all = append(all, recipe{name: fmt.Sprintf("%s:%d", name, l.number), args: args})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // examples are those of the command's own help.
@@ -80,9 +104,6 @@ func (r recipe) running(command string) recipe {
 // TestEachCommandLineRuns gives each to the program itself. With a command that is missing that ends before any store is looked for, so it
 // is done with the store as it stands there; and then with one of NATS inside, where a store of NATS stands.
 func TestEachCommandLineRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the same without -short is enough")
-	}
 	server := nats(t)
 	inDocuments, inHelp := documented(t), examples(t)
 	if len(inDocuments) == 0 || len(inHelp) == 0 {

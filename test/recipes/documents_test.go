@@ -2,8 +2,6 @@ package recipes
 
 import (
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,28 +9,6 @@ import (
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
-
-// documented are the command lines of tenure run in the code of all documents. More lines are read as one where the first
-// ends in a backslash.
-func documented(t *testing.T) []recipe {
-	t.Helper()
-	var all []recipe
-	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(name) != ".md" {
-			return err
-		}
-		for _, l := range code(text(t, name)) {
-			for _, args := range started(t, name, l.text) {
-				all = append(all, recipe{name: fmt.Sprintf("%s:%d", name, l.number), args: args})
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 // line is one of a document, with those that continue it.
 type line struct {

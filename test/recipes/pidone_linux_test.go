@@ -1,3 +1,5 @@
+//go:build integration
+
 package recipes
 
 import (
@@ -14,7 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
 // rootVariable tells a process that it is process 1 of a container, and where its files are; userVariable, as whom.
@@ -46,7 +49,9 @@ func enter(dir string) error {
 			return err
 		}
 	}
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return !strings.HasPrefix(v, "TENURE_") || strings.HasPrefix(v, variable) })
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return !strings.HasPrefix(v, "TENURE_") || strings.HasPrefix(v, rootVariable) || strings.HasPrefix(v, userVariable)
+	})
 	return syscall.Exec(os.Args[1], os.Args[1:], env)
 }
 
@@ -55,7 +60,7 @@ func readOnly(dir string) error {
 	return errors.Join(syscall.Mount(dir, dir, "", syscall.MS_BIND, ""), syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""))
 }
 
-// container is a process 1 with what it prints.
+// container is a process 1 with what it prints. It is killed at the time limit of the tests.
 type container struct {
 	*testing.T
 	cmd *exec.Cmd
@@ -69,7 +74,7 @@ func contain(t *testing.T, dir, user string, env []string, command ...string) *c
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(self, command...)
+	c := exec.CommandContext(limit.Context(t), self, command...)
 	c.Env = slices.Concat(os.Environ(), env, []string{rootVariable + "=" + dir})
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
@@ -86,7 +91,7 @@ func contain(t *testing.T, dir, user string, env []string, command ...string) *c
 	errs := &strings.Builder{}
 	c.Stderr = errs
 	if err := c.Start(); err != nil {
-		needed(t, fmt.Sprintf("no process namespace can be had here: %v", err))
+		t.Fatalf("no process namespace can be had here: %v", err)
 	}
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
@@ -100,8 +105,6 @@ func contain(t *testing.T, dir, user string, env []string, command ...string) *c
 // await reads until a line begins like this, and returns the rest of it.
 func (c *container) await(begin string) string {
 	c.Helper()
-	giveUp := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
-	defer giveUp.Stop()
 	for c.out.Scan() {
 		if rest, ok := strings.CutPrefix(c.out.Text(), begin); ok {
 			return rest
@@ -136,15 +139,7 @@ func (c *container) processes() []string {
 // settle waits until nothing is left but tenure, its guard and the worker.
 func (c *container) settle() {
 	c.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		all := c.processes()
-		if len(all) == 3 {
-			return
-		}
-		if time.Now().After(end) {
-			c.Fatalf("orphans are not reaped: %q", all)
-		}
-	}
+	limit.Until(c.T, "the orphans to be reaped", func() bool { return len(c.processes()) == 3 })
 }
 
 // stop sends SIGTERM, and expects the worker's own code.
@@ -153,8 +148,6 @@ func (c *container) stop(code int) {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		c.Fatal(err)
 	}
-	giveUp := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
-	defer giveUp.Stop()
 	for c.out.Scan() {
 	}
 	var exit *exec.ExitError

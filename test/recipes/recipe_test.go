@@ -1,34 +1,16 @@
+//go:build integration
+
 package recipes
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-const (
-	// root is the top of the repository.
-	root = "../.."
-	// releasing is what a release may take, with some retries.
-	releasing = 5 * time.Second
-	// patience is how long a test waits for what should happen soon.
-	patience = time.Minute
-)
-
-// variable asks for what takes long, or needs more than Go.
-const variable = "TENURE_RECIPES"
-
-// needed fails where everything was asked for, and skips otherwise.
-func needed(t *testing.T, missing string) {
-	t.Helper()
-	if os.Getenv(variable) == "all" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-}
+// releasing is the time that a release may take, with some retries.
+const releasing = 5 * time.Second
 
 // recipe is one way in which people are told to start tenure run.
 type recipe struct {
@@ -96,14 +78,4 @@ func TestNoPasswordStandsInACommandLine(t *testing.T) {
 			t.Errorf("%s: the store has a password, and is to come from TENURE_STORE: %s", r.name, line)
 		}
 	}
-}
-
-// text reads a file of the repository.
-func text(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
