@@ -82,6 +82,14 @@ func pick[T int | time.Duration](b *battery, quick, full T) T {
 	return full
 }
 
+// players is how many runs are played side by side.
+func (b *battery) players() int {
+	if b.side > 0 {
+		return b.side
+	}
+	return pick(b, 8, 4)
+}
+
 // bound is how long after a fault the next worker may begin.
 func (b *battery) bound() time.Duration { return b.lease*3/2 + time.Second/2 }
 

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -108,14 +108,12 @@ func (c *candidate) running() bool {
 }
 
 // exit waits until tenure has ended and returns its exit code, -1 after a signal.
-func (c *candidate) exit(patience time.Duration) (int, error) {
+func (c *candidate) exit(ctx context.Context) (int, error) {
 	select {
 	case <-c.ended:
 		return c.cmd.ProcessState.ExitCode(), nil
-	case <-time.After(patience):
-		return 0, fmt.Errorf("tenure of %s has not ended within %v", c.id(), patience)
-	case <-c.stage.b.ctx.Done():
-		return 0, c.stage.b.ctx.Err()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("tenure of %s has not ended: %w", c.id(), ctx.Err())
 	}
 }
 

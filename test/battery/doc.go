@@ -1,10 +1,12 @@
-// Command battery lets faults befall `tenure run`, with real processes and a real server, and looks whether two of the commands that
-// it runs ever work at once.
+// Command battery injects process, network and server faults into `tenure run`, with real processes and a real server, and checks
+// that two of the commands that it runs never work at once.
 //
 //	go run ./test/battery                  every row once, and ten minutes of random faults
 //	go run ./test/battery -runs 20         every row twenty times
-//	go run ./test/battery -quick           every row once, and a few seconds of random faults: what CI runs
+//	go run ./test/battery -quick           every row once, but those that only measure, all side by side, and a few seconds of random
+//	                                       faults: less than three minutes
 //	go run ./test/battery -row 'crash.*'   the rows that this expression matches as a whole; -rows lists them
+//	go run ./test/battery -timeout 20m     give up after this time; what has not happened by then has failed
 //	go run ./test/battery -markdown        the tables as docs/ holds them
 //	go run ./test/battery -keep DIR        keep journals, logs and binaries, in a new directory in this one
 //
@@ -14,9 +16,12 @@
 // asked.
 //
 // A row passes if no act with an older token follows the first one with a newer token, if tokens grow, if whenever a new worker begins, and
-// when a tenure has ended, nothing is left of what others ran, and if the next worker begins in time. Each row that could pass by luck has
-// controls: the same with a tenure that has a flaw planted in its source, where a fault must show.
+// when a tenure has ended, nothing is left of what others ran, and if there is a next worker at all. How soon it begins is shown, with a
+// verdict, and fails nothing. Each row that could pass by luck has controls: the same with a tenure that has a flaw planted in its
+// source, where a fault must show.
 //
-// It exits 1 if any row does not pass, or a control does, and prints the end of that journal and the logs of all its processes. A run in which
-// the machine stood still for more than a tenth of the lease, and something came late, is played again; what its workers did counts all the same.
+// It exits 1 if any row does not pass, or a control does, and prints the end of that journal and the logs of all its processes. What goes on
+// too long is ended by -timeout alone. If the machine stood still for more than a tenth of the lease, a leader may have lost the lease by
+// that: a run in which another promise than those on acts, tokens and processes was broken then is played again, up to eight times, and
+// not judged in the end. Where times are measured, without -quick, so is a run in which something came late.
 package main

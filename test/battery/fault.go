@@ -24,7 +24,6 @@ func (s *stage) befall(f fault) error {
 	if err != nil {
 		return err
 	}
-	mark := s.watch.mark()
 	at := s.tell("%s: %s", c.id(), f.name)
 	end, err := f.begin(c)
 	if err != nil {
@@ -37,7 +36,7 @@ func (s *stage) befall(f fault) error {
 			return err
 		}
 	}
-	next, err := s.watch.await(s.b.ctx, mark, s.patience())
+	next, err := s.next(old)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
@@ -78,13 +77,12 @@ func (s *stage) thaw() error {
 	if err != nil {
 		return err
 	}
-	mark := s.watch.mark()
 	at := s.tell("%s: %s", c.id(), freeze.name)
 	end, err := freeze.begin(c)
 	if err != nil {
 		return err
 	}
-	asked, err := s.watch.awaitAsked(s.b.ctx, old, s.patience())
+	asked, err := s.asked(old)
 	if err != nil {
 		return errors.Join(err, end())
 	}
@@ -92,7 +90,7 @@ func (s *stage) thaw() error {
 	if _, err := s.relieve(c, end); err != nil {
 		return err
 	}
-	next, err := s.watch.await(s.b.ctx, mark, s.patience())
+	next, err := s.next(old)
 	if err == nil {
 		s.timed(at, old, next)
 	}

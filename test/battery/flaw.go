@@ -52,7 +52,11 @@ func (f *flaw) build(b *battery) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	list, err := f.overlay(dir)
+	top, err := source()
+	if err != nil {
+		return "", fmt.Errorf("finding the source of tenure: %w", err)
+	}
+	list, err := f.overlay(top, dir)
 	if err != nil {
 		return "", err
 	}
@@ -65,12 +69,8 @@ var source = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(top)), err
 })
 
-// overlay writes what go build wants to know into dir.
-func (f *flaw) overlay(dir string) (string, error) {
-	top, err := source()
-	if err != nil {
-		return "", fmt.Errorf("finding the source of tenure: %w", err)
-	}
+// overlay writes what go build wants to know into dir, with the source of tenure at top.
+func (f *flaw) overlay(top, dir string) (string, error) {
 	list, err := overlay.Write(top, dir, f.edit)
 	if err != nil {
 		return "", fmt.Errorf("flaw %s: %w", f.name, err)

@@ -33,7 +33,7 @@ type options struct {
 	quick, markdown, list bool
 	row                   string
 	runs, side            int
-	lease, length         time.Duration
+	lease, length, limit  time.Duration
 	keep                  string
 	seed                  uint64
 }
@@ -42,17 +42,18 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	var o options
 	f := flag.NewFlagSet("battery", flag.ContinueOnError)
 	f.SetOutput(log)
-	f.BoolVar(&o.quick, "quick", false, "the random row and the figures short, and bounds on figures shown only")
+	f.BoolVar(&o.quick, "quick", false, "each row once, the random row short, and no row that only measures: less than three minutes")
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and play nothing")
 	f.StringVar(&o.row, "row", "", "play the rows that this regular expression matches as a whole")
 	f.IntVar(&o.runs, "runs", 1, "play each row so often")
-	f.IntVar(&o.side, "side", 4, "play so many side by side where nothing is measured that this would spoil")
+	f.IntVar(&o.side, "side", 0, "play so many side by side where nothing is measured that this would spoil (default 4, with -quick 8)")
 	f.DurationVar(&o.lease, "lease", 2*time.Second, "the lease of the candidates")
 	f.DurationVar(&o.length, "for", 0, "how long the random faults go on (default 10m, with -quick 20s)")
+	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then has failed")
 	f.StringVar(&o.keep, "keep", "", "keep the journals and logs, in a new directory in this one")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the random faults and moments")
-	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 1 {
+	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 {
 		return exitUsage
 	}
 	chosen, err := choose(o.row)
@@ -78,6 +79,8 @@ func list(out io.Writer, chosen []row) {
 
 // playAll prints the tables whatever became of the rows.
 func playAll(ctx context.Context, o options, chosen []row, out, log io.Writer) int {
+	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	defer cancel()
 	b, err := open(ctx, o, log)
 	if err != nil {
 		fmt.Fprintln(log, "error:", err)
@@ -87,7 +90,7 @@ func playAll(ctx context.Context, o options, chosen []row, out, log io.Writer) i
 	r := b.play(chosen)
 	r.print(out, o.markdown)
 	if ctx.Err() != nil {
-		fmt.Fprintln(log, "error: interrupted")
+		fmt.Fprintln(log, "error: not finished:", ctx.Err())
 		return exitFailed
 	}
 	if !r.passed() {

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // inspect looks, when a new worker begins, for what is left of older ones: by then all of it must be gone, also what does nothing.
 func (s *stage) inspect(r reign) {
@@ -23,15 +26,15 @@ func (s *stage) orphan(p process, format string, args ...any) {
 	s.seen.orphans++
 }
 
-// leaving is how long a guard may take to end after its tenure. It has nothing left to do then.
+// leaving is how soon a guard should end after its tenure. It has nothing left to do then.
 const leaving = 2 * time.Second
 
 // vanish looks, when a tenure has ended that nobody killed, for what is left of it. No worker may be, and its guard, unless it had none,
-// not for long.
+// must end.
 func (s *stage) vanish(c *candidate, guard int) error {
-	for end := time.Now().Add(leaving); ; s.sleep(glance) {
+	for began := time.Now(); ; s.sleep(glance) {
 		all, err := processesOf(s.mark)
-		if err != nil || s.b.ctx.Err() != nil {
+		if err != nil {
 			return err
 		}
 		there := false
@@ -42,12 +45,15 @@ func (s *stage) vanish(c *candidate, guard int) error {
 			}
 			there = there || p.pid == guard
 		}
-		if !there {
+		took := time.Since(began)
+		switch {
+		case !there && took > leaving:
+			s.late("the guard of %s ended %v after its tenure, later than %v", c.id(), took, leaving)
 			return nil
-		}
-		if time.Now().After(end) {
-			s.wrong("the guard of %s is left %v after its tenure had ended", c.id(), leaving)
+		case !there:
 			return nil
+		case s.b.ctx.Err() != nil:
+			return fmt.Errorf("the guard of %s has not ended: %w", c.id(), s.b.ctx.Err())
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -28,11 +30,11 @@ func (j *job) name() string {
 }
 
 // passed: with a flaw something must show.
-func (j *job) passed(strict bool) bool {
+func (j *job) passed() bool {
 	if j.flaw != nil {
 		return j.flaw.shows(j.seen)
 	}
-	return j.seen.passed(strict)
+	return j.seen.passed()
 }
 
 // play plays rows and their controls, as many side by side as may be, and then those that want to be alone.
@@ -44,19 +46,29 @@ func (b *battery) play(chosen []row) *results {
 	around := figures.Listen()
 	b.sideBySide(res.jobs)
 	for _, j := range res.jobs {
-		if j.row.alone {
+		if b.alone(j) {
 			for range j.runs {
 				b.perform(j)
 			}
+		}
+	}
+	for _, j := range res.jobs {
+		if j.seen.runs == 0 {
+			j.seen.errs = append(j.seen.errs, errNotPlayed)
 		}
 	}
 	res.noise = around.End()
 	return res
 }
 
+var errNotPlayed = errors.New("there was no time left to play it")
+
 func (b *battery) jobs(chosen []row) []*job {
 	var all []*job
 	for _, r := range chosen {
+		if r.measuring && b.quick && b.row == "" {
+			continue
+		}
 		runs := b.runs
 		if r.single {
 			runs = 1
@@ -69,11 +81,14 @@ func (b *battery) jobs(chosen []row) []*job {
 	return all
 }
 
+// alone reports whether nothing else may be played beside a job: in a quick run everything may, since its figures matter less.
+func (b *battery) alone(j *job) bool { return j.row.alone && !b.quick }
+
 // sideBySide plays what may be played so.
 func (b *battery) sideBySide(jobs []*job) {
 	todo := make(chan *job)
 	var players sync.WaitGroup
-	for range b.side {
+	for range b.players() {
 		players.Go(func() {
 			for j := range todo {
 				b.perform(j)
@@ -81,7 +96,7 @@ func (b *battery) sideBySide(jobs []*job) {
 		})
 	}
 	for _, j := range jobs {
-		if !j.row.alone {
+		if !b.alone(j) {
 			for range j.runs {
 				todo <- j
 			}
@@ -98,18 +113,21 @@ const tries = 8
 
 // perform plays a job once.
 func (b *battery) perform(j *job) {
-	for try := 1; ; try++ {
+	for try := 1; b.ctx.Err() == nil; try++ {
 		b.mu.Lock()
 		j.begun++
 		n := j.begun
 		b.mu.Unlock()
 		o, evidence := b.trial(j, fmt.Sprintf("%s-%d", j.name(), n))
-		if b.ctx.Err() != nil {
+		if errors.Is(b.ctx.Err(), context.Canceled) && o.safe() {
 			return // a part of a run says nothing
 		}
 		b.mu.Lock()
-		said, again := j.take(o, b.lease, !b.quick, try == tries)
+		said, again := j.take(o, b.lease, !b.quick, try == tries || b.ctx.Err() != nil)
 		fmt.Fprintf(b.log, "%s, run %d: %s\n", j.name(), n, said)
+		for _, l := range o.late {
+			fmt.Fprintln(b.log, "  late:", l)
+		}
 		if said != fine && said != shows {
 			fmt.Fprint(b.log, evidence)
 		}
@@ -127,11 +145,12 @@ const (
 	shows     = "its flaw shows"
 	hides     = "its flaw does NOT show"
 	disturbed = "the machine stood still for too long to judge times: played again"
+	excused   = "the machine stood still for too long each time: only acts, tokens and what is left over are judged"
 )
 
 // take adds a run to a job, says how it ended, and whether it is to be played again. Of one that was disturbed only that counts which the
-// machine cannot be blamed for.
-func (j *job) take(o outcome, lease time.Duration, strict, final bool) (said string, again bool) {
+// machine cannot be blamed for. That something came late fails nothing; it is a reason to play again where times are measured.
+func (j *job) take(o outcome, lease time.Duration, measuring, final bool) (said string, again bool) {
 	switch {
 	case j.flaw != nil:
 		j.seen = j.seen.plus(o)
@@ -139,15 +158,21 @@ func (j *job) take(o outcome, lease time.Duration, strict, final bool) (said str
 			return shows, false
 		}
 		return hides, !final
-	case o.passed(strict):
+	case o.passed() && (o.verdict() <= figures.Held || !measuring):
 		j.seen = j.seen.plus(o)
 		return fine, false
 	case o.disturbed(lease) && !final:
 		j.seen.judgement = j.seen.judgement.plus(o.judgement)
 		j.disturbed++
 		return disturbed, true
+	case o.disturbed(lease) && o.excused().passed():
+		j.seen = j.seen.plus(o.excused())
+		return excused, false
 	}
 	j.seen = j.seen.plus(o)
+	if o.passed() {
+		return fine, false
+	}
 	return failed, false
 }
 

@@ -33,8 +33,7 @@ func (s *stage) random() error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	s.recovered(d)
-	return nil
+	return s.recovered(d)
 }
 
 // torment lets faults befall a candidate, leader or not, which is started again when it has ended.
@@ -130,12 +129,16 @@ func (s *stage) wait(ctx context.Context, d time.Duration) bool {
 }
 
 // recovered: when the faults are over somebody must lead within the bound, and it must not have been calm all along.
-func (s *stage) recovered(d time.Duration) {
+func (s *stage) recovered(d time.Duration) error {
 	healed := s.tell("all faults are over")
-	s.sleep(s.bound())
-	if s.watch.lastAct() < healed {
-		s.wrong("nobody has worked %v after the end of all faults", s.bound())
+	at, err := s.watch.awaitAct(s.b.ctx, healed)
+	if err != nil {
+		return err
+	}
+	if took := time.Duration(at - healed); took > s.bound() {
+		s.late("somebody worked again %v after the end of all faults, later than %v", took, s.bound())
 	}
 	begun, least := s.watch.mark(), int(d/(8*s.lease))
 	s.figure("workers that began in "+d.String(), fmt.Sprint(begun), fmt.Sprintf("at least %d", least), figures.Within(begun >= least))
+	return nil
 }

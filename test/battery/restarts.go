@@ -18,26 +18,27 @@ func (s *stage) restarts() error {
 		{"at once", 0, true},
 		{"after up to a quarter of the lease", s.lease / 4, false},
 	} {
-		changes, down, err := s.restartTenTimes(lot.most)
+		n := pick(s.b, 3, 10)
+		changes, down, err := s.restartTimes(n, lot.most)
 		if err != nil {
 			return err
 		}
 		bound, v := "", figures.None
 		if lot.promise {
-			bound, v = "0", figures.Safe(changes == 0)
+			bound, v = "0", figures.Within(changes == 0)
 		}
-		s.figure("started again "+lot.what+": changes of leader in ten restarts", fmt.Sprint(changes), bound, v)
+		s.figure(fmt.Sprintf("started again %s: changes of leader in %d restarts", lot.what, n), fmt.Sprint(changes), bound, v)
 		s.figure("and the server was away for", down.String(), "", figures.None)
 	}
 	return nil
 }
 
-// restartTenTimes returns how often another worker began, and how long there was no server.
-func (s *stage) restartTenTimes(most time.Duration) (changes int, down figures.Dist, err error) {
+// restartTimes restarts it n times, and returns how often another worker began, and how long there was no server.
+func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figures.Dist, err error) {
 	s.settle()
 	before := s.watch.mark()
-	for i := range 10 {
-		s.tell("the server is restarted, %d of ten", i+1)
+	for i := range n {
+		s.tell("the server is restarted, %d of %d", i+1, n)
 		took, err := s.restart(s.some(most))
 		if err != nil {
 			return 0, nil, err

@@ -18,7 +18,7 @@ type results struct {
 
 func (r *results) passed() bool {
 	for _, j := range r.jobs {
-		if !j.passed(!r.battery.quick) {
+		if !j.passed() {
 			return false
 		}
 	}
@@ -69,7 +69,7 @@ func (r *results) controls() [][]string {
 	var lines [][]string
 	for _, j := range r.jobs {
 		if j.flaw != nil {
-			lines = append(lines, []string{j.flaw.name, j.row.name, j.flaw.left, shown(j.seen), figures.Safe(j.passed(true)).String()})
+			lines = append(lines, []string{j.flaw.name, j.row.name, j.flaw.left, shown(j.seen), figures.Safe(j.passed()).String()})
 		}
 	}
 	return lines
@@ -110,5 +110,5 @@ func (r *results) conditions() string {
 	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with one NATS server "+
 		"process (file storage, one replica) over loopback and a relay for each candidate; workers act each millisecond; %d processors, %s. %d runs were played again, since the machine "+
 		"stood still for more than a tenth of the lease and something came late; their acts, tokens and left-overs count. %s.",
-		r.battery.lease, r.battery.side, runtime.NumCPU(), runtime.Version(), again, r.noise)
+		r.battery.lease, r.battery.players(), runtime.NumCPU(), runtime.Version(), again, r.noise)
 }

@@ -17,8 +17,9 @@ type row struct {
 	play func(*stage) error
 	// code is the exit code of a tenure that is asked to stop while it leads.
 	code int
-	// alone: nothing else is to be played meanwhile. single: once is enough.
-	alone, single bool
+	// alone: nothing else is to be played meanwhile, unless the run is quick. single: once is enough. measuring: all that it yields
+	// are figures, so that a quick run leaves it out.
+	alone, single, measuring bool
 	// flaws are those with which this row must fail.
 	flaws []*flaw
 }
@@ -127,11 +128,11 @@ func orderlyRows() []row {
 
 func longRows() []row {
 	return []row{
-		{name: "restarts", title: "the server is killed and started again ten times at once, and ten times after up to a quarter of the lease", play: (*stage).restarts, alone: true},
+		{name: "restarts", title: "the server is killed and started again ten times at once, and ten times after up to a quarter of the lease; in a quick run three times", play: (*stage).restarts, alone: true},
 		{name: "random", title: "random faults, several at a time", play: (*stage).random, alone: true, single: true,
 			flaws: []*flaw{noGuard}},
-		{name: "takeover", title: "the leader's tenure is asked to stop (SIGTERM), again and again", play: (*stage).takeovers, alone: true, single: true},
-		{name: "footprint", title: "what a follower takes up", play: (*stage).footprint, alone: true, single: true},
+		{name: "takeover", title: "the leader's tenure is asked to stop (SIGTERM), again and again", play: (*stage).takeovers, alone: true, single: true, measuring: true},
+		{name: "footprint", title: "what a follower takes up", play: (*stage).footprint, alone: true, single: true, measuring: true},
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -77,7 +78,7 @@ func (s *stage) begin() (err error) {
 			return err
 		}
 	}
-	_, err = s.watch.await(s.b.ctx, 0, s.patience())
+	_, err = s.watch.await(s.b.ctx, reign{})
 	return err
 }
 
@@ -113,9 +114,12 @@ func (s *stage) conclude(err error) outcome {
 	return o
 }
 
+// clearing is how long the processes of a stage may take to die of SIGKILL.
+const clearing = time.Minute
+
 // strike leaves no process behind.
 func (s *stage) strike() {
-	for end := time.Now().Add(s.patience()); ; {
+	for end := time.Now().Add(clearing); ; {
 		all, err := processesOf(s.mark)
 		if err != nil || len(all) == 0 || time.Now().After(end) {
 			break
@@ -136,16 +140,30 @@ func (s *stage) strike() {
 	}
 }
 
-// bound is how long after a fault the next worker may begin.
+// bound is how soon after a fault the next worker should begin.
 func (s *stage) bound() time.Duration { return s.b.bound() }
 
-// patience is how long anything may take that must happen. It is far more than what is promised: that something came late is to be told
-// from that it never came.
-func (s *stage) patience() time.Duration {
+// patience bounds the wait for what must happen by the battery's own time limit. A control has less, and is tried again then: with a
+// flaw it may never happen.
+func (s *stage) patience() (context.Context, context.CancelFunc) {
 	if s.control {
-		return 2 * s.bound() // what comes too late has failed
+		return context.WithTimeout(s.b.ctx, 2*s.bound())
 	}
-	return 4*s.bound() + 10*time.Second
+	return s.b.ctx, func() {}
+}
+
+// next waits for the reign after another.
+func (s *stage) next(old reign) (reign, error) {
+	ctx, cancel := s.patience()
+	defer cancel()
+	return s.watch.await(ctx, old)
+}
+
+// asked waits until the worker of a reign is asked to stop.
+func (s *stage) asked(old reign) (at int64, err error) {
+	ctx, cancel := s.patience()
+	defer cancel()
+	return s.watch.awaitAsked(ctx, old)
 }
 
 // leader is who runs the worker that began last.
@@ -195,6 +213,14 @@ func (s *stage) wrong(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen.wrong = append(s.seen.wrong, fmt.Sprintf(format, args...))
+}
+
+// late keeps that something took longer than it should.
+func (s *stage) late(format string, args ...any) {
+	s.tell("late: "+format, args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.late = append(s.seen.late, fmt.Sprintf(format, args...))
 }
 
 // figure keeps a measure beside those of all rows.

@@ -38,16 +38,15 @@ func (s *stage) takeovers() error {
 
 // takeover stops the leader and starts it again.
 func (s *stage) takeover() (time.Duration, error) {
-	c, _, err := s.leader()
+	c, old, err := s.leader()
 	if err != nil {
 		return 0, err
 	}
-	mark := s.watch.mark()
 	at, err := s.retire(c)
 	if err != nil {
 		return 0, err
 	}
-	next, err := s.watch.await(s.b.ctx, mark, s.patience())
+	next, err := s.next(old)
 	if err != nil {
 		return 0, err
 	}

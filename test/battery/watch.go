@@ -31,6 +31,7 @@ type reign struct {
 	candidate int
 	root      int   // the process that tenure started
 	began     int64 // its first act
+	number    int   // from 1, in the order of the journal
 }
 
 // glance is the time from one look into the journal to the next.
@@ -66,7 +67,7 @@ func (w *watch) read() {
 	if len(news) == 0 && err == nil {
 		return
 	}
-	begun := reignsIn(news)
+	begun := reignsIn(news, w.mark())
 	for _, r := range begun {
 		w.begins(r)
 	}
@@ -80,11 +81,13 @@ func (w *watch) read() {
 	w.changed = make(chan struct{})
 }
 
-func reignsIn(records []journal.Record) []reign {
+// reignsIn are those that begin in the records, which follow so many.
+func reignsIn(records []journal.Record, before int) []reign {
 	var all []reign
 	for _, r := range records {
 		if r.What == journal.Began {
-			all = append(all, reign{token: r.Token, candidate: int(r.Candidate), root: int(r.Root), began: r.At})
+			number := before + len(all) + 1
+			all = append(all, reign{token: r.Token, candidate: int(r.Candidate), root: int(r.Root), began: r.At, number: number})
 		}
 	}
 	return all
@@ -114,37 +117,36 @@ func (w *watch) last() (reign, bool) {
 	return w.reigns[len(w.reigns)-1], true
 }
 
-// await returns the first reign after the mark.
-func (w *watch) await(ctx context.Context, mark int, patience time.Duration) (r reign, err error) {
-	err = w.until(ctx, patience, "a new worker", func() bool {
-		if len(w.reigns) <= mark {
+// await returns the first reign after another; the first of all follows the zero reign.
+func (w *watch) await(ctx context.Context, old reign) (r reign, err error) {
+	err = w.until(ctx, "a new worker", func() bool {
+		if len(w.reigns) <= old.number {
 			return false
 		}
-		r = w.reigns[mark]
+		r = w.reigns[old.number]
 		return true
 	})
 	return r, err
 }
 
-// awaitAsked returns when the worker of a reign was asked to stop.
-func (w *watch) awaitAsked(ctx context.Context, r reign, patience time.Duration) (at int64, err error) {
+// awaitAsked returns when the worker of a reign was asked to stop, and 0 if another reign began first: on a busy machine the
+// worker may be killed before it notes that it was asked.
+func (w *watch) awaitAsked(ctx context.Context, r reign) (at int64, err error) {
 	seen := 0
-	err = w.until(ctx, patience, "the worker to be asked to stop", func() bool {
+	err = w.until(ctx, "the worker to be asked to stop", func() bool {
 		for ; seen < len(w.records); seen++ {
 			if rec := w.records[seen]; rec.What == journal.Asked && int(rec.PID) == r.root {
 				at = rec.At
 				return true
 			}
 		}
-		return false
+		return len(w.reigns) > r.number
 	})
 	return at, err
 }
 
 // until waits for something that is looked for, under the lock, after each change.
-func (w *watch) until(ctx context.Context, patience time.Duration, what string, there func() bool) error {
-	late := time.NewTimer(patience)
-	defer late.Stop()
+func (w *watch) until(ctx context.Context, what string, there func() bool) error {
 	for {
 		w.mu.Lock()
 		ok, failed, changed := there(), w.failed, w.changed
@@ -157,10 +159,8 @@ func (w *watch) until(ctx context.Context, patience time.Duration, what string, 
 		}
 		select {
 		case <-changed:
-		case <-late.C:
-			return fmt.Errorf("waited %v for %s", patience, what)
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("waited in vain for %s: %w", what, ctx.Err())
 		}
 	}
 }
@@ -177,12 +177,16 @@ func (w *watch) lastActOf(r reign) int64 {
 	return 0
 }
 
-// lastAct is when anybody was last seen to do anything.
-func (w *watch) lastAct() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.records) == 0 {
-		return 0
-	}
-	return w.records[len(w.records)-1].At
+// awaitAct returns when anybody was first seen to do anything after a moment.
+func (w *watch) awaitAct(ctx context.Context, after int64) (at int64, err error) {
+	err = w.until(ctx, "an act", func() bool {
+		for _, r := range slices.Backward(w.records) {
+			if r.At <= after {
+				break
+			}
+			at = r.At
+		}
+		return at > 0
+	})
+	return at, err
 }

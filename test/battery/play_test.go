@@ -1,0 +1,49 @@
+//go:build integration && linux
+
+package main
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+func TestMain(m *testing.M) {
+	natsd.Main()
+	if err := flag.Set("test.parallel", "4"); err != nil { // rows wait far more than they work
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// TestPlay keeps the battery itself from rotting: one row of each sort, or with -short one. The rest, and the controls, are for the
+// command.
+func TestPlay(t *testing.T) {
+	names := []string{"crash-both", "blackhole", "stop"}
+	if testing.Short() {
+		names = names[:1]
+	}
+	b, err := open(limit.Context(t), options{quick: true, lease: 1500 * time.Millisecond, runs: 1, seed: 1}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chosen, err := choose(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := &job{row: chosen[0], runs: 1}
+			b.perform(j)
+			if o := j.seen; !j.passed() || o.byTime.Terms < crew {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+//go:build integration && linux
+
+package main
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// sleeper runs a process that does nothing, with the mark of a stage, and what tenure would tell it.
+func sleeper(t *testing.T, mark string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "infinity")
+	cmd.Env = append([]string{markVariable + "=" + mark}, env...)
+	machine.Together(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	limit.Poll(t, "it to show its environment", func() bool { return len(marked(t, mark)) > 0 })
+	return cmd
+}
+
+func marked(t *testing.T, mark string) []process {
+	t.Helper()
+	all, err := processesOf(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestOrphans: what is left of an older worker is found when a newer begins, though it does nothing, and what is left of a tenure
+// when that has ended.
+func TestOrphans(t *testing.T) {
+	for _, c := range []struct {
+		name, why string
+		env       []string
+		orphans   int
+	}{
+		{"older", "it has a lower token", []string{"TENURE_TOKEN=6", "TENURE_ID=c1"}, 1},
+		{"present", "it is the one that began", []string{"TENURE_TOKEN=7", "TENURE_ID=c1"}, 0},
+		{"guard", "it was told no token", nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := bareStage(t)
+			sleeper(t, s.mark, c.env...)
+			sleeper(t, "another stage", "TENURE_TOKEN=1")
+			s.inspect(reign{token: 7, candidate: 2})
+			if s.seen.orphans != c.orphans || len(s.seen.wrong) != c.orphans {
+				t.Errorf("%d orphans, want %d: %s; %q", s.seen.orphans, c.orphans, c.why, s.seen.wrong)
+			}
+		})
+	}
+	t.Run("ended", func(t *testing.T) {
+		s := bareStage(t)
+		sleeper(t, s.mark, "TENURE_TOKEN=7", "TENURE_ID=c2")
+		for number, want := range map[int]int{1: 0, 2: 1} {
+			if err := s.vanish(&candidate{stage: s, number: number}, 0); err != nil || s.seen.orphans != want {
+				t.Errorf("%d orphans of c%d, want %d, %v", s.seen.orphans, number, want, err)
+			}
+			s.seen = outcome{}
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		s := bareStage(t)
+		cmd := sleeper(t, s.mark, "TENURE_TOKEN=6", "TENURE_ID=c1")
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		// It becomes a zombie, as nobody waits for it, and does not count as a process.
+		limit.Poll(t, "its end", func() bool { return len(marked(t, s.mark)) == 0 })
+	})
+}
+
+// TestStrike: nothing is left of a stage, whatever there was.
+func TestStrike(t *testing.T) {
+	s := bareStage(t)
+	cmd := sleeper(t, s.mark)
+	if err := machine.Pause(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	s.strike()
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
+		t.Errorf("it ended with %v", err)
+	}
+}
