@@ -19,7 +19,8 @@ import (
 type bench struct {
 	ctx    context.Context
 	quick  bool
-	runs   int // 0: as many as each row has
+	wants  bool // real brokers, in a quick run
+	runs   int  // 0: as many as each row has
 	log    io.Writer
 	dir    string
 	server *natsd.Server
@@ -36,7 +37,7 @@ type bench struct {
 }
 
 func open(ctx context.Context, o options, log io.Writer) (*bench, error) {
-	b := &bench{ctx: ctx, quick: o.quick, runs: o.runs, log: log}
+	b := &bench{ctx: ctx, quick: o.quick, wants: o.brokers, runs: o.runs, log: log}
 	if err := b.start(); err != nil {
 		b.close()
 		return nil, err

@@ -1,131 +1,16 @@
 package main
 
 import (
-	"flag"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
-	"github.com/tenure-go/tenure/test/internal/machine"
-	"github.com/tenure-go/tenure/test/internal/natsd"
-	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
-
-func TestMain(m *testing.M) {
-	natsd.Main()
-	workerMain()
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait far more than they work
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
-
-func openBench(t *testing.T) *bench {
-	t.Helper()
-	if !machine.Supported {
-		t.Skip("the clocks of two processes cannot be compared here")
-	}
-	b, err := open(t.Context(), options{quick: true}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.close)
-	return b
-}
-
-// TestProcesses keeps the measuring itself from rotting: a stop, a cut and a crash, once each.
-func TestProcesses(t *testing.T) {
-	t.Parallel()
-	b := openBench(t)
-	bucket, err := b.bucket()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := b.relayedCast("test", 3,
-		command{Do: start, Bucket: bucket, Elections: []string{"test"}, Lease: time.Second, Ask: asking.ByTerm})
-	defer c.dismiss()
-	if err == nil {
-		err = c.join(0, c.members...)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = c.successor(0, nil)
-	if err == nil {
-		_, err = c.handover()
-	}
-	if err == nil {
-		err = c.cutOff(c.present(), true)
-	}
-	if err == nil {
-		var f failover
-		if f, _, err = c.failover(); err == nil && f.late < 0 {
-			t.Errorf("the next leader came %v after the end of the lease", f.late)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := c.book.Judge(); !v.Safe() || v.Terms < 3 {
-		t.Errorf("%+v", v)
-	}
-}
-
-// TestObjects is the same for object storage, with and without peers, on a server in this process.
-func TestObjects(t *testing.T) {
-	t.Parallel()
-	b := openBench(t)
-	server, err := s3fake.Start(0, s3fake.Plan{}, "elections")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close) // after the two, which are parallel
-	for _, peers := range []bool{true, false} {
-		t.Run(kind(peers), func(t *testing.T) {
-			t.Parallel()
-			b.playObjects(t, scene{name: fmt.Sprint("test-", peers), members: 3, elections: 2, lease: 2 * time.Second, ask: asking.ByTerm,
-				peers: peers, counted: true, wall: clockErrors, url: server.URL(), bucket: "elections"})
-		})
-	}
-}
-
-func (b *bench) playObjects(t *testing.T, s scene) {
-	c, err := b.stage(s)
-	defer c.dismiss()
-	if err != nil {
-		t.Fatal(err)
-	}
-	leader, err := c.enthrone()
-	if err != nil {
-		t.Fatal(err)
-	}
-	late, err := c.orphan(c.role.Elections, leader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if early(late) > 0 || len(late) > s.elections {
-		t.Errorf("the next leaders came %v after the ends of the leases", late)
-	}
-	if got := c.bill(1); got.puts == 0 || got.gets == 0 || got.others != 0 {
-		t.Errorf("counted: %+v", got)
-	}
-	all, _ := c.journal.since(0)
-	if e, ok := last(all, func(e entry) bool { return e.What == judged && e.Age.Abs() > 10*time.Second }); !ok {
-		t.Errorf("no record looked as old as the clocks are wrong; the last was %+v", e)
-	}
-	for end := time.Now().Add(10 * time.Second); c.book.Judge().Terms < 2*s.elections && time.Now().Before(end); {
-		b.sleep(settle) // answers are told in batches
-	}
-	if v := c.book.Judge(); !v.Safe() || v.Terms < 2*s.elections { // more where a busy machine costs somebody the lease
-		t.Errorf("%+v", v)
-	}
-}
 
 // TestLosses: a term may be lost at its deadline, which the last write decides that was confirmed in time.
 func TestLosses(t *testing.T) {
@@ -237,6 +122,24 @@ func TestTable(t *testing.T) {
 	}
 	if !strings.Contains(plain.String(), "MISSED") {
 		t.Errorf("the table lacks the verdict:\n%s", plain.String())
+	}
+}
+
+// TestTry: an error makes a row unmeasured, which fails the command, and a busy machine makes it missed, which does not.
+func TestTry(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want figures.Verdict
+	}{
+		{nil, figures.Held},
+		{fmt.Errorf("measuring: %w", errNotLeading), figures.Missed},
+		{errors.New("x"), figures.Unmeasured},
+	} {
+		b := &bench{log: io.Discard}
+		r := b.try(row{measure: func(*bench) ([]measure, error) { return []measure{{verdict: figures.Held}}, c.err }})
+		if got := (&table{results: []result{r}}).worst(); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
 	}
 }
 

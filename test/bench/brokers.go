@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -33,8 +32,8 @@ type kafkas struct {
 	real, fake *brokers
 }
 
-// brokersWanted is when a quick run has real brokers: it is CI's, which says so, as it does to tests.
-func (b *bench) brokersWanted() bool { return !b.quick || os.Getenv(kafkad.Variable) != "" }
+// brokersWanted reports whether there are real brokers: a quick run has them if it is asked to.
+func (b *bench) brokersWanted() bool { return !b.quick || b.wants }
 
 // realBrokers are started at the first need, and warmed up: what runs for the first time in them is translated first, and a
 // write takes 20 ms then.
@@ -104,7 +103,7 @@ func (k *brokers) newTopic(ctx context.Context) (string, error) {
 	k.topics++
 	topic := fmt.Sprintf("elections-%d", k.topics)
 	k.mu.Unlock()
-	s, err := k.open(ctx, topic, kafkalog.WithTimeout(patience/2)) // brokers that just started take their time
+	s, err := k.open(ctx, topic, kafkalog.WithTimeout(attempt)) // brokers that just started take their time
 	if err != nil {
 		return "", err
 	}
@@ -112,8 +111,6 @@ func (k *brokers) newTopic(ctx context.Context) (string, error) {
 }
 
 func (k *brokers) open(ctx context.Context, topic string, opts ...kafkalog.Option) (*kafkalog.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	return kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.addresses...)}, topic, opts...)
 }
 
@@ -125,8 +122,6 @@ func (k *brokers) ask(ctx context.Context, what string, question func(context.Co
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	for {
 		err := question(ctx, client)
 		if err == nil {
@@ -139,6 +134,9 @@ func (k *brokers) ask(ctx context.Context, what string, question func(context.Co
 		}
 	}
 }
+
+// attempt is the most that a broker gets for one answer.
+const attempt = time.Minute
 
 // askAgain is the time from one question to the next.
 const askAgain = 50 * time.Millisecond

@@ -212,6 +212,18 @@ func (c *cast) present() *member {
 	return c.member(e.who)
 }
 
+// reign is the end of the journal when a member was last elected: who was elected after that is its successor, also where a busy
+// machine had cost it the lease before anything was done to it.
+func (c *cast) reign(of *member) int {
+	all, _ := c.journal.since(0)
+	for i, e := range slices.Backward(all) {
+		if e.What == leads && e.who == of.id {
+			return i + 1
+		}
+	}
+	return 0
+}
+
 // ledBy are those of the elections for which one of these members was elected last.
 func (c *cast) ledBy(elections []string, who ...*member) (led []string) {
 	all, _ := c.journal.since(0)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -157,12 +156,10 @@ func (f *field) judge(n int) measure {
 // mend brings all brokers back, waits until all copies are complete, gives each topic back to its own broker, and waits for a
 // write of each election after that.
 func (f *field) mend() error {
-	ctx, cancel := context.WithTimeout(f.b.ctx, 2*patience)
-	defer cancel()
-	if err := f.kafka.Heal(ctx); err != nil {
+	if err := f.kafka.Heal(f.b.ctx); err != nil {
 		return err
 	}
-	if err := f.kafka.restore(ctx); err != nil {
+	if err := f.kafka.restore(f.b.ctx); err != nil {
 		return err
 	}
 	return f.renewed(machine.Now())

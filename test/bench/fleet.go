@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/fleet"
@@ -33,8 +34,8 @@ func (w *worker) sail(c command) error {
 // hold is work without a goroutine.
 func (w *worker) hold(_ context.Context, t *tenure.Term) error {
 	w.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
-	return tenure.Stay(func(_ context.Context, t *tenure.Term) error {
-		w.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now()})
+	return tenure.Stay(func(ctx context.Context, t *tenure.Term) error {
+		w.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(), Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
 		return nil
 	})
 }

@@ -1,37 +1,58 @@
-//go:build integration
-
 package main
 
 import (
 	"testing"
 	"time"
-
-	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// TestFleet has processes come, die and go on a real server.
-func TestFleet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes most of a minute")
+// TestLedger: what members say of their terms comes in any order, and only a work that went on beside the next one is wrong.
+func TestLedger(t *testing.T) {
+	const lease = 10 * time.Second
+	begin := func(who string, at int64) entry { return entry{who, report{What: leads, Election: "e", At: at}} }
+	end := func(who string, at int64) entry { return entry{who, report{What: left, Election: "e", At: at}} }
+	expired := func(who string, at int64) entry {
+		e := end(who, at)
+		e.Expired = true
+		return e
 	}
-	b := openBench(t)
-	a, err := b.armada(60, 3*time.Second)
-	defer a.dismiss()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.tap.end()
-	found, err := a.play(a.begin, a.join, a.crash, a.leave)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range found {
-		t.Log(m.what, m.value)
-		if m.verdict > figures.Missed {
-			t.Errorf("%s: %s", m.what, m.value)
+	for _, c := range []struct {
+		name  string
+		all   []entry
+		wrong int
+		leads string
+	}{
+		{"in turn", []entry{begin("a", 1), end("a", 2), begin("b", 3)}, 0, "b"},
+		{"in turn, heard late", []entry{begin("a", 1), begin("b", 3), end("a", 2)}, 0, "b"},
+		{"both ends heard late", []entry{begin("a", 1), begin("b", 3), begin("c", 5), end("b", 4), end("a", 2)}, 0, "c"},
+		{"the second end heard first", []entry{begin("a", 1), begin("b", 3), end("b", 4), end("a", 2)}, 0, ""},
+		{"two at once", []entry{begin("a", 1), end("a", 4), begin("b", 3)}, 1, "b"},
+		{"two at once, heard late", []entry{begin("a", 1), begin("b", 3), end("a", 4)}, 1, "b"},
+		{"no end", []entry{begin("a", 1), begin("b", 3)}, 1, "b"},
+		{"a busy process says late that its term expired", []entry{begin("a", 1), expired("a", 4), begin("b", 3)}, 0, "b"},
+		{"the same, heard late", []entry{begin("a", 1), begin("b", 3), expired("a", 4)}, 0, "b"},
+	} {
+		l := newLedger(lease)
+		for _, e := range c.all {
+			l.note(e)
+		}
+		if l.wrong() != c.wrong || l.leader["e"] != c.leads {
+			t.Errorf("%s: %d wrong, want %d; %q leads, want %q", c.name, l.wrong(), c.wrong, l.leader["e"], c.leads)
 		}
 	}
-	if loads := a.led.loads(a.members); len(loads) != 2 || !a.led.fair(a.members, 60) {
-		t.Errorf("in the end they lead %v", loads)
+}
+
+// TestLedgerOfTheDead: what a dead member led is free when its lease has ended, and what others had taken over is theirs.
+func TestLedgerOfTheDead(t *testing.T) {
+	const lease = 10 * time.Second
+	for at, wrong := range map[int64]int{int64(lease): 0, int64(lease) / 2: 1} {
+		l := newLedger(lease)
+		l.note(entry{"a", report{What: leads, Election: "e", At: 1}})
+		l.note(entry{"a", report{What: leads, Election: "taken", At: 1}})
+		l.note(entry{"b", report{What: leads, Election: "taken", At: 2}})
+		l.gone("a", map[string]int64{"e": int64(lease)})
+		l.note(entry{"b", report{What: leads, Election: "e", At: at}})
+		if l.wrong() != wrong || l.leader["taken"] != "b" {
+			t.Errorf("elected at %v: %d wrong, want %d; %+v", time.Duration(at), l.wrong(), wrong, l.leader)
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 )
 
 // entry is a report and who made it.
@@ -46,13 +45,8 @@ func (j *journal) since(mark int) ([]entry, <-chan struct{}) {
 	return slices.Clip(j.all[mark:]), j.grew
 }
 
-// patience is how long anything may take that must happen.
-const patience = time.Minute
-
-// await returns the first entry after the mark that matches.
+// await returns the first entry after the mark that matches. What must happen may take as long as the bench may.
 func (j *journal) await(ctx context.Context, mark int, name string, match func(entry) bool) (entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	for {
 		news, grew := j.since(mark)
 		for _, e := range news {

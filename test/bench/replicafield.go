@@ -61,10 +61,8 @@ func (f *replicaField) sow() error {
 
 // each does something for the stream of each election.
 func (f *replicaField) each(do func(ctx context.Context, stream string, home *natsd.Server) error) error {
-	ctx, cancel := context.WithTimeout(f.b.ctx, patience)
-	defer cancel()
 	for _, p := range f.plots {
-		if err := do(ctx, "KV_"+p.topic, f.on.Servers[p.home]); err != nil {
+		if err := do(f.b.ctx, "KV_"+p.topic, f.on.Servers[p.home]); err != nil {
 			return err
 		}
 	}
@@ -120,12 +118,10 @@ func (c *cast) freezeUnder(leader *member, s *natsd.Server, stream string) error
 	if _, err := c.enthrone(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.b.ctx, patience)
-	defer cancel()
-	if err := c.on.Lead(ctx, stream, c.on.Others(s)[0]); err != nil {
+	if err := c.on.Lead(c.b.ctx, stream, c.on.Others(s)[0]); err != nil {
 		return err
 	}
-	mark := c.journal.mark()
+	mark := c.reign(leader)
 	if err := s.Pause(); err != nil {
 		return err
 	}

@@ -53,8 +53,6 @@ func (b *bench) replicas(name string, start func(dir string) (*natsd.Cluster, er
 }
 
 func (r *replicas) connect(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	if err := r.Ready(ctx); err != nil {
 		return err
 	}
@@ -92,12 +90,23 @@ func (r *replicas) newBucket(b *bench) (string, error) {
 	b.buckets++
 	name := fmt.Sprintf("ELECTIONS_%d", b.buckets)
 	b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	if _, err := natskv.Open(ctx, r.js, name, natskv.Create(natskv.Replicas(natsd.Members))); err != nil {
+	if err := r.create(b.ctx, name); err != nil {
 		return "", err
 	}
-	return name, r.Whole(ctx, "KV_"+name)
+	return name, r.Whole(b.ctx, "KV_"+name)
+}
+
+// create makes a bucket. A cluster that has no leader yet gives no answer, and is asked again.
+func (r *replicas) create(ctx context.Context, bucket string) error {
+	for {
+		asking, cancel := context.WithTimeout(ctx, attempt)
+		_, err := natskv.Open(asking, r.js, bucket, natskv.Create(natskv.Replicas(natsd.Members)))
+		unanswered := asking.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !unanswered {
+			return err
+		}
+	}
 }
 
 // replicaCast is a cast on a cluster in which each member has a connection for its elections alone, the first of them to the

@@ -87,7 +87,7 @@ func (b *bench) cutGroup(bucket, name string, how asking.Way, rounds int) (acts.
 
 // cutOff returns when there is another leader and the old one is connected again.
 func (c *cast) cutOff(leader *member, lossy bool) error {
-	mark := c.journal.mark()
+	mark := c.reign(leader)
 	if lossy {
 		leader.relay.Blackhole()
 	} else {

@@ -163,6 +163,9 @@ func (a *armada) crash() ([]measure, error) {
 		a.members = a.members[1:]
 		m.kill()
 		a.b.sleep(5 * settle) // what it has written last is heard as well
+		if err := a.read(); err != nil {
+			return err
+		}
 		ends = a.tap.ends(m.id, a.role.Lease)
 		a.led.gone(m.id, ends)
 		return nil
@@ -224,8 +227,8 @@ func (a *armada) change(bring func() error) (took, error) {
 		if a.led.balanced == 0 {
 			quiet = machine.Now()
 		}
-		if machine.Now()-began > int64(4*patience) || a.b.ctx.Err() != nil {
-			return took{}, fmt.Errorf("after %v: %v of %d led", 4*patience, a.led.loads(a.members), len(a.role.Elections))
+		if a.b.ctx.Err() != nil {
+			return took{}, fmt.Errorf("after %v: %v of %d led", time.Duration(machine.Now()-began), a.led.loads(a.members), len(a.role.Elections))
 		}
 	}
 	l := &a.led
@@ -252,9 +255,11 @@ func (a *armada) read() error {
 type ledger struct {
 	leader map[string]string
 	count  map[string]int
-	since  map[string]int64 // when the leader, or nobody, began to lead
-	ready  map[string]int64 // the end of the lease of one who is dead
-	ahead  map[string]int64 // when the leader began, whose predecessor has not said that it has finished
+	since  map[string]int64       // when the leader, or nobody, began to lead
+	ready  map[string]int64       // the end of the lease of one who is dead
+	ahead  map[string][]overtaken // the terms that have begun before the predecessor has said that it has finished
+	// expired are the elections whose last term ended at its own deadline.
+	expired map[string]bool
 	// Since begin: how many were elected, when the last, for how long there was nobody, and when the balance was first right.
 	moved    int
 	last     int64
@@ -265,10 +270,16 @@ type ledger struct {
 	margin time.Duration
 }
 
+// overtaken is a term of which it is not known yet when its work ended, though another began at a moment.
+type overtaken struct {
+	after string
+	at    int64
+}
+
 func newLedger(lease time.Duration) ledger {
 	return ledger{
 		margin: tenure.Config{Lease: lease}.Margin(), leader: map[string]string{}, count: map[string]int{}, since: map[string]int64{},
-		ready: map[string]int64{}, ahead: map[string]int64{},
+		ready: map[string]int64{}, ahead: map[string][]overtaken{}, expired: map[string]bool{},
 	}
 }
 
@@ -278,12 +289,24 @@ func (l *ledger) note(e entry) {
 	switch name := e.Election; {
 	case e.What == leads:
 		l.lead(name, e)
-	case e.What == left && l.ahead[name] > 0:
-		l.apart(e.At, l.ahead[name], l.ahead[name] < e.At)
-		delete(l.ahead, name)
+	case e.What == left && l.awaited(name, e):
 	case e.What == left && l.leader[name] == e.who:
 		l.set(name, "", e.At)
+		l.expired[name] = e.Expired
 	}
+}
+
+// awaited notes an end whose successor has begun already, and reports whether there is one. A term that expired ended at its own
+// deadline, whenever a busy process came to say so.
+func (l *ledger) awaited(name string, e entry) bool {
+	i := slices.IndexFunc(l.ahead[name], func(x overtaken) bool { return x.after == e.who })
+	if i < 0 {
+		return false
+	}
+	began := l.ahead[name][i].at
+	l.ahead[name] = slices.Delete(l.ahead[name], i, i+1)
+	l.apart(min(e.At, began), began, began < e.At && !e.Expired)
+	return true
 }
 
 func (l *ledger) lead(name string, e entry) {
@@ -293,12 +316,13 @@ func (l *ledger) lead(name string, e entry) {
 	case dead:
 		l.apart(since, e.At, e.At < end-int64(l.margin))
 	case l.leader[name] != "":
-		l.ahead[name] = e.At
+		l.ahead[name] = append(l.ahead[name], overtaken{l.leader[name], e.At})
 	case known:
-		l.apart(since, e.At, e.At < since)
+		l.apart(since, e.At, e.At < since && !l.expired[name])
 	}
 	l.set(name, e.who, e.At)
 	delete(l.ready, name)
+	delete(l.expired, name)
 	l.moved++
 	l.last = max(l.last, e.At)
 }
@@ -312,7 +336,13 @@ func (l *ledger) apart(end, beginning int64, overlap bool) {
 }
 
 // wrong is how often two led at once, as far as they have finished.
-func (l *ledger) wrong() int { return l.overlaps + len(l.ahead) }
+func (l *ledger) wrong() int {
+	n := l.overlaps
+	for _, all := range l.ahead {
+		n += len(all)
+	}
+	return n
+}
 
 func (l *ledger) set(name, who string, at int64) {
 	l.count[l.leader[name]]--
@@ -320,8 +350,11 @@ func (l *ledger) set(name, who string, at int64) {
 	l.leader[name], l.since[name] = who, at
 }
 
-// gone takes what a dead member led from it.
+// gone takes what a dead member led from it. Nobody is left to say when its work ended that others had taken over before.
 func (l *ledger) gone(who string, ends map[string]int64) {
+	for name, all := range l.ahead {
+		l.ahead[name] = slices.DeleteFunc(all, func(x overtaken) bool { return x.after == who })
+	}
 	for name, by := range l.leader {
 		if by == who {
 			l.set(name, "", ends[name])

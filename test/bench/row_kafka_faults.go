@@ -124,7 +124,7 @@ func (b *bench) strikeAll(s scene, begin func(*cast) error, strike fault, rounds
 
 // pauseAWhile stops the leader for two leases, and until there is another.
 func (c *cast) pauseAWhile(leader *member) error {
-	mark := c.journal.mark()
+	mark := c.reign(leader)
 	end := time.Now().Add(2 * c.role.Lease)
 	if err := leader.pause(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (c *cast) cutCoordinator(leader *member, round int) error {
 	if round%2 == 0 {
 		cut, heal = way.Blackhole, way.Heal
 	}
-	mark, end := c.journal.mark(), time.Now().Add(5*c.role.Session/2)
+	mark, end := c.reign(leader), time.Now().Add(5*c.role.Session/2)
 	cut()
 	_, _, err := c.successor(mark, leader)
 	c.b.sleep(time.Until(end))

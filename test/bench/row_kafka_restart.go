@@ -54,7 +54,7 @@ func logRestart(b *bench) ([]measure, error) {
 }
 
 // needsBrokers is the only line of a row that cannot be measured on kfake.
-var needsBrokers = measure{what: "not measured: no broker of kfake ends", value: "a quick run has real ones if TENURE_KAFKA is set"}
+var needsBrokers = measure{what: "not measured: no broker of kfake ends", value: "a quick run has real ones with -brokers"}
 
 // restartAll restarts the first n brokers.
 func (f *field) restartAll(n int) ([]crop, error) {

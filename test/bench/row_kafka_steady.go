@@ -95,7 +95,7 @@ func (c *cast) requests(window time.Duration) (rates, error) {
 	}
 	news, _ := c.journal.since(mark)
 	if e, changed := last(news, func(e entry) bool { return e.What == leads }); changed {
-		return nil, fmt.Errorf("%s became leader of %s: this was no quiet window", e.who, e.Election)
+		return nil, fmt.Errorf("%w: %s became leader of %s", errBusy, e.who, e.Election)
 	}
 	return found, nil
 }

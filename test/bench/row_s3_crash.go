@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -76,7 +75,9 @@ func (b *bench) objectCrash(peers bool) (figures.Dist, error) {
 // leases.
 func (c *cast) orphan(elections []string, leaders ...*member) (figures.Dist, error) {
 	mark := c.journal.mark()
-	elections = c.ledBy(elections, leaders...)
+	if elections = c.ledBy(elections, leaders...); len(elections) == 0 {
+		return nil, fmt.Errorf("%w: the members to be killed lead nothing any more", errBusy)
+	}
 	all, _ := c.journal.since(0)
 	led := map[string]string{}
 	for _, e := range all {
@@ -90,9 +91,6 @@ func (c *cast) orphan(elections []string, leaders ...*member) (figures.Dist, err
 	next, err := c.successors(mark, elections, leaders...)
 	if err != nil {
 		return nil, err
-	}
-	if len(next) == 0 {
-		return nil, errors.New("those who were killed led nothing any more")
 	}
 	var late figures.Dist
 	for _, e := range next {

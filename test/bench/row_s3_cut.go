@@ -68,7 +68,7 @@ func (b *bench) objectCuts(how asking.Way, peers bool, groups, rounds int) (acts
 
 // cutOffAWhile returns when there is another leader and the old one has had time to learn of it.
 func (c *cast) cutOffAWhile(leader *member, lossy bool) error {
-	mark := c.journal.mark()
+	mark := c.reign(leader)
 	cut := leader.relay.Hold
 	heal := leader.relay.Release
 	if lossy {

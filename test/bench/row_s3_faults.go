@@ -54,7 +54,7 @@ func (s spoilt) measures(lease time.Duration) []measure {
 		{what: what + "terms lost before their deadline", value: fmt.Sprintf("%d of %d", s.early, s.of), bound: "0",
 			verdict: figures.Safe(s.early == 0)},
 		{what: what + "terms lost at their deadline", value: fmt.Sprintf("%d of %d, in %d applied writes", s.lost-s.early, s.of, s.writes)},
-		{what: what + "control: faults injected", value: fmt.Sprint(s.faults), bound: "more than 100", verdict: figures.Safe(s.faults > 100)},
+		{what: what + "control: faults injected", value: fmt.Sprint(s.faults), bound: "more than 100", verdict: figures.Within(s.faults > 100)},
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *cast) window(leases int) (bill, error) {
 	found := c.bill(float64(leases) * float64(steadyLease) / float64(time.Minute))
 	news, _ := c.journal.since(mark)
 	if e, changed := last(news, func(e entry) bool { return e.What == leads }); changed {
-		return found, fmt.Errorf("%s became leader of %s: this was no quiet window", e.who, e.Election)
+		return found, fmt.Errorf("%w: %s became leader of %s", errBusy, e.who, e.Election)
 	}
 	return found, nil
 }

@@ -101,7 +101,7 @@ func (c *cast) sent() (int, error) {
 		found, total = found+n, total+sent
 	}
 	if found != len(c.members) {
-		return 0, fmt.Errorf("the server shows %d of %d connections", found, len(c.members))
+		return 0, fmt.Errorf("%w: the server shows %d of %d connections", errBusy, found, len(c.members))
 	}
 	return total, nil
 }
