@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -15,6 +14,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/pipenet"
+	"github.com/tenure-go/tenure/internal/test/patience"
 )
 
 // get asks a handler without a server in between.
@@ -29,7 +30,7 @@ func get(s *Store, target string, headers ...string) *httptest.ResponseRecorder 
 }
 
 func TestPlainAnswer(t *testing.T) {
-	s := open(t, memory.NewPolled(), nil)
+	s := open(t, wires{}, memory.NewPolled(), nil)
 	name := s.Incarnation()
 	if w := get(s, DefaultPath); w.Code != http.StatusNotFound {
 		t.Errorf("nobody leads: %d", w.Code)
@@ -70,7 +71,7 @@ func TestPlainAnswer(t *testing.T) {
 }
 
 func TestRequestsThatAreRefused(t *testing.T) {
-	s := open(t, memory.NewPolled(), nil)
+	s := open(t, wires{}, memory.NewPolled(), nil)
 	write(t, s, testKey, held(s.Incarnation(), 1, 1))
 	for name, header := range map[string]string{
 		"short": "AAAA", "padded": text.EncodeToString(newChallenge()) + "=", "no base64": strings.Repeat("!", 43),
@@ -96,12 +97,12 @@ type asked struct {
 	leave  context.CancelFunc
 }
 
-func ask(t *testing.T, address string) asked {
+func ask(t *testing.T, on wires, address string) asked {
 	t.Helper()
-	ctx, leave := context.WithTimeout(t.Context(), patience)
+	ctx, leave := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+DefaultPath, nil)
 	req.Header.Set("Accept", eventStream)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := on.client(t).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,53 +111,58 @@ func ask(t *testing.T, address string) asked {
 }
 
 // A stream of a leader that cannot renew goes on with heartbeats while the lease is valid, and not a moment longer.
-func TestStreamEndsWithTheLease(t *testing.T) {
-	t.Parallel()
-	s := open(t, memory.NewPolled(), nil)
-	address := serving(t, s)
+func TestStreamEndsWithTheLease(t *testing.T) { overPipes(t, streamEndsWithTheLease) }
+
+func streamEndsWithTheLease(t *testing.T, on wires) {
+	s := open(t, on, memory.NewPolled(), nil)
+	address := serving(t, on, s)
 	r := held(s.Incarnation(), 1, 1)
 	r.Lease = 3 * time.Second
 	began := time.Now()
 	write(t, s, testKey, r)
-	all, err := io.ReadAll(ask(t, address).body)
+	all, err := io.ReadAll(ask(t, on, address).body)
 	took := time.Since(began)
-	if err != nil || took > patience || strings.Count(string(all), "data: ") != 1 || !strings.Contains(string(all), heartbeat) {
+	if err != nil || strings.Count(string(all), "data: ") != 1 || !strings.Contains(string(all), heartbeat) {
 		t.Errorf("after %v, %v: %q", took, err, all)
 	}
-	if took < r.Lease*9/10 {
-		t.Errorf("it ended after %v", took)
+	if took < r.Lease*9/10 || took >= r.Lease {
+		t.Errorf("it ended after %v of a lease of %v", took, r.Lease)
 	}
 }
 
-func TestStreamsAreBounded(t *testing.T) {
-	s := open(t, memory.NewPolled(), func(c *Config) { c.MaxStreams = 2 })
-	address := serving(t, s)
+func TestStreamsAreBounded(t *testing.T) { overPipes(t, streamsAreBounded) }
+
+func streamsAreBounded(t *testing.T, on wires) {
+	s := open(t, on, memory.NewPolled(), func(c *Config) { c.MaxStreams = 2 })
+	address := serving(t, on, s)
 	write(t, s, testKey, held(s.Incarnation(), 1, 1))
-	first := ask(t, address)
-	ask(t, address)
+	first := ask(t, on, address)
+	ask(t, on, address)
 	eventually(t, "both are counted", func() bool { return s.streams() == 2 })
-	if s := ask(t, address); s.status != http.StatusServiceUnavailable {
+	if s := ask(t, on, address); s.status != http.StatusServiceUnavailable {
 		t.Errorf("one too many: %d", s.status)
 	}
 	first.leave()
 	eventually(t, "a place is free again", func() bool { return s.streams() == 1 })
-	if s := ask(t, address); s.status != http.StatusOK {
+	if s := ask(t, on, address); s.status != http.StatusOK {
 		t.Errorf("in the free place: %d", s.status)
 	}
 }
 
 // The user's own server has limits that are meant for requests; a stream outlives them.
 func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
-	t.Parallel()
+	overPipes(t, streamOutlivesTheServersTimeouts)
+}
+
+func streamOutlivesTheServersTimeouts(t *testing.T, on wires) {
 	const limit = time.Second // long enough for a request
-	s := open(t, memory.NewPolled(), nil)
-	server := httptest.NewUnstartedServer(s.Handler())
+	s := open(t, on, memory.NewPolled(), nil)
+	server := on.server(t, s.Handler())
 	server.Config.WriteTimeout, server.Config.ReadTimeout = limit, limit
 	server.Start()
-	defer server.Close()
 	name := s.Incarnation()
 	write(t, s, testKey, held(name, 1, 1))
-	stream := ask(t, server.Listener.Addr().String())
+	stream := ask(t, on, server.Listener.Addr().String())
 	for n := uint64(2); n < 6; n++ {
 		time.Sleep(limit * 6 / 10)
 		write(t, s, testKey, held(name, 1, n))
@@ -171,7 +177,7 @@ func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
 
 // A server that can neither flush nor set deadlines answers with the present state.
 func TestServerThatCannotStream(t *testing.T) {
-	s := open(t, memory.NewPolled(), nil)
+	s := open(t, wires{}, memory.NewPolled(), nil)
 	write(t, s, testKey, held(s.Incarnation(), 1, 1))
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, DefaultPath, nil)
@@ -183,7 +189,7 @@ func TestServerThatCannotStream(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-patience.Context(t).Done():
 		t.Fatal("it goes on for ever")
 	}
 	if strings.Count(w.Body.String(), "data: ") != 1 {
@@ -231,7 +237,7 @@ var (
 
 func TestAbilitiesPassThrough(t *testing.T) {
 	inner := memory.NewPolled()
-	bounded, bare := open(t, inner, nil), open(t, struct{ driver.Store }{inner}, nil)
+	bounded, bare := open(t, wires{}, inner, nil), open(t, wires{}, struct{ driver.Store }{inner}, nil)
 	if bounded.MinLease() != inner.MinLease() || bounded.CheckKey("") == nil {
 		t.Error("bounds are lost")
 	}
@@ -261,9 +267,9 @@ func TestAbilitiesPassThrough(t *testing.T) {
 // and a leader pushes nothing but its own records; push_test.go has the like for these. So the kit is not shown that
 // this is a driver.Watcher.
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, func(t testing.TB) drivertest.Harness {
+	drivertest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		cells := memory.NewPolled()
-		a, b := open(t, cells, nil), open(t, cells, nil)
+		a, b := open(t, wires{}, cells, nil), open(t, wires{}, cells, nil)
 		return drivertest.Harness{
 			Store: polled{a, a, a}, Peer: polled{b, b, b},
 			Delete: func(_ context.Context, key string) error { cells.Delete(key); return nil },
@@ -279,8 +285,8 @@ type polled struct {
 }
 
 func TestServeReportsItsListener(t *testing.T) {
-	s := open(t, memory.NewPolled(), nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s := open(t, wires{}, memory.NewPolled(), nil)
+	l, err := new(pipenet.Network).Listen("tcp", "")
 	if err != nil {
 		t.Fatal(err)
 	}

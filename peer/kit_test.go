@@ -4,24 +4,77 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/patience"
 )
 
 const (
 	testKey   = "billing"
 	testLease = 15 * time.Second
-	patience  = 20 * time.Second
 )
+
+// wires connect peers: pipes in bubbles, or sockets. The zero value connects nobody.
+type wires struct {
+	listen func(network, address string) (net.Listener, error)
+	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: as always
+	any    string                                                               // the address that stands for a free one
+}
+
+// overPipes runs a test in a bubble of its own, with pipes for a network.
+func overPipes(t *testing.T, run func(*testing.T, wires)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := new(pipenet.Network)
+		run(t, wires{listen: n.Listen, dial: n.DialContext})
+	})
+}
+
+// free is a listener on any address.
+func (w wires) free(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := w.listen("tcp", w.any)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// connect has a store dial over these wires. Pipes are connected without a look at Networks.
+func (w wires) connect(s *Store) {
+	if d := s.hub.dial; w.dial != nil {
+		d.transport.DialContext = func(_ context.Context, network, address string) (net.Conn, error) {
+			return w.dial(d.life, network, address)
+		}
+	}
+}
+
+// client asks as a browser would, until the test ends.
+func (w wires) client(t testing.TB) *http.Client {
+	transport := &http.Transport{DialContext: w.dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// server serves any handler.
+func (w wires) server(t testing.TB, h http.Handler) *httptest.Server {
+	s := &httptest.Server{Listener: w.free(t), Config: &http.Server{Handler: h}}
+	t.Cleanup(s.Close)
+	return s
+}
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
@@ -95,7 +148,7 @@ func (r reports) note(_ string, err error) {
 func (r reports) until(t *testing.T, part string) error {
 	t.Helper()
 	var all []string
-	late := time.After(patience)
+	late := patience.Context(t)
 	for {
 		select {
 		case err := <-r:
@@ -103,7 +156,7 @@ func (r reports) until(t *testing.T, part string) error {
 				return err
 			}
 			all = append(all, errors.Join(err, errors.New("")).Error())
-		case <-late:
+		case <-late.Done():
 			t.Fatalf("no report of %q; reported were %q", part, all[:min(len(all), 8)])
 			return nil
 		}
@@ -111,9 +164,9 @@ func (r reports) until(t *testing.T, part string) error {
 }
 
 // open makes a store that is closed with the test.
-func open(t testing.TB, inner driver.Store, change func(*Config)) *Store {
+func open(t testing.TB, on wires, inner driver.Store, change func(*Config)) *Store {
 	t.Helper()
-	cfg := Config{Networks: loopback, Timeout: 3 * time.Second, Retry: 50 * time.Millisecond}
+	cfg := Config{Networks: loopback, Timeout: 3 * time.Second, Retry: 50 * time.Millisecond, Clock: clock.Standard{}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -121,17 +174,15 @@ func open(t testing.TB, inner driver.Store, change func(*Config)) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	on.connect(s)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-// serving runs the store's own server on a free port of the loopback and returns its address.
-func serving(t testing.TB, s *Store) string {
+// serving runs the store's own server on a free address, which it returns.
+func serving(t testing.TB, on wires, s *Store) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := on.free(t)
 	go func() {
 		if err := s.Serve(l); err != nil {
 			t.Error(err)
@@ -162,7 +213,7 @@ func listenTo(t testing.TB, s *Store, key string) *ear {
 func (h *ear) hears(t *testing.T, v driver.Version) driver.Entry {
 	t.Helper()
 	var others []driver.Version
-	late := time.After(patience)
+	late := patience.Context(t)
 	for {
 		select {
 		case e := <-h.entries:
@@ -170,16 +221,26 @@ func (h *ear) hears(t *testing.T, v driver.Version) driver.Entry {
 				return e
 			}
 			others = append(others, e.Version)
-		case <-late:
+		case <-late.Done():
 			t.Fatalf("version %q is not pushed; pushed were %q", v, others)
 		}
 	}
 }
 
+// streams counts all that are served.
+func (s *Store) streams() (n int) {
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
+	for _, seat := range s.books.seats {
+		n += seat.streams
+	}
+	return n
+}
+
 // eventually waits for what has no event.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience.Left(t)); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it is never true that %s", what)
 		}
@@ -188,6 +249,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 // pair is a leader that serves, and a follower that has read its record and watches.
 type pair struct {
+	wires
 	cells            *memory.Polled
 	leader, follower *Store
 	name             string // the leader's incarnation
@@ -197,14 +259,14 @@ type pair struct {
 	said             reports
 }
 
-func newPair(t *testing.T, leader, follower func(*Config)) *pair {
+func newPair(t *testing.T, on wires, leader, follower func(*Config)) *pair {
 	t.Helper()
-	p := &pair{cells: memory.NewPolled(), said: make(reports, 1000)}
-	p.leader = open(t, p.cells, leader)
-	p.address = serving(t, p.leader)
+	p := &pair{wires: on, cells: memory.NewPolled(), said: make(reports, 1000)}
+	p.leader = open(t, on, p.cells, leader)
+	p.address = serving(t, on, p.leader)
 	p.name = p.leader.Incarnation()
 	p.version = p.write(t, held(p.name, 1, 1))
-	p.follower = open(t, p.cells, func(c *Config) {
+	p.follower = open(t, on, p.cells, func(c *Config) {
 		c.OnError = p.said.note
 		if follower != nil {
 			follower(c)

@@ -31,7 +31,7 @@ func (s *slowAnswer) CompareAndSwap(ctx context.Context, key string, prev driver
 // A read that overtakes the answer to a renewal: the renewal is applied, the answer is on its way, another read passes.
 func TestAReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
 	cells := &slowAnswer{Polled: memory.NewPolled()}
-	s := open(t, cells, nil)
+	s := open(t, wires{}, cells, nil)
 	name := s.Incarnation()
 	v1 := write(t, s, testKey, held(name, 1, 1))
 	cells.hold, cells.applied = make(chan struct{}), make(chan struct{})
@@ -69,7 +69,7 @@ func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 			ID: "a", Lease: 4 * time.Second, Renew: 500 * time.Millisecond, Drift: 0.1, StopWithin: 2 * time.Second,
 			Clock: tenure.StandardClock(),
 		}
-		s := open(t, down, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })
+		s := open(t, wires{}, down, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })
 		e, err := tenure.New(s, testKey, cfg)
 		if err != nil {
 			t.Fatal(err)

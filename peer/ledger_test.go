@@ -19,7 +19,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	d := &desk{T: t, clock: &turned{}, cells: &unreliable{Polled: memory.NewPolled()}}
-	d.store = open(t, d.cells, func(c *Config) { c.Clock = d.clock })
+	d.store = open(t, wires{}, d.cells, func(c *Config) { c.Clock = d.clock })
 	d.name = d.store.Incarnation()
 	return d
 }

@@ -9,14 +9,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/patience"
 )
 
-func TestFollowerHearsEachWrite(t *testing.T) {
-	p := newPair(t, nil, nil)
+func TestFollowerHearsEachWrite(t *testing.T) { overPipes(t, followerHearsEachWrite) }
+
+func followerHearsEachWrite(t *testing.T, on wires) {
+	p := newPair(t, on, nil, nil)
 	e := p.heard.hears(t, p.version)
 	want, err := p.cells.Read(t.Context(), testKey)
 	if err != nil || !bytes.Equal(e.Value, want.Value) || e.Floor != 1 || e.Pristine {
@@ -31,7 +33,11 @@ func TestFollowerHearsEachWrite(t *testing.T) {
 
 // The same leader may be elected again, and then has the same address and incarnation.
 func TestFollowerReturnsToALeaderThatReleased(t *testing.T) {
-	p := newPair(t, nil, nil)
+	overPipes(t, followerReturnsToALeaderThatReleased)
+}
+
+func followerReturnsToALeaderThatReleased(t *testing.T, on wires) {
+	p := newPair(t, on, nil, nil)
 	p.heard.hears(t, p.version)
 	p.heard.hears(t, p.write(t, released(p.name, 1, 2)))
 	p.write(t, held(p.name, 2, 1))
@@ -42,9 +48,11 @@ func TestFollowerReturnsToALeaderThatReleased(t *testing.T) {
 }
 
 // A shutdown is a release, and then Close. Which of the two a stream notices first is chance.
-func TestReleaseIsToldBeforeClose(t *testing.T) {
+func TestReleaseIsToldBeforeClose(t *testing.T) { overPipes(t, releaseIsToldBeforeClose) }
+
+func releaseIsToldBeforeClose(t *testing.T, on wires) {
 	for range 20 {
-		p := newPair(t, nil, nil)
+		p := newPair(t, on, nil, nil)
 		p.heard.hears(t, p.version)
 		v := p.write(t, released(p.name, 1, 2))
 		if err := p.leader.Close(); err != nil {
@@ -55,14 +63,16 @@ func TestReleaseIsToldBeforeClose(t *testing.T) {
 }
 
 // A write whose answer was lost is found by the election's next read, and told then.
-func TestWriteIsToldWhenAReadConfirmsIt(t *testing.T) {
+func TestWriteIsToldWhenAReadConfirmsIt(t *testing.T) { overPipes(t, writeIsToldWhenAReadConfirmsIt) }
+
+func writeIsToldWhenAReadConfirmsIt(t *testing.T, on wires) {
 	cells := &unreliable{Polled: memory.NewPolled()}
-	leader := open(t, cells, nil)
-	address := serving(t, leader)
+	leader := open(t, on, cells, nil)
+	address := serving(t, on, leader)
 	r := held(leader.Incarnation(), 1, 1)
 	r.LeaderAddr = address
 	first := write(t, leader, testKey, r)
-	follower := open(t, cells, nil)
+	follower := open(t, on, cells, nil)
 	heard := listenTo(t, follower, testKey)
 	_, _ = follower.Read(t.Context(), testKey)
 	heard.hears(t, first)
@@ -76,17 +86,19 @@ func TestWriteIsToldWhenAReadConfirmsIt(t *testing.T) {
 	heard.hears(t, e.Version)
 }
 
-func TestFollowerComesBackAfterAnOutage(t *testing.T) {
-	p := newPair(t, nil, nil)
+func TestFollowerComesBackAfterAnOutage(t *testing.T) { overPipes(t, followerComesBackAfterAnOutage) }
+
+func followerComesBackAfterAnOutage(t *testing.T, on wires) {
+	p := newPair(t, on, nil, nil)
 	p.heard.hears(t, p.version)
 	_ = p.leader.Close()
 	p.said.until(t, testKey)
 	// The same leader at the same address: what a broken network looks like from here.
-	again := open(t, p.cells, nil)
+	again := open(t, on, p.cells, nil)
 	again.keys = p.leader.keys
 	again.books = p.leader.books
 	eventually(t, "the address is free", func() bool {
-		l, err := listen(p.address)
+		l, err := on.listen("tcp", p.address)
 		if err != nil {
 			return false
 		}
@@ -98,7 +110,7 @@ func TestFollowerComesBackAfterAnOutage(t *testing.T) {
 }
 
 func TestWatchesInTheLeadersOwnProcess(t *testing.T) {
-	s := open(t, memory.NewPolled(), nil)
+	s := open(t, wires{}, memory.NewPolled(), nil)
 	name := s.Incarnation()
 	a, b := listenTo(t, s, testKey), listenTo(t, s, testKey)
 	other := listenTo(t, s, testKey+"2")
@@ -125,8 +137,10 @@ func TestWatchesInTheLeadersOwnProcess(t *testing.T) {
 	}
 }
 
-func TestStopFromSee(t *testing.T) {
-	p := newPair(t, nil, nil)
+func TestStopFromSee(t *testing.T) { overPipes(t, stopFromSee) }
+
+func stopFromSee(t *testing.T, on wires) {
+	p := newPair(t, on, nil, nil)
 	stopped := make(chan struct{})
 	var stop func()
 	var mu sync.Mutex
@@ -148,7 +162,7 @@ func TestStopFromSee(t *testing.T) {
 	p.write(t, held(p.name, 1, 2))
 	select {
 	case <-stopped:
-	case <-time.After(patience):
+	case <-patience.Context(t).Done():
 		t.Fatal("stop does not return")
 	}
 }
@@ -156,7 +170,7 @@ func TestStopFromSee(t *testing.T) {
 // What is not dialled: nobody who could be followed, or nobody asked for.
 func TestWhoIsNotDialled(t *testing.T) {
 	someone := newIdentities().issue()
-	s := open(t, memory.NewPolled(), nil)
+	s := open(t, wires{}, memory.NewPolled(), nil)
 	own := s.Incarnation()
 	listenTo(t, s, testKey)
 	silent := held(someone, 1, 1)
@@ -181,13 +195,15 @@ func TestWhoIsNotDialled(t *testing.T) {
 }
 
 // TestManyKeys: one goroutine for each followed key, none for the others, and nothing is mixed up.
-func TestManyKeys(t *testing.T) {
+func TestManyKeys(t *testing.T) { overPipes(t, manyKeys) }
+
+func manyKeys(t *testing.T, on wires) {
 	const n = 20
 	cells := memory.NewPolled()
-	leader := open(t, cells, nil)
-	address := serving(t, leader)
+	leader := open(t, on, cells, nil)
+	address := serving(t, on, leader)
 	name := leader.Incarnation()
-	follower := open(t, cells, nil)
+	follower := open(t, on, cells, nil)
 	before := runtime.NumGoroutine()
 	for i := range 500 {
 		listenTo(t, follower, fmt.Sprint("idle", i))
@@ -214,19 +230,11 @@ func TestManyKeys(t *testing.T) {
 	eventually(t, "streams end with their watches", func() bool { return leader.streams() == 0 })
 }
 
-// streams counts all that are served.
-func (s *Store) streams() (n int) {
-	s.books.mu.Lock()
-	defer s.books.mu.Unlock()
-	for _, seat := range s.books.seats {
-		n += seat.streams
-	}
-	return n
-}
+func TestCloseLeavesNothing(t *testing.T) { overPipes(t, closeLeavesNothing) }
 
-func TestCloseLeavesNothing(t *testing.T) {
+func closeLeavesNothing(t *testing.T, on wires) {
 	before := runtime.NumGoroutine()
-	p := newPair(t, nil, nil)
+	p := newPair(t, on, nil, nil)
 	p.heard.hears(t, p.version)
 	for range 2 {
 		_ = p.follower.Close()
@@ -236,19 +244,17 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if _, err := p.follower.Watch(t.Context(), testKey, nil); !errors.Is(err, errClosed) {
 		t.Errorf("watch after Close: %v", err)
 	}
-	l, err := listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.leader.Serve(l); !errors.Is(err, errClosed) {
+	if err := p.leader.Serve(on.free(t)); !errors.Is(err, errClosed) {
 		t.Errorf("serve after Close: %v", err)
 	}
 	p.write(t, held(p.name, 1, 2)) // as a leader must that releases late
 }
 
 // A store is closed while its watches are told, stopped and begun.
-func TestCloseUnderWay(t *testing.T) {
-	p := newPair(t, nil, nil)
+func TestCloseUnderWay(t *testing.T) { overPipes(t, closeUnderWay) }
+
+func closeUnderWay(t *testing.T, on wires) {
+	p := newPair(t, on, nil, nil)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -287,7 +293,7 @@ func (h *heldBack) Read(ctx context.Context, key string) (driver.Entry, error) {
 // A leader reads nothing while all is well, so nothing would end its following of the last one.
 func TestLateReadDoesNotMakeALeaderFollow(t *testing.T) {
 	cells := &heldBack{Polled: memory.NewPolled()}
-	s := open(t, cells, nil)
+	s := open(t, wires{}, cells, nil)
 	listenTo(t, s, testKey)
 	v := write(t, cells.Polled, testKey, held(newIdentities().issue(), 1, 1))
 	cells.read, cells.answer = make(chan struct{}), make(chan struct{})

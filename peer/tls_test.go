@@ -92,18 +92,17 @@ func (a *authority) tls(name string, change func(*x509.Certificate)) (server, cl
 	return server, client
 }
 
-func TestFollowOverTLS(t *testing.T) {
+func TestFollowOverTLS(t *testing.T) { overPipes(t, followOverTLS) }
+
+func followOverTLS(t *testing.T, on wires) {
 	ca := newAuthority(t)
 	server, _ := ca.tls("leader", nil)
 	_, client := ca.tls("follower", nil)
-	p := newPair(t, func(c *Config) { c.ServerTLS = server }, func(c *Config) { c.ClientTLS = client })
+	p := newPair(t, on, func(c *Config) { c.ServerTLS = server }, func(c *Config) { c.ClientTLS = client })
 	p.heard.hears(t, p.version)
 	p.heard.hears(t, p.write(t, held(p.name, 1, 2)))
 	// Streams of many keys share a connection.
-	l, err := listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := on.free(t)
 	counted := &counted{Listener: l}
 	go func() { _ = p.leader.Serve(counted) }()
 	for _, key := range []string{"a", "b", "c"} {
@@ -136,32 +135,50 @@ func (c *counted) Accept() (net.Conn, error) {
 
 // The limits of Serve are meant for requests: a stream outlives them, over either version of HTTP.
 func TestStreamOutlivesTheLimitsOfServe(t *testing.T) {
-	const limit = 1200 * time.Millisecond // long enough to connect, at the second try at the latest
-	server, client := newAuthority(t).tls("member", nil)
 	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			short := func(c *Config) {
-				if c.Timeout = limit; secure {
-					c.ServerTLS, c.ClientTLS = server, client
-				}
-			}
-			p := newPair(t, short, short)
-			p.heard.hears(t, p.version)
-			for len(p.said) > 0 {
-				<-p.said // of a try before
-			}
-			time.Sleep(2 * limit)
-			p.heard.hears(t, p.write(t, held(p.name, 1, 2)))
-			if len(p.said) > 0 {
-				t.Errorf("the stream broke: %v", <-p.said)
-			}
+			overPipes(t, func(t *testing.T, on wires) { streamOutlivesTheLimitsOfServe(t, on, secure) })
 		})
+	}
+}
+
+func streamOutlivesTheLimitsOfServe(t *testing.T, on wires, secure bool) {
+	const limit = 1200 * time.Millisecond
+	server, client := newAuthority(t).tls("member", nil)
+	short := func(c *Config) {
+		if c.Timeout = limit; secure {
+			c.ServerTLS, c.ClientTLS = server, client
+		}
+	}
+	p := newPair(t, on, short, short)
+	p.heard.hears(t, p.version)
+	time.Sleep(2 * limit)
+	p.heard.hears(t, p.write(t, held(p.name, 1, 2)))
+	if len(p.said) > 0 {
+		t.Errorf("the stream broke: %v", <-p.said)
 	}
 }
 
 // TestWrongCertificate: it is said, nothing is told, and when it is mended all goes on.
 func TestWrongCertificate(t *testing.T) {
+	for n, w := range wrongCertificates(t) {
+		t.Run(w.name, func(t *testing.T) {
+			overPipes(t, func(t *testing.T, on wires) { wrongCertificates(t)[n].isSaid(t, on) })
+		})
+	}
+}
+
+// required is what a server says after the follower's part of the handshake.
+const required = "certificate required"
+
+// wrongCertificate is a leader and a follower who cannot trust one another.
+type wrongCertificate struct {
+	name, report   string
+	server, client *tls.Config
+}
+
+// wrongCertificates are valid at the present, which is another one in bubbles.
+func wrongCertificates(t *testing.T) []wrongCertificate {
 	ca, foreign := newAuthority(t), newAuthority(t)
 	server, client := ca.tls("member", nil)
 	misnamed, _ := ca.tls("misnamed", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"elsewhere"} })
@@ -170,38 +187,34 @@ func TestWrongCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := []struct {
-		name, report   string
-		server, client *tls.Config
-	}{
+	return []wrongCertificate{
 		{"of another authority", "unknown authority", foreignServer, client},
 		{"for another host", "127.0.0.1", misnamed, client},
-		{"follower without one", "certificate required", server, bare},
+		{"follower without one", required, server, bare},
 		{"follower of another authority", "unknown authority", server, foreignClient},
-		{"follower without TLS", "", server, nil},
+		{"follower without TLS", "400", server, nil},
 		{"leader without TLS", "does not look like a TLS handshake", nil, client},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			complaints := make(reports, 100)
-			p := newPair(t,
-				func(c *Config) { c.ServerTLS, c.OnError = tt.server, complaints.note },
-				func(c *Config) { c.ClientTLS = tt.client })
-			if tt.report == "" {
-				p.said.until(t, "400")
-			} else {
-				p.said.until(t, tt.report)
-			}
-			if tt.server != nil {
-				complaints.until(t, "TLS")
-			}
-			if len(p.heard.entries) > 0 {
-				t.Error("something was told")
-			}
-			if e, err := p.follower.Read(t.Context(), testKey); err != nil || e.Version != p.version {
-				t.Errorf("the store is no longer read: %+v, %v", e, err)
-			}
-		})
+}
+
+func (w wrongCertificate) isSaid(t *testing.T, on wires) {
+	complaints := make(reports, 100)
+	p := newPair(t, on,
+		func(c *Config) { c.ServerTLS, c.OnError = w.server, complaints.note },
+		func(c *Config) { c.ClientTLS = w.client })
+	if w.report == required && on.dial != nil {
+		p.said.until(t, "closed pipe") // which cannot hold what was sent before it was closed
+	} else {
+		p.said.until(t, w.report)
+	}
+	if w.server != nil {
+		complaints.until(t, "TLS")
+	}
+	if len(p.heard.entries) > 0 {
+		t.Error("something was told")
+	}
+	if e, err := p.follower.Read(t.Context(), testKey); err != nil || e.Version != p.version {
+		t.Errorf("the store is no longer read: %+v, %v", e, err)
 	}
 }
 
