@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 )
 
 // named returns the hashes of n elections.
@@ -134,14 +133,10 @@ func TestWithoutSeatsNobodyIsMeant(t *testing.T) {
 	}
 }
 
-// The assignment is computed anew at each change of members, by all.
-func TestTheAssignmentIsComputedFast(t *testing.T) {
+// BenchmarkAssign computes what every member computes at each change of members.
+func BenchmarkAssign(b *testing.B) {
 	elections, seats := named("job-", 10_000), seated(rand.New(rand.NewPCG(4, 4)), 64)
-	before := time.Now()
-	assign(elections, seats)
-	took := time.Since(before)
-	t.Log("10,000 elections, 64 members:", took)
-	if took > 10*time.Second {
-		t.Errorf("it took %v", took)
+	for b.Loop() {
+		assign(elections, seats)
 	}
 }

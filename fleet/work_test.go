@@ -3,10 +3,9 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -377,15 +376,14 @@ type nominator struct{}
 
 func (nominator) Nominate(func(bool)) func() { return nil }
 
-// All sorts of things happen to members. There are never two leaders, and some time after the last of it all is well.
+var seeds = flag.Uint64("seeds", 1, "number of runs of TestChaos, each with a seed of its own")
+
+// TestChaos joins, ends and cuts off members at random, over a faulty store. There are never two
+// leaders, and some time after the last fault all elections are spread again. For more runs:
 //
-// How often is up to TENURE_FLEET: TENURE_FLEET=20 go test -count=1 -run TestChaos ./fleet
+//	go test ./fleet -run TestChaos -seeds 20
 func TestChaos(t *testing.T) {
-	seeds := uint64(1)
-	if n, err := strconv.ParseUint(os.Getenv("TENURE_FLEET"), 10, 64); err == nil {
-		seeds = n
-	}
-	for seed := range seeds {
+	for seed := range *seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { chaos(newPort(t, memory.New(), 40), seed) })
 		})
