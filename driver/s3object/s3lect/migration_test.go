@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"regexp"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// .ci/run replaces more.
-var migrations = flag.Int("migrations", 30, "how many fleets TestRollingMigration replaces")
+// migrations are few by default. More belong to the long checks.
+var migrations = flag.Int("migrations", 12, "how `many` fleets TestRollingMigration replaces")
 
 // migrate is a whole migration in virtual time.
 func migrate(t *testing.T, seed uint64, cond conditions) (r report) {
@@ -28,36 +29,52 @@ func migrate(t *testing.T, seed uint64, cond conditions) (r report) {
 var leases = []time.Duration{6 * time.Second, 15 * time.Second, 30 * time.Second}
 
 func TestRollingMigration(t *testing.T) {
-	seeds := *migrations
-	if testing.Short() {
-		seeds = 12
-	}
-	var sum report
-	for seed := range uint64(seeds) {
-		cond := conditions{skew: 5 * time.Second, lease: leases[seed%3], bare: seed%4 == 3, electors: seed%3 == 1 && seed%2 == 0}
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			r := migrate(t, seed, cond)
-			for _, fault := range r.faults {
-				t.Error(fault)
-			}
-			if r.tokenFaults > 0 && !cond.bare {
-				t.Errorf("%d tokens that were not above the one before", r.tokenFaults)
-			}
-			if r.led < r.all/3 {
-				t.Errorf("somebody led for %v of %v only", r.led, r.all)
-			}
-			sum.oldToNew += r.oldToNew
-			sum.newToOld += r.newToOld
-			sum.led += r.led
-			sum.all += r.all
-			sum.longest = max(sum.longest, r.longest)
-		})
-	}
+	var sum totals
+	t.Run("fleets", func(t *testing.T) { // which ends when all within have
+		for seed := range uint64(*migrations) {
+			cond := conditions{skew: 5 * time.Second, lease: leases[seed%3], bare: seed%4 == 3, electors: seed%3 == 1 && seed%2 == 0}
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				t.Parallel()
+				r := migrate(t, seed, cond)
+				r.check(t, cond)
+				sum.add(r)
+			})
+		}
+	})
 	t.Logf("%d times from old to new, %d back; led %.0f %% of %v; an old one went on for at most %v",
 		sum.oldToNew, sum.newToOld, 100*float64(sum.led)/float64(sum.all), sum.all, sum.longest)
-	if sum.oldToNew < seeds || sum.newToOld < seeds/4 || sum.longest == 0 { // two and one for each seed, on the average
+	if sum.oldToNew < *migrations || sum.newToOld < *migrations/4 || sum.longest == 0 { // two and one for each seed, on the average
 		t.Errorf("%d times from old to new and %d back: nothing is proved by that", sum.oldToNew, sum.newToOld)
 	}
+}
+
+func (r report) check(t *testing.T, cond conditions) {
+	t.Helper()
+	for _, fault := range r.faults {
+		t.Error(fault)
+	}
+	if r.tokenFaults > 0 && !cond.bare {
+		t.Errorf("%d tokens that were not above the one before", r.tokenFaults)
+	}
+	if r.led < r.all/3 {
+		t.Errorf("somebody led for %v of %v only", r.led, r.all)
+	}
+}
+
+// totals are of many reports.
+type totals struct {
+	mu sync.Mutex
+	report
+}
+
+func (sum *totals) add(r report) {
+	sum.mu.Lock()
+	defer sum.mu.Unlock()
+	sum.oldToNew += r.oldToNew
+	sum.newToOld += r.newToOld
+	sum.led += r.led
+	sum.all += r.all
+	sum.longest = max(sum.longest, r.longest)
 }
 
 // spoiler stands between the translation and the store and takes back a part of it.
@@ -109,6 +126,7 @@ func TestWithoutOneConditionTwoLead(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range uint64(200) {
 				if r := migrate(t, seed, c.cond); len(r.faults) > 0 {
 					t.Logf("seed %d: %s", seed, r.faults[0])
