@@ -65,6 +65,6 @@
 // # Limits
 //
 // nats-server 2.11 or newer, on all servers of a stream. With an older one Open returns ErrUnfit; one that comes to lead the stream later refuses
-// every message. Retention by interest, a work queue without roll-ups, mirrors, no_ack and a transform of subjects are refused by
-// Open as well.
+// every message. Open refuses as well: retention by interest, a work queue without roll-ups, mirrors, no_ack, a transform of subjects,
+// and persist_mode async, with which a server that is killed forgets fences that it has acknowledged.
 package fenced

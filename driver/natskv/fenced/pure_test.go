@@ -32,6 +32,7 @@ func TestFit(t *testing.T) {
 		"mirror":             {`"mirror":{},` + level, "mirror"},
 		"elsewhere":          {`"subjects":["b.>"],` + level, "a.f.>"},
 		"no answers":         {`"subjects":["a.>"],"no_ack":true,` + level, "no_ack"},
+		"asynchronous":       {`"subjects":["a.>"],"persist_mode":"async",` + level, "persist_mode"},
 		"transformed":        {`"subjects":["a.>"],"subject_transform":{},` + level, "transforms"},
 		"interest":           {`"subjects":["a.>"],"retention":"interest",` + level, "interest"},
 		"work queue":         {`"subjects":["a.>"],"retention":"workqueue",` + level, "--allow-rollup"},

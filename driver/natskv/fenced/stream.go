@@ -27,6 +27,7 @@ type stream struct {
 		Rollup    bool              `json:"allow_rollup_hdrs"`
 		DenyPurge bool              `json:"deny_purge"`
 		TTLs      bool              `json:"allow_msg_ttl"`
+		Persist   string            `json:"persist_mode"`
 		Mirror    *struct{}         `json:"mirror"`
 		Transform *struct{}         `json:"subject_transform"`
 		Metadata  map[string]string `json:"metadata"`
@@ -48,6 +49,9 @@ func (s stream) fit(fence string) error {
 		return fmt.Errorf("%w: it does not listen on %s: add the subject %s.>", ErrUnfit, fence, fence)
 	case c.Silent:
 		return fmt.Errorf("%w: it acknowledges nothing: make it without no_ack", ErrUnfit)
+	case c.Persist == "async":
+		return fmt.Errorf("%w: its persist_mode is async, so that a server that is killed forgets fences that it has acknowledged: "+
+			"recreate it without persist_mode", ErrUnfit)
 	case c.Transform != nil:
 		return fmt.Errorf("%w: it transforms subjects, so that the fence is not stored where it is looked for", ErrUnfit)
 	case c.Retention == "interest":

@@ -35,6 +35,7 @@ func TestUnfit(t *testing.T) {
 		"transformed": {func(c *jetstream.StreamConfig) {
 			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "payments.>", Destination: "paid.>"}
 		}, "transforms"},
+		"asynchronous":     {func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, "persist_mode"},
 		"memory":           {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, ""},
 		"direct, and TTLs": {func(c *jetstream.StreamConfig) { c.AllowDirect, c.AllowMsgTTL, c.MaxAge = true, true, time.Minute }, ""},
 	} {
