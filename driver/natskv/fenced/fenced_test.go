@@ -121,10 +121,10 @@ func TestGone(t *testing.T) {
 				s.Fatal(err)
 			}
 		}},
-		"rolled up by a message": {func(c *jetstream.StreamConfig) { c.AllowRollup = true }, func(s *scene, p *fenced.Publisher) {
+		"rolled up by a message": {func(c *jetstream.StreamConfig) { c.AllowRollup = true }, func(s *scene, _ *fenced.Publisher) {
 			m := message("sum")
 			m.Header = nats.Header{"Nats-Rollup": {"all"}}
-			if _, err := p.Publish(within(s), m); err != nil {
+			if _, err := s.js.PublishMsg(within(s), m); err != nil {
 				s.Fatal(err)
 			}
 		}},

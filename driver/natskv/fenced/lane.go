@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,11 +16,11 @@ import (
 // one pass on each condition, and refuses others until it is stored. All terms must have the same ones, hence no option.
 const width = 8
 
-// lane is a subject of the fence, with the sequence of this term's message there, or 0 if that is not known. Whoever has
-// taken it out of the Publisher's lanes uses it.
+// lane is a subject of the fence, with the sequence of this term's message there, or 0 while that is not known. The call of
+// Publish that took it out of the Publisher's free lanes sends through it; whichever call takes the fence back sets it.
 type lane struct {
 	subject  string
-	sequence uint64
+	sequence atomic.Uint64
 }
 
 // expect has the server refuse a message unless the last one on the subject has this sequence.
@@ -37,20 +39,59 @@ func (p *Publisher) take(ctx context.Context, subject string) (sequence uint64, 
 	return sequence, err
 }
 
+// takeAll takes all lanes, and returns the sequences of this term's messages there. With an error some may be taken.
+func (p *Publisher) takeAll(ctx context.Context) (sequences [width]uint64, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for i, l := range p.lanes {
+		all.Go(func() {
+			var err error
+			if sequences[i], err = p.take(ctx, l.subject); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	return sequences, context.Cause(ctx)
+}
+
+// hold notes that all lanes are this term's.
+func (p *Publisher) hold(sequences [width]uint64) {
+	for i, l := range p.lanes {
+		l.sequence.Store(sequences[i])
+	}
+}
+
 // try reads the last message and claims the subject from there. A claim whose outcome is not known is found by the next try.
 func (p *Publisher) try(ctx context.Context, subject string) (uint64, error) {
+	last, own, err := p.read(ctx, subject)
+	if err != nil || own {
+		return last, err
+	}
+	return p.claim(ctx, subject, last)
+}
+
+// look is read until there is an answer.
+func (p *Publisher) look(ctx context.Context, subject string) (last uint64, own bool, err error) {
+	err = insist(ctx, func() error {
+		last, own, err = p.read(ctx, subject)
+		return err
+	})
+	return last, own, err
+}
+
+// read returns the sequence of the last message of a lane, or 0, and whether it is this term's. It returns a takenError if
+// that forbids a claim.
+func (p *Publisher) read(ctx context.Context, subject string) (last uint64, own bool, err error) {
 	found, err := p.wire.last(ctx, p.stream, subject)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	own, err := p.judge(found, subject)
-	if err != nil {
-		return 0, &takenError{at: found.Sequence, why: err}
+	if own, err = p.judge(found, subject); err != nil {
+		return 0, false, &takenError{at: found.Sequence, why: err}
 	}
-	if own {
-		return found.Sequence, nil
-	}
-	return p.claim(ctx, subject, found.Sequence)
+	return found.Sequence, own, nil
 }
 
 // takenError: a message of the fence forbids this term to take the lane.

@@ -3,9 +3,9 @@ package fenced
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
@@ -27,7 +27,7 @@ func Open(ctx context.Context, t *tenure.Term, js jetstream.JetStream, stream, f
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	p := &Publisher{term: t, wire: newWire(js), stream: stream, fence: fence, set: settle(opts), free: make(chan *lane, width)}
+	p := &Publisher{term: t, wire: newWire(js), stream: stream, fence: fence, set: settle(opts), free: make(chan *lane, width), taking: make(chan struct{}, 1)}
 	err := t.Do(ctx, p.set.need, p.begin)
 	if err == nil {
 		err = p.may()
@@ -61,31 +61,15 @@ func (p *Publisher) begin(ctx context.Context) error {
 	p.born, p.rolls, p.ttls, p.replicated = s.Created, s.rolls(), s.Config.TTLs, s.Config.Replicas > 1
 	for i := range p.lanes {
 		p.lanes[i] = &lane{subject: fmt.Sprintf("%s.%s.%d", p.fence, strconv.FormatInt(s.Created.UnixNano(), 36), i)}
+		p.free <- p.lanes[i]
 	}
-	if err := p.takeAll(ctx); err != nil {
+	sequences, err := p.takeAll(ctx)
+	if err != nil {
 		return err
 	}
-	for _, l := range p.lanes {
-		p.beginning = max(p.beginning, l.sequence)
-		p.free <- l
-	}
+	p.hold(sequences)
+	p.beginning = slices.Max(sequences[:])
 	return p.same(ctx)
-}
-
-func (p *Publisher) takeAll(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var all sync.WaitGroup
-	for _, l := range p.lanes {
-		all.Go(func() {
-			var err error
-			if l.sequence, err = p.take(ctx, l.subject); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	all.Wait()
-	return context.Cause(ctx)
 }
 
 // bounded adds a deadline to a context that has none.

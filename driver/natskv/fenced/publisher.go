@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type Publisher struct {
 
 	lanes     [width]*lane
 	free      chan *lane
+	taking    chan struct{} // full while a call takes the fence back
 	beginning uint64
 }
 
@@ -84,11 +86,15 @@ func (p *Publisher) copied(m *nats.Msg) *nats.Msg {
 	return c
 }
 
-// foreign are headers that take the fence's place, or have the server publish at another time, when it looks at no fence.
+// foreign are headers that take the fence's place, or have the server publish at another time, when it looks at no fence. A
+// roll-up of all would remove the fence.
 var foreign = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ScheduleHeader, "Nats-Batch-Id"}
 
 func usable(m *nats.Msg) error {
-	for name := range m.Header {
+	for name, values := range m.Header {
+		if strings.EqualFold(name, rollupHeader) && slices.ContainsFunc(values, rollsAll) {
+			return fmt.Errorf("%w: %s: all removes the fence too: roll up single subjects (sub)", ErrHeader, name)
+		}
 		for _, f := range foreign {
 			if strings.EqualFold(name, f) {
 				return fmt.Errorf("%w: %s", ErrHeader, name)
@@ -98,6 +104,8 @@ func usable(m *nats.Msg) error {
 	return nil
 }
 
+func rollsAll(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "all") }
+
 // may is nil if enough of the lease is left.
 func (p *Publisher) may() error {
 	return p.term.Do(context.Background(), p.set.need, func(context.Context) error { return nil })
@@ -105,10 +113,12 @@ func (p *Publisher) may() error {
 
 // pass sends a message through a lane until there is an answer that says more than that another message is on its way, or
 // that the lane's last message is not the one that was thought. The latter is the end of a deposed leader. But the
-// message may have expired or been purged, and a leader whose lease is valid puts another one there.
+// message may have expired or been purged, and a leader whose lease is valid takes the fence back.
 func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.PubAck, error) {
-	if l.sequence == 0 { // as a condition it would come true where there is no fence
-		if err := p.retake(ctx, l, 0); err != nil {
+	held := l.sequence.Load()
+	if held == 0 { // as a condition it would come true where there is no fence
+		var err error
+		if held, err = p.retake(ctx, l, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -116,14 +126,15 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 		return nil, err
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		expect(m.Header, l.subject, l.sequence)
+		expect(m.Header, l.subject, held)
 		ack, err := acknowledged(p.wire.request(ctx, m))
 		var moved *movedError
 		switch {
 		case err == nil:
 			return ack, nil
 		case errors.As(err, &moved):
-			if final := p.refused(ctx, l, m, moved); final != nil {
+			var final error
+			if held, final = p.refused(ctx, l, held, m, moved); final != nil {
 				return nil, final
 			}
 		case !errors.Is(err, errBusy) && pause == firstPause:
@@ -140,38 +151,57 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 	}
 }
 
-// refused finds out why a message was refused, and takes the lane again if it may. It returns nil if the message is to be
-// sent again: also where the answer came from a server that does not know of the newer term's fence yet. Only one that does
-// can say that the message is not stored, since it has all that stands before the fence, and would know the message's id.
-func (p *Publisher) refused(ctx context.Context, l *lane, m *nats.Msg, moved *movedError) error {
-	before := l.sequence
-	err := p.retake(ctx, l, before)
+// refused finds out why a message was refused that was sent under the condition of a sequence, and takes the fence back if it
+// has gone. It returns the sequence under which the message is to be sent again: also where the answer came from a server that
+// does not know of the newer term's fence yet. Only one that does can say that the message is not stored, since it has all
+// that stands before the fence, and would know the message's id.
+func (p *Publisher) refused(ctx context.Context, l *lane, held uint64, m *nats.Msg, moved *movedError) (uint64, error) {
+	found, own, err := p.look(ctx, l.subject)
 	var taken *takenError
 	switch {
+	case errors.As(err, &taken) && moved.last < taken.at:
+		return held, nil
 	case errors.As(err, &taken):
-		if l.sequence = before; moved.last < taken.at {
-			return nil
-		}
-		return err
+		return 0, err
 	case err != nil:
-		return p.doubt(err)
-	case l.sequence == before && m.Header.Get(jetstream.ExpectedLastSeqHeader) != "":
-		return fmt.Errorf("the server refused, and not for the fence: %w", moved.why)
+		return 0, p.doubt(err)
+	case own && found == held && m.Header.Get(jetstream.ExpectedLastSeqHeader) != "":
+		return 0, fmt.Errorf("the server refused, and not for the fence: %w", moved.why)
+	case own && found == held:
+		return held, nil
 	}
-	return nil
+	if held, err = p.retake(ctx, l, held); err != nil {
+		return 0, p.doubt(err)
+	}
+	return held, nil
 }
 
-// retake takes the lane again, whose sequence is not known until that has succeeded.
-func (p *Publisher) retake(ctx context.Context, l *lane, before uint64) error {
-	l.sequence = 0
-	now, err := p.take(ctx, l.subject)
-	if err == nil && now != before {
+// retake takes the whole fence back when the lane is not held under a sequence any more, and returns the new one. A leader
+// that took back one lane alone would leave the others to an older one, whose clocks stood still: that one gets nothing as
+// long as a single lane is a newer term's.
+func (p *Publisher) retake(ctx context.Context, l *lane, held uint64) (uint64, error) {
+	select {
+	case p.taking <- struct{}{}:
+		defer func() { <-p.taking }()
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	if now := l.sequence.Load(); now != held && now != 0 {
+		return now, nil // another call has taken it back meanwhile
+	}
+	if err := p.same(ctx); err != nil {
+		return 0, err
+	}
+	p.hold([width]uint64{}) // until all is taken, and it is known that it is in the same stream
+	sequences, err := p.takeAll(ctx)
+	if err == nil {
 		err = p.same(ctx)
 	}
-	if err == nil {
-		l.sequence = now
+	if err != nil {
+		return 0, err
 	}
-	return err
+	p.hold(sequences)
+	return l.sequence.Load(), nil
 }
 
 // doubt adds that a message may be stored that one server has not accepted, if there are others.

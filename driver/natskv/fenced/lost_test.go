@@ -1,0 +1,123 @@
+//go:build integration
+
+package fenced_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/natskv/fenced"
+)
+
+// purge removes the messages on some subjects of the fence, by their last letter.
+func (s *scene) purge(lanes string) {
+	s.Helper()
+	for subject := range s.subjects(fence + ".>") {
+		if strings.Contains(lanes, subject[len(subject)-1:]) {
+			must(s, s.stream().Purge(within(s), jetstream.WithPurgeSubject(subject)))
+		}
+	}
+}
+
+// TestLostFence: whatever of the fence has gone, a leader that publishes has all of it back before, and an older one whose clocks
+// stood still gets nothing.
+func TestLostFence(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*scene){
+		"all":  func(s *scene) { s.purge("01234567") },
+		"most": func(s *scene) { s.purge("0123456") },
+		"one":  func(s *scene) { s.purge("3") },
+		"rolled up by others": func(s *scene) {
+			m := &nats.Msg{Subject: "payments.sum", Header: nats.Header{"Nats-Rollup": {"all"}, fenced.Header: {"0"}}}
+			_, err := s.js.PublishMsg(within(s), m)
+			must(s, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, func(c *jetstream.StreamConfig) { c.AllowRollup = true })
+			old := s.elect("old")
+			late := old.open()
+			next := old.supplant("next")
+			p := next.open()
+			lose(s)
+			before := s.stored()
+			s.publish(p, "mine")
+			for range 20 { // each lane
+				_, err := late.Publish(within(t), message("late"))
+				s.deposed(err)
+			}
+			s.expect(append(before, next.wrote("mine"))...)
+		})
+	}
+}
+
+// TestOneLaneLost: one lane of the newer term's is enough to stop an older leader, also before the newer one has noticed.
+func TestOneLaneLost(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	old := s.elect("old")
+	late := old.open()
+	next := old.supplant("next")
+	p := next.open()
+	s.publish(p, "mine")
+	s.purge("1234567")
+	for range 20 {
+		_, err := late.Publish(within(t), message("late"))
+		s.deposed(err)
+	}
+	s.publish(p, "more")
+	s.expect(next.wrote("mine"), next.wrote("more"))
+}
+
+// TestLostBesideMany: many calls find the fence gone at the same time, again and again.
+func TestLostBesideMany(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	leader := s.elect("a")
+	p := leader.open()
+	var all sync.WaitGroup
+	for w := range 12 {
+		all.Go(func() {
+			for i := range 20 {
+				if _, err := p.Publish(within(t), message(fmt.Sprint(w, "/", i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 10 {
+		if err := s.stream().Purge(within(t), jetstream.WithPurgeSubject(fence+".>")); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+	if n := len(s.stored()); n != 12*20 {
+		t.Errorf("%d of %d are stored", n, 12*20)
+	}
+}
+
+// TestRollUpAll: a message that removes the fence, with all else, is refused; one that removes those of its own subject is not.
+func TestRollUpAll(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, func(c *jetstream.StreamConfig) { c.AllowRollup = true })
+	leader := s.elect("a")
+	p := leader.open()
+	s.publish(p, "one", "two")
+	m := message("sum")
+	for _, header := range []nats.Header{{"Nats-Rollup": {"all"}}, {"Nats-Rollup": {"ALL"}}, {"nats-rollup": {"sub", " all "}}} {
+		m.Header = header
+		if _, err := p.Publish(within(t), m); !errors.Is(err, fenced.ErrHeader) || !strings.Contains(err.Error(), "sub") {
+			t.Errorf("with %v: %v", header, err)
+		}
+	}
+	m.Header = nats.Header{"Nats-Rollup": {"sub"}}
+	_, err := p.Publish(within(t), m)
+	must(t, err)
+	s.expect(leader.wrote("sum"))
+}
