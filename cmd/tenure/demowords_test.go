@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package main
 
@@ -9,9 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
 
 // Whole demos on servers inside of the demo, as people see them.
@@ -29,11 +29,11 @@ func TestDemoInWords(t *testing.T) {
 		"with peers": {"TENURE_STORE=s3-embedded: TENURE_PEER=127.0.0.1:0", "", []string{
 			`Followers hear from the leader itself, over http\.`, ` elected +[0-9]+$`,
 		}, "longer than it must"},
-		"Kafka": {"", "--store kafka-embedded: --lease 1s", []string{
+		"Kafka": {"", "--store kafka-embedded: --lease 30s", []string{
 			`^Election "demo" in kafka://127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+/demo-election$`,
 			`look in: +kafka-console-consumer\.sh --bootstrap-server 127\.0\.0\.1:[0-9]+,.* --topic demo-election --partition 0`, ` elected +1$`,
 		}, "force a failover"},
-		"a group": {"TENURE_STORE=kafka-embedded:?mode=neli&session=1s&nominee-only=true", "--lease 1s --inspect", []string{
+		"a group": {"TENURE_STORE=kafka-embedded:?mode=neli&session=30s&nominee-only=true", "--lease 30s --inspect", []string{
 			`^Consumer group demo names who is to lead: the owner of partition 0 of demo\.neli\. Nobody else ever does\.$`, ` elected +1$`,
 		}, "force a failover"},
 	} {
@@ -62,9 +62,8 @@ func inWords(t *testing.T, env, args []string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
-	guardtest.Eventually(t, func() bool { return strings.Contains(out.String(), " elected ") }, func() string { return "nobody is elected:\n" + out.String() })
+	defer deadline.Do(t, func() { _ = cmd.Process.Kill() })()
+	deadline.Await(t, func() bool { return strings.Contains(out.String(), " elected ") }, func() string { return "nobody is elected:\n" + out.String() })
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

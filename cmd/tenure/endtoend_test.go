@@ -1,12 +1,12 @@
-//go:build unix
+//go:build integration && unix
 
 package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -19,10 +19,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
-
-// patience is how long a test waits for what should happen at once.
-const patience = time.Minute
 
 // line is one line of --json.
 type line struct {
@@ -111,8 +109,7 @@ func (s *show) read() (line, bool) {
 // await reads until such a line comes.
 func (s *show) await(what string, is func(line) bool) line {
 	s.Helper()
-	giveUp := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
-	defer giveUp.Stop()
+	defer deadline.Do(s.T, func() { _ = s.cmd.Process.Kill() })()
 	for l, ok := s.read(); ok; l, ok = s.read() {
 		if is(l) {
 			return l
@@ -125,6 +122,7 @@ func (s *show) await(what string, is func(line) bool) line {
 // end reads the rest and returns the summary, which must be the last line.
 func (s *show) end() line {
 	s.Helper()
+	defer deadline.Do(s.T, func() { _ = s.cmd.Process.Kill() })()
 	for _, ok := s.read(); ok; _, ok = s.read() {
 	}
 	if err := s.cmd.Wait(); err != nil {
@@ -173,14 +171,9 @@ func (s *show) nothingLeft() {
 // gone waits until there is no such process. What has ended but is nobody's child any more may need a moment.
 func (s *show) gone(pid int) {
 	s.Helper()
-	end := time.Now().Add(patience)
-	for !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		if time.Now().After(end) {
-			s.Errorf("process %d still runs", pid)
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	deadline.Await(s.T, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, func() string {
+		return fmt.Sprintf("process %d still runs", pid)
+	})
 }
 
 // survives waits until the demo has disturbed leaders in each of its ways, and somebody has followed each time. Then it ends it, and
@@ -211,21 +204,11 @@ func (s *show) survives() (sum line) {
 	return sum
 }
 
-// leastHolds: a failover takes no less than is told beside. What is told counts from where the demo itself saw the last renewal, which on a
-// busy machine may be late; so one of them is enough.
-func (s *show) leastHolds() {
+// leastIsTold: some failover has a least time beside it. How that is reckoned is tested where no clock runs.
+func (s *show) leastIsTold() {
 	s.Helper()
-	told, holds := 0, 0
-	for _, l := range s.lines {
-		if l.Do == "failover" && l.LeastMillis != nil {
-			told++
-			if l.Millis >= *l.LeastMillis-20 {
-				holds++
-			}
-		}
-	}
-	if told == 0 || holds == 0 {
-		s.Errorf("%d failovers have a least time, and %d took it", told, holds)
+	if s.count(func(l line) bool { return l.Do == "failover" && l.LeastMillis != nil }) == 0 {
+		s.Error("no failover has a least time")
 	}
 }
 
@@ -264,9 +247,7 @@ func startServer(t *testing.T, users ...*server.User) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
-	}
+	deadline.Await(t, func() bool { return s.ReadyForConnections(time.Second) }, func() string { return "the server does not start" })
 	return s
 }
 
@@ -282,8 +263,7 @@ func deleteKey(t *testing.T, url, bucket, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := deadline.Context(t)
 	kv, err := js.KeyValue(ctx, bucket)
 	if err == nil {
 		err = kv.Delete(ctx, key)
@@ -297,18 +277,21 @@ func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--election", "billing", "--candidates", "3", "--lease", "1s", "--crash-every", "0")
-	first := s.await("somebody leads", isElected)
-	deleteKey(t, url, "ELECTIONS", "billing")
-	next := s.await("a failover", isDo("failover"))
-	if next.Kind != "forced" || next.Term <= first.Term || next.Election != "billing" {
-		t.Errorf("got %+v after %+v", next, first)
+	last, kind := s.await("somebody leads", isElected), ""
+	for kind != "forced" { // a leader that the machine is too slow for is lost in another way
+		deleteKey(t, url, "ELECTIONS", "billing")
+		next := s.await("a failover", isDo("failover"))
+		if next.Term <= last.Term || next.Election != "billing" {
+			t.Errorf("got %+v after %+v", next, last)
+		}
+		last, kind = next, next.Kind
 	}
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	sum := s.end()
 	for _, f := range sum.Failovers {
-		if want := f.Kind == "forced"; (f.N > 0) != want {
+		if deed := f.Kind == "crash" || f.Kind == "pause" || f.Kind == "graceful"; deed && f.N > 0 || f.Kind == "forced" && f.N == 0 {
 			t.Errorf("%d failovers are %s", f.N, f.Kind)
 		}
 	}
@@ -359,7 +342,7 @@ func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 func TestCandidatesEndWithTheDemo(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
-	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--candidates", "3", "--lease", "500ms", "--crash-every", "200ms")
+	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--candidates", "3", "--lease", "2s", "--crash-every", "500ms")
 	s.await("one is frozen", isDo("pause"))
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -372,7 +355,7 @@ func TestCandidatesEndWithTheDemo(t *testing.T) {
 
 func TestDemoEndsInGoodOrderWhenNobodyReads(t *testing.T) {
 	t.Parallel()
-	s := begin(t, "--candidates", "2", "--lease", "500ms")
+	s := begin(t, "--candidates", "2", "--crash-every", "500ms")
 	s.await("somebody leads", isElected)
 	if err := s.stdout.Close(); err != nil {
 		t.Fatal(err)

@@ -41,9 +41,12 @@ func TestMain(m *testing.M) {
 }
 
 // The scripts hold whole command lines with all that they print.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:   "testdata/script",
+		Dir:   dir,
 		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"tenure": runTenure},
 		Setup: func(e *testscript.Env) error { e.Setenv(mainEnv, "1"); return nil },
 	})

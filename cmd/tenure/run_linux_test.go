@@ -1,3 +1,5 @@
+//go:build integration
+
 package main
 
 import (
@@ -8,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
 
 // The first process of a container gets the orphans of all others, such as those of a command that somebody else has run in it.
@@ -30,7 +32,7 @@ func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 		return string(out)
 	}
 	orphan := strings.TrimSpace(enter("sleep 0.2 >/dev/null & echo $!"))
-	guardtest.Eventually(t, func() bool { return enter("test -e /proc/"+orphan+" || echo gone") == "gone\n" }, func() string {
+	deadline.Await(t, func() bool { return enter("test -e /proc/"+orphan+" || echo gone") == "gone\n" }, func() string {
 		return "the orphan is not taken in: " + enter("cat /proc/"+orphan+"/stat")
 	})
 	var pid int

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package main
 
@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
 
 // wrapped is a "tenure run" in a process of its own.
@@ -26,7 +27,7 @@ type wrapped struct {
 // wrap makes a "tenure run" with a lease that does not end within a test, unless the flags say otherwise.
 func (h *home) wrap(flags []string, command ...string) *wrapped {
 	h.Helper()
-	args := append(h.args("run", "--id", "node-1", "--lease", "1m"), flags...)
+	args := append(h.args("run", "--id", "node-1", "--lease", "10m"), flags...)
 	return tenureRuns(h.T, append(append(args, "--"), command...)...)
 }
 
@@ -64,7 +65,7 @@ func (w *wrapped) signal(s syscall.Signal) {
 // says waits until it has written something on standard error, or its command on standard output.
 func (w *wrapped) says(text string) {
 	w.Helper()
-	guardtest.Eventually(w.T, func() bool { return strings.Contains(w.errs.String()+w.out.String(), text) }, func() string {
+	deadline.Await(w.T, func() bool { return strings.Contains(w.errs.String()+w.out.String(), text) }, func() string {
 		return text + " is not said, but\n" + w.errs.String() + w.out.String()
 	})
 }
@@ -72,9 +73,9 @@ func (w *wrapped) says(text string) {
 // ends waits until it has ended, and checks how. Passwords must be nowhere.
 func (w *wrapped) ends(code int) {
 	w.Helper()
-	late := time.AfterFunc(guardtest.Patience, func() { _ = w.cmd.Process.Kill() })
+	stop := deadline.Do(w.T, func() { _ = w.cmd.Process.Kill() })
 	_ = w.cmd.Wait()
-	if !late.Stop() {
+	if !stop() {
 		w.Errorf("it does not end")
 	}
 	if got := w.cmd.ProcessState; got.ExitCode() != code {
@@ -96,7 +97,7 @@ func TestRunExitsAsItsCommandDoes(t *testing.T) {
 func TestRunOnceEndsWhenLeadershipIsLost(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
-	w := h.wrap([]string{"--once", "--lease", "2s"}, "sh", "-c", "echo up; exec sleep 100").start()
+	w := h.wrap([]string{"--once"}, "sh", "-c", "echo up; exec sleep 100").start()
 	w.says("up\n")
 	deleteKey(t, strings.TrimSuffix(h.url, "/ELECTIONS?pristine=true"), "ELECTIONS", "billing")
 	w.ends(121)
@@ -107,7 +108,7 @@ func TestRunOnceEndsWhenItHandsOver(t *testing.T) {
 	h := natsHome(t)
 	w := h.wrap([]string{"--once"}, "sh", "-c", "echo up; exec sleep 100").start()
 	w.says("up\n")
-	h.await(h.join(tenure.Config{ID: "node-2", Lease: time.Minute}, nil), follows("node-1"))
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), follows("node-1"))
 	h.says("hand-over", "--to", "node-2").must(t, 0, "^node-2 leads") // the other does not come back
 	w.ends(121)
 }
@@ -135,7 +136,7 @@ func TestRunMakesTheBucketWhenToldTo(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.url = strings.Replace(h.url, "ELECTIONS", "FRESH", 1)
-	h.wrap([]string{"--create", "--lease", "1s"}, "sh", "-c", "exit 5").start().ends(5)
+	h.wrap([]string{"--create"}, "sh", "-c", "exit 5").start().ends(5)
 }
 
 func TestRunTellsItsCommandWhoLeads(t *testing.T) {
@@ -239,9 +240,9 @@ func TestRunEndsWhileItBegins(t *testing.T) {
 		w := h.wrap(nil, "true").start()
 		time.Sleep(after * time.Millisecond)
 		w.signal(syscall.SIGTERM)
-		late := time.AfterFunc(guardtest.Patience, func() { w.Error("it does not end"); _ = w.cmd.Process.Kill() })
+		stop := deadline.Do(t, func() { w.Error("it does not end"); _ = w.cmd.Process.Kill() })
 		_ = w.cmd.Wait() // by itself, or at the very beginning by the signal
-		late.Stop()
+		stop()
 	}
 }
 
@@ -254,19 +255,19 @@ func TestRunPassesItsEndOnAndReleases(t *testing.T) {
 		w.signal(signal)
 		w.ends(3)
 	}
-	h.await(h.join(tenure.Config{ID: "node-2", Lease: time.Minute}, nil), leads)
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads)
 }
 
 func TestRunKillsAtTheSecondSignal(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
-	w := h.wrap([]string{"--finish-within", "10m"}, "sh", "-c", "trap 'echo heard' TERM; echo up; while :; do sleep 0.02; done").start()
+	w := h.wrap([]string{"--finish-within", "1h"}, "sh", "-c", "trap 'echo heard' TERM; echo up; while :; do sleep 0.02; done").start()
 	w.says("up\n")
 	w.signal(syscall.SIGTERM)
 	w.says("heard\n")
 	w.signal(syscall.SIGTERM)
 	w.ends(137)
-	h.await(h.join(tenure.Config{ID: "node-2", Lease: time.Minute}, nil), leads)
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads)
 }
 
 func TestRunKillsWhatDoesNotFinish(t *testing.T) {
@@ -297,8 +298,7 @@ func TestRunGoesOnIgnoringWhatItWasBegunIgnoring(t *testing.T) {
 	for name, s := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
 		w := h.wrap(nil, "true").ignoring(name).start()
 		w.says("leader=node-2")
-		w.signal(s)
-		time.Sleep(50 * time.Millisecond)
+		w.signal(s) // which would be heard first
 		w.signal(syscall.SIGTERM)
 		w.ends(0)
 		if !strings.Contains(w.errs.String(), "signal=terminated") {

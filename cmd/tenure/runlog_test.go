@@ -7,20 +7,26 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestALogThatHangsHoldsUpNobody(t *testing.T) {
-	t.Parallel()
-	r, w := io.Pipe() // which nobody reads
-	defer func() { _ = r.Close() }()
-	l := newPatientLog(w)
-	for range 2 * logLines {
-		if n, err := l.Write([]byte("line\n")); n != 5 || err != nil {
-			t.Fatal(n, err)
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe() // which nobody reads
+		defer func() { _ = r.Close() }()
+		l := newPatientLog(w)
+		for range 2 * logLines {
+			if n, err := l.Write([]byte("line\n")); n != 5 || err != nil {
+				t.Fatal(n, err)
+			}
 		}
-	}
-	l.flush()
-	_, _ = l.Write([]byte("late\n"))
+		begun := time.Now()
+		if l.flush(); time.Since(begun) != logFlush {
+			t.Errorf("it is waited for %v", time.Since(begun))
+		}
+		_, _ = l.Write([]byte("late\n"))
+	})
 }
 
 func TestLogIsPassedOn(t *testing.T) {

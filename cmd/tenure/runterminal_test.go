@@ -1,4 +1,4 @@
-//go:build unix
+//go:build integration && unix
 
 package main
 
@@ -8,11 +8,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
 
 // Keys of a terminal.
@@ -53,12 +52,20 @@ func TestCommandReadsFromTheTerminal(t *testing.T) {
 
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
-	w := openRun(natsHome(t), nil, lent+`n=0; trap 'n=$((n+1)); echo "heard $n"' INT; echo up; while [ $n -lt 2 ]; do sleep 0.02; done; exit 4`)
+	w := openRun(natsHome(t), nil, lent+`n=0; trap 'n=$((n+1)); echo "heard $n"' INT; trap 'echo after' USR1; `+
+		`echo "run $(ps -o ppid= -p $PPID)"; echo up; while [ $n -lt 2 ]; do sleep 0.02; done; exit 4`)
+	_, said := w.Await(0, "run ")
 	w.Await(0, "up")
+	var run int
+	if _, err := fmt.Sscan(said, &run); err != nil {
+		t.Fatal(err)
+	}
 	w.Press(ctrlC)
 	w.Await(0, "heard 1")
-	time.Sleep(200 * time.Millisecond)
-	if strings.Contains(w.Output(), "heard 2") {
+	if err := syscall.Kill(run, syscall.SIGUSR1); err != nil { // tenure run passes it on, after any other that it has heard
+		t.Fatal(err)
+	}
+	if before, _ := w.Await(0, "after"); strings.Contains(before, "heard 2") {
 		t.Error("it is heard twice")
 	}
 	w.Press(ctrlC)
@@ -69,18 +76,21 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 	t.Parallel()
 	for why, script := range map[string]string{
-		"one process":          "echo up; exec sleep 100",
-		"a shell that waits":   "echo up; sleep 100; true",
-		"a pipe":               "echo up; sleep 100 | cat; true",
-		"a shell that listens": "trap 'exit 130' INT; echo up; while :; do sleep 0.02; done",
-		"one that hears it":    "trap : TSTP; echo up; sleep 100; true",
+		"one process":          "echo up; exec sleep 1000",
+		"a shell that waits":   "echo up; sleep 1000; true",
+		"a pipe":               "echo up; sleep 1000 | cat; true",
+		"a shell that listens": "trap 'exit 130' INT; echo up; while :; do sleep 0.02; echo on; done",
+		"one that hears it":    "trap : TSTP; echo up; sleep 1000; true",
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			w := openRun(natsHome(t), nil, lent+script)
 			w.Await(0, "up")
 			w.Press(ctrlZ)
-			time.Sleep(50 * time.Millisecond)
+			w.Await(0, "^Z") // the terminal shows the key when it has sent the signal
+			if strings.Contains(script, "echo on") {
+				w.Await(len(w.Output()), "on")
+			}
 			w.Press(ctrlC)
 			ended(w, "130")
 		})
@@ -98,7 +108,7 @@ func TestCommandOfTheNextTermReadsFromTheTerminal(t *testing.T) {
 	h.handsOver("node-2")
 	term := h.await(between, leads).Term
 	between.leave()
-	guardtest.Eventually(t, func() bool {
+	deadline.Await(t, func() bool {
 		said := w.Output()
 		var token uint64
 		_, _ = fmt.Sscanf(said[strings.LastIndex(said, "up ")+len("up "):], "%d", &token)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -84,19 +85,20 @@ func TestStoreFlagsThatNameNone(t *testing.T) {
 }
 
 func TestConnectTellsOnce(t *testing.T) {
-	t.Parallel()
-	p, s, err := placeOf(t, "--store nats://127.0.0.1:1/E --connect-timeout 2s", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := 0
-	_, err = s.connect(t.Context(), p, "billing", stores.Options{}, func(err error) {
-		told++
-		if !strings.HasPrefix(err.Error(), "--store nats://127.0.0.1:1/E: cannot connect") {
-			t.Errorf("told %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		p, s, err := placeOf(t, "--store nats://127.0.0.1:1/E --connect-timeout 2s", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		_, err = s.connect(t.Context(), p, "billing", stores.Options{}, func(err error) {
+			told++
+			if !strings.HasPrefix(err.Error(), "--store nats://127.0.0.1:1/E: cannot connect") {
+				t.Errorf("told %v", err)
+			}
+		})
+		if told != 1 || !fault.Passes(err) {
+			t.Errorf("told %d times, then %v", told, err)
 		}
 	})
-	if told != 1 || !fault.Passes(err) {
-		t.Errorf("told %d times, then %v", told, err)
-	}
 }
