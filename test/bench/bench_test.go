@@ -95,6 +95,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"-rows", exitOK, "crash"},
 		{"-rows -row s3", exitOK, "s3-crash"},
+		{"-rows -row crash,s3", exitOK, "s3-crash"},
+		{"-row crash,", exitUsage, "there is no row"},
 		{"-row nonsense", exitUsage, "there is no row"},
 		{"stray", exitUsage, ""},
 	} {

@@ -3,7 +3,7 @@
 //	go run ./test/bench                 every row, in more than an hour
 //	go run ./test/bench -quick          fewer repetitions, shorter leases, and several side by side
 //	go run ./test/bench -quick -brokers also what only real brokers can show
-//	go run ./test/bench -row crash      one row; -row s3 those of object storage, -row kafka those of Kafka; -rows lists them
+//	go run ./test/bench -row crash,stop these rows; -row s3 those of object storage, -row kafka those of Kafka; -rows lists them
 //	go run ./test/bench -runs 20        as many runs where a fault befalls a leader or a broker on Kafka
 //	go run ./test/bench -timeout 25m    give up after this time; what has not happened by then is an error
 //	go run ./test/bench -markdown       the table as docs/ holds it

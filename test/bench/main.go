@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.BoolVar(&o.brokers, "brokers", false, "with -quick: real Kafka brokers where kfake cannot take their place")
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and measure nothing")
-	f.StringVar(&o.row, "row", "", "measure this row only")
+	f.StringVar(&o.row, "row", "", "measure these rows only, separated by commas; s3 and the like are all whose names begin so")
 	f.IntVar(&o.runs, "runs", 0, "repeat faults so often where a row lets itself be told: cuts, pauses and ends of brokers on Kafka")
 	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then is an error")
 	if err := f.Parse(args); err != nil || f.NArg() > 0 {

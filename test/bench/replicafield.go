@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
-	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
@@ -94,23 +94,20 @@ func (f *replicaField) mend() error {
 
 // control has a server freeze under a leader that knows no other and whose work goes by memory.
 func (f *replicaField) control() (measure, error) {
-	m := measure{what: "control: work that goes by memory", bound: "more than 0"}
-	bucket, err := f.on.newBucket(f.b)
-	if err != nil {
-		return m, err
-	}
-	c := &cast{b: f.b, name: "r3-control", journal: newJournal(), ready: watchSetUp, on: f.on, urls: f.on.URLs(),
-		role: command{Do: start, Bucket: bucket, Elections: []string{"r3-control"}, Lease: 2 * time.Second, Ask: asking.ByMemory}}
-	defer c.dismiss()
-	if err := c.hire(natsd.Members); err != nil {
-		return m, err
-	}
-	if err := c.freezeUnder(c.members[0], f.on.Servers[0], "KV_"+bucket); err != nil {
-		return m, err
-	}
-	v := c.book.Judge()
-	m.value, m.verdict = overlap(v, 1), figures.Safe(v.Stale > 0)
-	return m, nil
+	return controlled(byMemory, 1, func() (acts.Verdict, error) {
+		bucket, err := f.on.newBucket(f.b)
+		if err != nil {
+			return acts.Verdict{}, err
+		}
+		c := &cast{b: f.b, name: "r3-control", journal: newJournal(), ready: watchSetUp, on: f.on, urls: f.on.URLs(),
+			role: command{Do: start, Bucket: bucket, Elections: []string{"r3-control"}, Lease: 2 * time.Second, Ask: asking.ByMemory}}
+		defer c.dismiss()
+		if err := c.hire(natsd.Members); err != nil {
+			return acts.Verdict{}, err
+		}
+		err = c.freezeUnder(c.members[0], f.on.Servers[0], "KV_"+bucket)
+		return c.book.Judge(), err
+	})
 }
 
 // freezeUnder has a member lead that knows one server alone, and freezes that until another member leads.

@@ -36,18 +36,31 @@ func rows() []row {
 	}
 }
 
-// choose takes the name of a row, or what comes before the hyphen in the names of several.
-func choose(name string) ([]row, error) {
-	var chosen []row
-	var names []string
-	for _, r := range rows() {
-		if name == "" || r.name == name || strings.HasPrefix(r.name, name+"-") {
-			chosen = append(chosen, r)
-		}
-		names = append(names, r.name)
+// choose takes the names of rows, separated by commas, or what comes before the hyphen in the names of several.
+func choose(names string) ([]row, error) {
+	if names == "" {
+		return rows(), nil
 	}
-	if chosen == nil {
-		return nil, fmt.Errorf("there is no row %q; there are %s", name, strings.Join(names, ", "))
+	var chosen []row
+	for name := range strings.SplitSeq(names, ",") {
+		found := named(name)
+		if found == nil {
+			var all []string
+			for _, r := range rows() {
+				all = append(all, r.name)
+			}
+			return nil, fmt.Errorf("there is no row %q; there are %s", name, strings.Join(all, ", "))
+		}
+		chosen = append(chosen, found...)
 	}
 	return chosen, nil
+}
+
+func named(name string) (found []row) {
+	for _, r := range rows() {
+		if r.name == name || strings.HasPrefix(r.name, name+"-") {
+			found = append(found, r)
+		}
+	}
+	return found
 }

@@ -66,7 +66,7 @@ func (b *bench) logFault(relayed bool, strike fault) ([]measure, error) {
 			return b.strikeTerms(time.Duration(i)*groupSession, relayed, strike)
 		}
 		s := scene{members: 3, elections: 1, lease: logLease, relayed: relayed, ask: asking.ByMemory}
-		return b.strikeControl(s, "work that goes by memory", enthroneFirst, strike)
+		return b.strikeControl(s, byMemory, enthroneFirst, strike)
 	})
 }
 
@@ -81,8 +81,8 @@ func (b *bench) strikeTerms(session time.Duration, relayed bool, strike fault) (
 
 // strikeControl strikes those whose work must be found to overlap.
 func (b *bench) strikeControl(s scene, what string, begin func(*cast) error, strike fault) ([]measure, error) {
-	v, err := b.strikeAll(s, begin, strike, 1)
-	return []measure{{what: "control: " + what, value: overlap(v, b.strikers()), bound: "more than 0", verdict: figures.Safe(v.Stale > 0)}}, err
+	control, err := controlled(what, b.strikers(), func() (acts.Verdict, error) { return b.strikeAll(s, begin, strike, 1) })
+	return []measure{control}, err
 }
 
 // strikers is how many elections are struck side by side.

@@ -30,7 +30,7 @@ func pause(b *bench) ([]measure, error) {
 	if err != nil {
 		return nil, err
 	}
-	control, err := b.pauses(asking.ByMemory, 1)
+	control, err := controlled(byMemory, pauseElections, func() (acts.Verdict, error) { return b.pauses(asking.ByMemory, 1) })
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +38,24 @@ func pause(b *bench) ([]measure, error) {
 	return []measure{
 		{what: "answers of yes after the next was elected", value: overlap(right, n), bound: "0", verdict: figures.Safe(right.Safe()),
 			before: "stale in 5 of 7 runs", others: "goNELI 6 of 6"},
-		{what: "control: work that goes by memory", value: overlap(control, pauseElections), bound: "more than 0",
-			verdict: figures.Safe(control.Stale > 0)},
+		control,
 	}, nil
+}
+
+// byMemory is the usual control.
+const byMemory = "work that goes by memory"
+
+// controlled plays what must be found to overlap, again where a busy machine has hidden it. A play is of n runs.
+func controlled(what string, n int, play func() (acts.Verdict, error)) (measure, error) {
+	const most = 5
+	var sum acts.Verdict
+	for tries := 1; ; tries++ {
+		v, err := play()
+		sum = sum.Plus(v)
+		if err != nil || sum.Stale > 0 || tries == most {
+			return measure{what: "control: " + what, value: overlap(sum, tries*n), bound: "more than 0", verdict: figures.Safe(sum.Stale > 0)}, err
+		}
+	}
 }
 
 // overlap shows a verdict on n runs.

@@ -126,6 +126,9 @@ func (c *cast) successors(mark int, elections []string, of ...*member) ([]entry,
 		first[name] = entry{}
 	}
 	missing := len(first)
+	if missing == 0 {
+		return nil, nil
+	}
 	_, err := c.journal.await(c.b.ctx, mark, "the next leaders in "+c.name, func(e entry) bool {
 		if began, ok := first[e.Election]; ok && e.What == leads && !old[e.who] && began.At == 0 {
 			first[e.Election] = e
