@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"time"
 
@@ -120,6 +122,46 @@ func ExampleTerm_Context() {
 	// Output:
 	// asked to finish: tenure: shutting down
 	// saved in time: true
+}
+
+// A health check asks whether this process is well, which depends on leading in no way: a follower that is called unhealthy
+// cannot take over. Whether it leads is a question of its own. A leader that was asked to leave still leads, until its work
+// has finished, so ask Term.Err, or compare the state with both; the answer is for people and load balancers, and no
+// permission to act.
+func ExampleStatus_Health() {
+	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		status, _ := e.Status()
+		if err := status.Health(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		leads := status.State == tenure.StateLeader || status.State == tenure.StateLeaving
+		fmt.Fprintf(w, "well, leads: %t, term %d\n", leads, status.Term)
+	})
+	ask := func() {
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
+		fmt.Print(answer.Code, " ", answer.Body)
+	}
+	ask()
+	ctx, stop := context.WithCancel(context.Background())
+	_ = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		ask()
+		stop()
+		<-ctx.Done() // it is asked to leave, and leads until this function returns
+		ask()
+		fmt.Println("may act:", term.Err() == nil)
+		return nil
+	})
+	ask()
+	// Output:
+	// 200 well, leads: false, term 0
+	// 200 well, leads: true, term 1
+	// 200 well, leads: true, term 1
+	// may act: true
+	// 200 well, leads: false, term 1
 }
 
 // A process that was elected and cannot do the work leaves it to others, and tries again later.
