@@ -13,8 +13,8 @@ import (
 // elections of the highest weight, and what it refuses goes on to its next best seat. Since both sides go by one weight, the outcome does
 // not depend on the order in which elections are looked at (Gale and Shapley, 1962).
 
-// leeway is by how many per cent a member's elections may be more than its share. Half of what is promised is left for what goes
-// another way: elections that were won because no nominee came.
+// leeway is by how many per cent the elections that a member is meant to lead may be more than its share. Elections that were won
+// because no nominee came add to what it leads, for a while.
 const leeway = 5
 
 // capacity is the most that one member is meant to lead: its share rounded up, or as much more as leeway allows.

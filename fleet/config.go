@@ -30,7 +30,8 @@ type Config struct {
 	// Elections are the names of the elections, which are their keys in the store. New keeps a copy; SetElections changes them.
 	Elections []string
 
-	// Spread has each election led by the member that is meant for it, so that no member leads more than its share and a tenth, or its share rounded up.
+	// Spread has each election led by the member that is meant for it. No member is meant to lead more than its share and 5 %, or
+	// its share rounded up. Elections that another member won because the nominee did not come may add to that for a while.
 	// When members come and go elections are handed over. Otherwise whoever is first leads.
 	Spread bool
 	// Members is how many members there can be that are meant to lead: the number of seats. More may run, and lead what the

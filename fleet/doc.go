@@ -14,7 +14,7 @@
 //
 // With [Config.Spread] each member takes a seat, which is an election of its own beside the others ("workers/members/7"), and so sees
 // who else there is: one that dies loses its seat, one that ends gives it back. From the list of taken seats and the names of the
-// elections every member computes the same assignment, in which nobody has more than its share and a twentieth, or its share rounded up, and in which few
+// elections every member computes the same assignment, in which nobody has more than its share and 5 %, or its share rounded up, and in which few
 // elections change hands when a member comes or goes. It is the Nominator of each election: the member that is meant to lead
 // claims first, others [tenure.Config.Precedence] later if it does not, and a leader that is not meant to lead any more finishes its work and hands over.
 //
