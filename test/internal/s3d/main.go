@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,7 +25,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "s3d:", err)
 		os.Exit(1)
 	}
@@ -34,8 +35,15 @@ func main() {
 const bucket = "tenure"
 
 func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("s3d", flag.ContinueOnError)
+	port := flags.Int("port", 0, "the `port` on 127.0.0.1; 0 is a free one")
+	dir := flags.String("dir", "", "the `directory` for the data, which stays; none is a temporary one")
+	flags.Usage = func() { usage(flags) }
 	if len(args) > 0 && args[0] == "install" {
-		return install(ctx, args[1:])
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		return install(ctx, flags.Args())
 	}
 	kind := s3d.Versity
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -45,13 +53,30 @@ func run(ctx context.Context, args []string) error {
 		}
 		kind, args = k, args[1:]
 	}
-	flags := flag.NewFlagSet("s3d", flag.ContinueOnError)
-	port := flags.Int("port", 0, "the `port` on 127.0.0.1; 0 is a free one")
-	dir := flags.String("dir", "", "the `directory` for the data, which stays; none is a temporary one")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	return serve(ctx, kind, *dir, *port)
+}
+
+func usage(flags *flag.FlagSet) {
+	var kinds []string
+	for _, k := range s3d.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	fmt.Fprintf(flags.Output(), `Start a server that speaks S3, print the variables for its clients, and stop it on an interrupt:
+
+  s3d [KIND] [-port N] [-dir DIR]
+
+Or only install servers, all of them or those that are named:
+
+  s3d install [KIND ...]
+
+KIND is one of %s; versity if none is given.
+
+Flags:
+`, strings.Join(kinds, ", "))
+	flags.PrintDefaults()
 }
 
 func install(ctx context.Context, names []string) error {
