@@ -1,15 +1,12 @@
+//go:build integration
+
 package natskv
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -56,66 +53,4 @@ func TestInspectAsksWithoutJetStream(t *testing.T) {
 	if found := atServer(t, s); len(found) != 1 || !strings.Contains(found[0].Problem, "has no bucket") {
 		t.Errorf("found %v", found)
 	}
-}
-
-// TestInspectInCluster looks at what a cluster offers and a bucket does not use, and takes several ways to one bucket, one of
-// them closed, for what they should be.
-func TestInspectInCluster(t *testing.T) {
-	long(t)
-	t.Parallel()
-	servers := startCluster(t)
-	js := newJetStream(t, connect(t, servers[0].ClientURL()))
-	urls := "nats://127.0.0.1:1"
-	for _, s := range servers {
-		urls += "," + s.ClientURL()
-	}
-	for name, c := range map[string]struct {
-		bucket []func(*jetstream.KeyValueConfig)
-		want   []string
-	}{
-		"three replicas": {[]func(*jetstream.KeyValueConfig){inThree}, nil},
-		"one replica": {nil, []string{
-			"warning: replicas: the loss of one server stops all elections, though there is a cluster (nats kv edit"}},
-		"one replica in memory": {[]func(*jetstream.KeyValueConfig){inMemory}, []string{
-			"warning: replicas", "unsafe: storage: a restart of the server forgets all records and terms"}},
-		"three replicas in memory": {[]func(*jetstream.KeyValueConfig){inMemory, inThree}, []string{
-			"warning: storage: a restart of all servers forgets"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kv := addBucket(t, js, c.bucket...)
-			s := openStore(t, newJetStream(t, connect(t, urls)), kv.Bucket(), OwnConnection())
-			found, err := s.Inspect(testContext(t), testLease)
-			if err != nil || len(found) != len(c.want) {
-				t.Fatalf("found %v, %v; want %q", found, err, c.want)
-			}
-			for i, want := range c.want {
-				if !strings.HasPrefix(found[i].String(), want) {
-					t.Errorf("found %q; want %q", found[i], want)
-				}
-			}
-		})
-	}
-}
-
-// startCluster runs three servers in this process.
-func startCluster(t *testing.T) []*server.Server {
-	t.Helper()
-	var routes []string
-	for range 3 {
-		routes = append(routes, fmt.Sprint("nats://127.0.0.1:", freePort(t)))
-	}
-	var all []*server.Server
-	for _, route := range server.RoutesFromStr(strings.Join(routes, ",")) {
-		port, _ := strconv.Atoi(route.Port())
-		all = append(all, startServer(t, func(o *server.Options) {
-			o.ServerName, o.Routes = "n"+route.Port(), server.RoutesFromStr(strings.Join(routes, ","))
-			o.Cluster = server.ClusterOpts{Name: "C", Host: "127.0.0.1", Port: port, NoAdvertise: true}
-		}))
-	}
-	eventually(t, "the cluster has a leader that knows all", func() bool {
-		return slices.ContainsFunc(all, func(s *server.Server) bool {
-			return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(all)
-		})
-	})
-	return all
 }

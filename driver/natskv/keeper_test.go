@@ -13,7 +13,6 @@ import (
 // TestStranded: a server that has lost the rest of its cluster gives signs of life, and nothing else. It is left, sooner if
 // it says so.
 func TestStranded(t *testing.T) {
-	t.Parallel()
 	answer := func(text string) *nats.Msg { return &nats.Msg{Data: []byte(text)} }
 	silent := func(k *keeper, what task) {
 		k.unanswered(time.Now().Add(-suspicious), what, context.DeadlineExceeded)
@@ -54,43 +53,45 @@ func TestStranded(t *testing.T) {
 		{"denied", func(k *keeper) { k.unanswered(time.Now().Add(-time.Hour), reading, driver.ErrDenied) }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFixture(t)
-			s, _, lost := twoWays(t, f, unpinged)
-			k := s.own
-			failed := func(since time.Duration) {
-				c.vain(k)
-				k.mu.Lock()
-				for _, all := range []*stretch{&k.reads, &k.writes} {
-					if !all.since.IsZero() {
-						all.since = time.Now().Add(-since)
+			inBubble(t, func(t *testing.T) {
+				f := newFixture(t)
+				s, _, lost := twoWays(t, f, unpinged)
+				k := s.own
+				failed := func(since time.Duration) {
+					c.vain(k)
+					k.mu.Lock()
+					for _, all := range []*stretch{&k.reads, &k.writes} {
+						if !all.since.IsZero() {
+							all.since = time.Now().Add(-since)
+						}
 					}
+					k.mu.Unlock()
+					c.vain(k)
+					k.tasks.Wait()
 				}
-				k.mu.Unlock()
+				failed(inVainFor / 2)
+				k.answered(answer(`{"stream":"KV_B","seq":1}`), writing) // after which all is well
+				anew := time.Now().Add(-suspicious)
 				c.vain(k)
 				k.tasks.Wait()
-			}
-			failed(inVainFor / 2)
-			k.answered(answer(`{"stream":"KV_B","seq":1}`), writing) // after which all is well
-			anew := time.Now().Add(-suspicious)
-			c.vain(k)
-			k.tasks.Wait()
-			for _, all := range []stretch{k.reads, k.writes} {
-				if !all.since.IsZero() && all.since.Before(anew) {
-					t.Errorf("after a success the trouble is of %v before that", anew.Sub(all.since))
+				for _, all := range []stretch{k.reads, k.writes} {
+					if !all.since.IsZero() && all.since.Before(anew) {
+						t.Errorf("after a success the trouble is of %v before that", anew.Sub(all.since))
+					}
 				}
-			}
-			failed(max(c.after, inVainFor) - inVainFor/2)
-			if n := s.own.nc.Stats().Reconnects; n > 0 {
-				t.Fatal("it moved too early")
-			}
-			failed(max(c.after, inVainFor))
-			if c.after == 0 {
-				if n := s.own.nc.Stats().Reconnects; n > 0 || len(lost.reasons()) > 0 {
-					t.Error("it moved for no reason")
+				failed(max(c.after, inVainFor) - inVainFor/2)
+				if n := s.own.nc.Stats().Reconnects; n > 0 {
+					t.Fatal("it moved too early")
 				}
-				return
-			}
-			eventually(t, "it moves on", func() bool { return len(lost.reasons()) > 0 && readable(s) })
+				failed(max(c.after, inVainFor))
+				if c.after == 0 {
+					if n := s.own.nc.Stats().Reconnects; n > 0 || len(lost.reasons()) > 0 {
+						t.Error("it moved for no reason")
+					}
+					return
+				}
+				eventually(t, "it moves on", func() bool { return len(lost.reasons()) > 0 && readable(s) })
+			})
 		})
 	}
 }

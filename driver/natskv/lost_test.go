@@ -1,10 +1,11 @@
+//go:build integration
+
 package natskv
 
 import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
@@ -64,48 +65,6 @@ func TestOfflineSendsNothing(t *testing.T) {
 	}
 }
 
-// TestKilledServer: a server that gets no chance to say goodbye keeps versions and the order of writes.
-func TestKilledServer(t *testing.T) {
-	t.Parallel()
-	p := startProcess(t)
-	nc := connect(t, p.url())
-	js := newJetStream(t, nc)
-	kv := addBucket(t, js)
-	store := openStore(t, js, kv.Bucket())
-	v := unwritten
-	for range 50 {
-		var err error
-		if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pushed := watchAll(t, store, testKey)
-
-	p.kill()
-	eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
-	if _, err := store.CompareAndSwap(testContext(t), testKey, v, []byte("lost")); outcomeOf(err) != open {
-		t.Errorf("a swap on a dead server: %v; want an error that leaves it open", err)
-	}
-	p.start()
-	eventually(t, "the server is back", func() bool { return readable(store) })
-
-	e, err := store.Read(testContext(t), testKey)
-	if err != nil || e.Version != v || e.Floor < 50 {
-		t.Fatalf("after the restart: %+v, %v; want version %s", e, err, v)
-	}
-	if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("after")); err != nil {
-		t.Fatal(err)
-	}
-	pushed.await(t, v)
-}
-
-func readable(s driver.Store) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, err := s.Read(ctx, testKey)
-	return err == nil
-}
-
 // TestLostConnection: a request whose connection is gone must not wait for its context, since the caller could try again.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
@@ -132,7 +91,7 @@ func TestLostConnection(t *testing.T) {
 		if !errors.Is(err, errLost) && !errors.Is(err, errOffline) {
 			t.Errorf("a read whose connection was lost: %v", err)
 		}
-	case <-time.After(patience):
+	case <-testContext(t).Done():
 		t.Error("a read waits on though its connection was lost")
 	}
 }
@@ -148,4 +107,21 @@ func TestReconnected(t *testing.T) {
 	if err := l.reason(); !errors.Is(err, errLost) {
 		t.Errorf("with another connection than that of the request: %v; want to hear that it was lost", err)
 	}
+}
+
+// TestWatchResumes: what changed while the connection was gone is told when it is back.
+func TestWatchResumes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	p := startProxy(t, f.server.ClientURL())
+	store := openStore(t, newJetStream(t, connect(t, p.url())), f.kv.Bucket())
+	h := watchAll(t, store, testKey)
+	h.await(t, versionOf(f.put(testKey, "before")))
+
+	heal := p.cut()
+	missed := f.put(testKey, "meanwhile")
+	heal()
+
+	h.await(t, versionOf(missed))
+	h.await(t, versionOf(f.put(testKey, "after")))
 }

@@ -1,16 +1,12 @@
 package natskv
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver"
 )
 
 func TestMet(t *testing.T) {
@@ -42,110 +38,6 @@ func TestMet(t *testing.T) {
 				t.Errorf("%v; want an alien %v: %s", err, c.alien, c.why)
 			}
 		})
-	}
-}
-
-// twoClusters are two servers that know nothing of each other, with a bucket of the same name and the same sequences, and a
-// store that has URLs of both and stands on the first.
-func twoClusters(t *testing.T, opts ...Option) (s *Store, first, second *fixture) {
-	t.Helper()
-	named := func(o *server.Options) { o.ServerName = "n1" }
-	var sides []*fixture
-	var urls []string
-	for range 2 {
-		side := startServer(t, named)
-		nc := connect(t, side.ClientURL())
-		f := &fixture{TB: t, server: side, nc: nc, js: newJetStream(t, nc)}
-		f.kv = addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Bucket = "ELECTIONS" })
-		f.put(testKey, "v")
-		sides, urls = append(sides, f), append(urls, side.ClientURL())
-	}
-	nc := connect(t, strings.Join(urls, ","), nats.DontRandomize())
-	s = openStore(t, newJetStream(t, nc), "ELECTIONS", opts...)
-	backdate(s)
-	return s, sides[0], sides[1]
-}
-
-// backdate has the store believe that it has known its bucket for longer than clocks may differ.
-func backdate(s *Store) {
-	m := &s.cells.(*bucket).met
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen = m.seen.Add(2 * skew)
-}
-
-// TestTwoClusters: with URLs of two clusters, a candidate that loses the one must not be elected by the other.
-func TestTwoClusters(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]Option{"borrowed": nil, "own": {OwnConnection()}} {
-		t.Run(name, func(t *testing.T) {
-			s, first, second := twoClusters(t, opts...)
-			e := first.read(s, testKey)
-			h := watchAll(t, s, testKey)
-			restart(t, first.server, func() {
-				refusesAll(t, s, e.Version)
-				if got, err := second.kv.Get(testContext(t), testKey); err != nil || string(got.Value()) != "v" {
-					t.Errorf("the other cluster holds %v, %v", got, err)
-				}
-				if n := len(h.entries()); n > 0 {
-					t.Errorf("%d entries of the other cluster were told", n)
-				}
-			})
-			if name == "borrowed" {
-				second.server.Shutdown() // nobody else takes it back
-			}
-			eventually(t, "the first cluster is found again", func() bool { return readable(s) })
-			v, err := s.CompareAndSwap(testContext(t), testKey, e.Version, []byte("mine"))
-			first.must(err)
-			h.await(t, v)
-		})
-	}
-}
-
-// refusesAll requires that nothing is done on the other cluster, and why is told.
-func refusesAll(t *testing.T, s *Store, last driver.Version) {
-	t.Helper()
-	for _, c := range []struct {
-		what string
-		call func(ctx context.Context) error
-	}{
-		{"swap", func(ctx context.Context) error {
-			_, err := s.CompareAndSwap(ctx, testKey, last, []byte("mine"))
-			return err
-		}},
-		{"read", func(ctx context.Context) error {
-			_, err := s.Read(ctx, testKey)
-			return err
-		}},
-		{"watch", func(ctx context.Context) error {
-			_, err := newStore(s.cells).Watch(ctx, testKey, func(driver.Entry) {})
-			return err
-		}},
-		{"inspect", func(ctx context.Context) error {
-			_, err := s.Inspect(ctx, testLease)
-			return err
-		}},
-	} {
-		eventually(t, c.what+" is refused", func() bool {
-			err := c.call(testContext(t))
-			if err == nil {
-				t.Fatalf("%s was done on the other cluster", c.what)
-			}
-			return errors.Is(err, ErrTwoClusters) && strings.Contains(err.Error(), "restart this process")
-		})
-	}
-}
-
-// TestRemadeBucket: a bucket that took the place of the known one is for others to judge.
-func TestRemadeBucket(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.put(testKey, "v")
-	f.read(f.store, testKey)
-	f.must(f.js.DeleteKeyValue(testContext(t), f.kv.Bucket()))
-	addBucket(t, f.js, named(f.kv.Bucket()))
-	if e := f.read(f.store, testKey); !e.Absent() {
-		t.Errorf("read: %+v", e)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var migrations = flag.Int("migrations", 0, "how many fleets TestRollingMigration replaces; 0: 4, or 12 where it may take long")
+var migrations = flag.Int("migrations", 4, "how many fleets TestRollingMigration replaces")
 
 // migrate replaces the old ones one by one, while things happen.
 func (f *fleet) migrate() {
@@ -99,13 +99,6 @@ func (f *fleet) pick() int {
 
 func TestRollingMigration(t *testing.T) {
 	seeds := *migrations
-	switch {
-	case seeds > 0:
-	case mayTakeLong():
-		seeds = 12
-	default:
-		seeds = 4
-	}
 	var sum report
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -4,15 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats-server/v2/server/ats"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -75,55 +70,20 @@ type report struct {
 	token, tokensNotAbove uint64
 }
 
-// shared is the clock of all servers of a process: the first of them starts it, which must not be within a bubble.
-var shared = sync.OnceFunc(ats.Register)
-
-// emptyPools throws away the timers that the client library keeps for later: none may pass from one bubble to another.
-func emptyPools() {
-	runtime.GC()
-	runtime.GC()
-}
-
 // inFleet runs a story in virtual time.
 func inFleet(t *testing.T, seed uint64, cond conditions, story func(*fleet)) (r report) {
 	t.Helper()
-	shared()
-	emptyPools()
-	defer emptyPools()
-	dir := t.TempDir()
 	if cond.lease == 0 {
 		cond.lease = fleetLease
 	}
-	synctest.Test(t, func(t *testing.T) {
-		js := serveWithin(t, dir)
+	inBubble(t, func(t *testing.T) {
+		js := newJetStream(t, connect(t, startServer(t).ClientURL()))
 		// In memory, because a file's messages expire by a clock that is not in the bubble.
 		f := newFleet(t, seed, cond, fleetTTL, jetstream.MemoryStorage, func() jetstream.JetStream { return js })
 		story(f)
 		r = f.close()
 	})
 	return r
-}
-
-// serveWithin runs a server without a network.
-func serveWithin(t *testing.T, dir string) jetstream.JetStream {
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not start")
-	}
-	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	return newJetStream(t, nc)
 }
 
 func newFleet(t *testing.T, seed uint64, cond conditions, ttl time.Duration, storage jetstream.StorageType, dial func() jetstream.JetStream) *fleet {

@@ -1,52 +1,19 @@
+//go:build integration
+
 package natskv
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/drivertest"
 )
-
-// quoting writes what is no JSON as a JSON text, which is not the same to this store: bare text is an old leader.
-type quoting struct{ *Store }
-
-func (q quoting) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := q.Store.Read(ctx, key)
-	var text string
-	if err == nil && json.Unmarshal(e.Value, &text) == nil {
-		e.Value = []byte(text)
-	}
-	return e, err
-}
-
-func (q quoting) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if !json.Valid(value) {
-		value, _ = json.Marshal(string(value))
-	}
-	return q.Store.CompareAndSwap(ctx, key, prev, value)
-}
-
-// TestElectionWhileMigrating: to candidates of ours the store is like any other.
-func TestElectionWhileMigrating(t *testing.T) {
-	long(t)
-	t.Parallel()
-	s := startServer(t, withNobody)
-	// The kit takes leases of two seconds, of which three must fit in the TTL.
-	v := variant{"migrating", withTTL(6 * time.Second), func(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
-		return quoting{openStore(t, newJetStream(t, nc), bucket, Migrating())}
-	}, true, false}
-	drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
-}
 
 // ways are all ways of coming to a store while migrating.
 func (f *fixture) ways() map[string]*Store {

@@ -226,22 +226,3 @@ func TestEachRuleIsNeeded(t *testing.T) {
 		})
 	}
 }
-
-// TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
-func TestWithoutOneRuleFleetsFail(t *testing.T) {
-	long(t)
-	for name, spoil := range map[string]func(*Store) driver.Store{
-		"a shorter wait":    seen(isOld, func(r *fields) { r.LeaseMillis /= 2 }),
-		"a shorter vacancy": seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetLease) }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(60) {
-				if r := inFleet(t, seed, conditions{spoil: spoil}, (*fleet).migrate); len(r.faults) > 0 {
-					t.Logf("seed %d: %s", seed, r.faults[0])
-					return
-				}
-			}
-			t.Error("no fault in 60 fleets")
-		})
-	}
-}

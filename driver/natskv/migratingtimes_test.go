@@ -3,8 +3,6 @@ package natskv
 import (
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // TestTimeWithoutLeader holds the table in docs/nats.md, for the worst case of each of its rows.
@@ -96,40 +94,4 @@ func TestTimeWithoutLeader(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestMovingOverInRealTime is a migration, and half of the way back, with a server on a network and files.
-func TestMovingOverInRealTime(t *testing.T) {
-	long(t)
-	t.Parallel()
-	const ttl = 6 * time.Second
-	s := startServer(t)
-	dial := func() jetstream.JetStream { return newJetStream(t, connect(t, s.ClientURL())) }
-	f := newFleet(t, 1, conditions{calm: true, lease: ttl / 3}, ttl, jetstream.FileStorage, dial)
-	somebody := func() bool { _, p := f.leader(); return p != nil }
-	for i := range 3 {
-		f.startOld(i, time.Second)
-	}
-	f.await("an old one leads", patience, somebody)
-	for i := range 3 {
-		f.startNew(i)
-		time.Sleep(time.Second)
-		f.end(i, i == 0)
-		f.await("somebody leads", 2*ttl+patience, somebody)
-		if i == 1 { // the way back
-			f.end(3, false)
-			f.end(4, false)
-			f.await("an old one leads", patience, f.at(2).leads)
-			f.startNew(0)
-			f.startNew(1)
-		}
-	}
-	i, _ := f.leader()
-	f.end(i, true)
-	f.await("somebody leads", 2*ttl+patience, somebody)
-	r := f.close()
-	for _, fault := range r.faults {
-		t.Error(fault)
-	}
-	t.Logf("%d times from old to new, %d back; nobody led for at most %v", r.oldToNew, r.newToOld, r.longest)
 }

@@ -1,3 +1,5 @@
+//go:build integration
+
 package natskv
 
 import (
@@ -17,10 +19,6 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-func named(name string) func(*jetstream.KeyValueConfig) {
-	return func(c *jetstream.KeyValueConfig) { c.Bucket = name }
-}
-
 // configured runs a server from a configuration file.
 func configured(t testing.TB, text string, change ...func(*server.Options)) *server.Server {
 	t.Helper()
@@ -32,10 +30,10 @@ func configured(t testing.TB, text string, change ...func(*server.Options)) *ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := serverOptions(t.TempDir(), freePort(t))
 	return startServer(t, func(into *server.Options) {
+		plain := *into
 		*into = *o
-		into.Host, into.Port, into.StoreDir = plain.Host, plain.Port, plain.StoreDir
+		into.Host, into.Port, into.StoreDir, into.DontListen = plain.Host, plain.Port, plain.StoreDir, plain.DontListen
 		into.NoLog, into.NoSigs = true, true
 		for _, c := range change {
 			c(into)
@@ -118,7 +116,7 @@ func TestOpenErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			js, bucket := c.make(t)
-			limit := patience
+			limit := patience()
 			if c.kind == context.DeadlineExceeded { //nolint:errorlint // the one that takes all the time there is
 				limit = 300 * time.Millisecond
 			}
@@ -244,21 +242,5 @@ func TestDomain(t *testing.T) {
 	}
 	if e := h.await(t, v); string(e.Value) != "v" {
 		t.Errorf("pushed: %+v", e)
-	}
-}
-
-func TestAPIPrefix(t *testing.T) {
-	for _, c := range []struct {
-		options jetstream.JetStreamOptions
-		want    string
-	}{
-		{jetstream.JetStreamOptions{}, "$JS.API."},
-		{jetstream.JetStreamOptions{Domain: "hub"}, "$JS.hub.API."},
-		{jetstream.JetStreamOptions{APIPrefix: "js.from.other"}, "js.from.other."},
-		{jetstream.JetStreamOptions{APIPrefix: "js.from.other."}, "js.from.other."},
-	} {
-		if got := apiPrefix(c.options); got != c.want {
-			t.Errorf("%+v: %s; want %s", c.options, got, c.want)
-		}
 	}
 }

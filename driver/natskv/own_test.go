@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,10 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver"
 )
 
 // losses are why a connection was lost, or what else it was told.
@@ -39,12 +35,6 @@ func (l *losses) reasons() []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)
-}
-
-func (l *losses) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = nil
 }
 
 // unpinged leaves it to requests to find out that a server is gone.
@@ -105,90 +95,6 @@ func TestOwnOptions(t *testing.T) {
 	}
 }
 
-// TestOwnOptionsCanBeChanged: the last word is the caller's, and what we are told is told on.
-func TestOwnOptionsCanBeChanged(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	var lost losses
-	s := openStore(t, f.js, f.kv.Bucket(), OwnConnection(nats.Name("mine"), nats.MaxPingsOutstanding(5), lost.option()))
-	if o := s.own.nc.Opts; o.Name != "mine" || o.MaxPingsOut != 5 {
-		t.Errorf("connected with %+v", o)
-	}
-	restart(t, f.server, func() {})
-	eventually(t, "the caller hears of the loss", func() bool { return len(lost.reasons()) > 0 })
-	broken := errors.New("broken")
-	_, err := Open(testContext(t), f.js, f.kv.Bucket(), OwnConnection(func(*nats.Options) error { return broken }))
-	if !errors.Is(err, broken) {
-		t.Errorf("with an option that fails: %v", err)
-	}
-}
-
-// TestOwnConnectionIsApart: it needs the given one no more, and ends with the store.
-func TestOwnConnectionIsApart(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	given := connect(t, f.server.ClientURL(), nats.CustomInboxPrefix("_MINE"))
-	js := newJetStream(t, given)
-	given.Close()
-	s := openStore(t, js, f.kv.Bucket(), OwnConnection())
-	h := watchAll(t, s, testKey)
-	h.await(t, versionOf(f.put(testKey, "v")))
-	if e := f.read(s, testKey); string(e.Value) != "v" {
-		t.Errorf("read: %+v", e)
-	}
-	before := f.server.NumClients()
-	for range 2 {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	eventually(t, "the connection ends with the store", func() bool { return f.server.NumClients() < before })
-	if _, err := s.Read(testContext(t), testKey); !errors.Is(err, nats.ErrConnectionClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-}
-
-// TestOwnConnectionFails: no bucket is opened, and no connection is left behind.
-func TestOwnConnectionFails(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, func(o *server.Options) { o.Username, o.Password = "user", "x" })
-	given := connect(t, s.ClientURL(), nats.UserInfo("user", "x"))
-	js := newJetStream(t, given)
-	if _, err := Open(testContext(t), js, "B", OwnConnection()); !errors.Is(err, jetstream.ErrBucketNotFound) {
-		t.Errorf("no bucket: %v", err)
-	}
-	eventually(t, "the connection is closed", func() bool { return s.NumClients() == 1 })
-	_, err := Open(testContext(t), js, "B", OwnConnection(nats.UserInfo("user", "wrong")))
-	if !errors.Is(err, driver.ErrDenied) || !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("wrong credentials: %v", err)
-	}
-	s.Shutdown()
-	if _, err := Open(testContext(t), js, "B", OwnConnection()); !errors.Is(err, nats.ErrNoServers) {
-		t.Errorf("no server: %v", err)
-	}
-}
-
-// TestOwnConnectionInDomain: it asks where the given context asks.
-func TestOwnConnectionInDomain(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
-	nc := connect(t, s.ClientURL())
-	inDomain, err := jetstream.NewWithDomain(nc, "hub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	prefixed, err := jetstream.NewWithAPIPrefix(nc, "$JS.hub.API")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, js := range []jetstream.JetStream{inDomain, prefixed} {
-		store := openStore(t, js, "ELECTIONS", Create(), OwnConnection())
-		if got := store.cells.(*bucket).api; got != "$JS.hub.API." {
-			t.Errorf("asks on %s", got)
-		}
-	}
-}
-
 // twoWays is a store with an own connection that knows two ways to one server, and stands on the first.
 func twoWays(t *testing.T, f *fixture, opts ...nats.Option) (s *Store, first *proxy, lost *losses) {
 	t.Helper()
@@ -196,56 +102,47 @@ func twoWays(t *testing.T, f *fixture, opts ...nats.Option) (s *Store, first *pr
 	lost = &losses{}
 	given := connect(t, first.url()+","+second.url(), nats.DontRandomize())
 	opts = append([]nats.Option{lost.option(), nats.IgnoreDiscoveredServers()}, opts...)
-	heldUp(t, func() error {
-		s = openStore(t, newJetStream(t, given), f.kv.Bucket(), OwnConnection(opts...))
-		if url := s.own.nc.ConnectedUrl(); url != first.url() || len(lost.reasons()) > 0 {
-			lost.forget()
-			return fmt.Errorf("connected to %s; want %s", url, first.url())
-		}
-		return nil
-	})
+	s = openStore(t, newJetStream(t, given), f.kv.Bucket(), OwnConnection(opts...))
+	if url := s.own.nc.ConnectedUrl(); url != first.url() || len(lost.reasons()) > 0 {
+		t.Fatalf("connected to %s, lost %v; want %s", url, lost.reasons(), first.url())
+	}
 	return s, first, lost
 }
 
 // TestForcedReconnect: a request that is not answered, by a server that gives no sign of life either, is reason enough to
 // try another one. Without it the write would fail until its own lease was over.
 func TestForcedReconnect(t *testing.T) {
-	t.Parallel()
-	heldUp(t, func() error { return forcedReconnect(t) })
+	inBubble(t, forcedReconnect)
 }
 
-func forcedReconnect(t *testing.T) error {
+func forcedReconnect(t *testing.T) {
 	f := newFixture(t)
 	s, first, lost := twoWays(t, f, unpinged)
 	v, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("first"))
-	if err != nil {
-		return err
-	}
+	f.must(err)
 	first.cut()
 	start := time.Now()
 	if _, err := s.CompareAndSwap(testContext(t), testKey, v, []byte("second")); outcomeOf(err) != open {
-		return fmt.Errorf("a swap whose connection was given up: %w; want an error that leaves it open", err)
+		t.Errorf("a swap whose connection was given up: %v; want an error that leaves it open", err)
 	}
-	for len(lost.reasons()) == 0 {
-		if time.Since(start) > patience/4 {
-			return errors.New("one request is not enough")
-		}
-		time.Sleep(time.Millisecond)
+	eventually(t, "one request is enough", func() bool { return len(lost.reasons()) > 0 })
+	if d := time.Since(start); d > suspicious+pongWithin+lastLook {
+		t.Errorf("given up only after %v", d)
 	}
 	eventually(t, "the store is reached again", func() bool { return readable(s) })
 	t.Logf("reached again after %v", time.Since(start))
 	if e := f.read(s, testKey); string(e.Value) != "second" {
-		return fmt.Errorf("read %+v; want the write whose answer was lost", e)
+		t.Errorf("read %+v; want the write whose answer was lost", e)
 	}
 	if all := lost.reasons(); !errors.Is(all[0], errSilent) {
-		return fmt.Errorf("lost %v; want it to be our own doing", all)
+		t.Errorf("lost %v; want it to be our own doing", all)
 	}
-	return nil
 }
 
 // TestPings: a follower asks for nothing, and must find out all the same.
-func TestPings(t *testing.T) {
-	t.Parallel()
+func TestPings(t *testing.T) { inBubble(t, pings) }
+
+func pings(t *testing.T) {
 	f := newFixture(t)
 	s, first, lost := twoWays(t, f)
 	start := time.Now()
@@ -258,23 +155,10 @@ func TestPings(t *testing.T) {
 	t.Logf("connected again after %v", time.Since(start))
 }
 
-// heldUp tries what a machine that is held up for long enough gives another end to, for no fault of what is tried. A fault is
-// there each time.
-func heldUp(t *testing.T, try func() error) {
-	t.Helper()
-	var err error
-	for range 5 {
-		if err = try(); err == nil {
-			return
-		}
-		t.Logf("once more, as it may be the machine: %v", err)
-	}
-	t.Error(err)
-}
-
 // TestSlowAnswers: a stream without a leader answers nobody, and another connection would not help.
-func TestSlowAnswers(t *testing.T) {
-	t.Parallel()
+func TestSlowAnswers(t *testing.T) { inBubble(t, slowAnswers) }
+
+func slowAnswers(t *testing.T) {
 	server := startServer(t, withoutJetStream)
 	responder := connect(t, server.ClientURL())
 	release := make(chan chan struct{}, 100) // of those who asked, in turn
@@ -293,47 +177,34 @@ func TestSlowAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	js := newJetStream(t, connect(t, server.ClientURL()))
-	heldUp(t, func() error {
-		var s *Store
-		opened := make(chan error, 1)
-		go func() {
-			var err error
-			s, err = Open(testContext(t), js, "B", OwnConnection())
-			opened <- err
-		}()
-		for open := false; !open; {
-			select {
-			case wait := <-release:
-				time.Sleep(2 * suspicious) // long enough to be doubted
-				close(wait)
-			case err := <-opened:
-				if open = true; err != nil {
-					return err
-				}
-			}
+	go func() {
+		for wait := range release {
+			time.Sleep(2 * suspicious) // long enough to be doubted
+			close(wait)
 		}
-		defer func() { _ = s.Close() }()
-		eventually(t, "the server was asked for a sign of life", func() bool {
-			s.own.mu.Lock()
-			defer s.own.mu.Unlock()
-			return !s.own.asking
-		})
-		if n := s.own.nc.Stats().Reconnects; n != 0 {
-			return fmt.Errorf("%d reconnects for the sake of a slow answer", n)
-		}
-		return nil
+	}()
+	defer close(release)
+	s := openStore(t, js, "B", OwnConnection())
+	eventually(t, "the server was asked for a sign of life", func() bool {
+		s.own.mu.Lock()
+		defer s.own.mu.Unlock()
+		return !s.own.asking
 	})
+	if n := s.own.nc.Stats().Reconnects; n != 0 {
+		t.Errorf("%d reconnects for the sake of a slow answer", n)
+	}
 }
 
 // TestBusyServer: a pong may have to wait behind thousands of answers, and whoever sends those lives.
-func TestBusyServer(t *testing.T) {
-	t.Parallel()
+func TestBusyServer(t *testing.T) { inBubble(t, busyServer) }
+
+func busyServer(t *testing.T) {
 	f := newFixture(t)
 	s, first, lost := twoWays(t, f, unpinged)
 	first.cut()
 	k := s.own
 	k.mu.Lock()
-	k.asking, k.way = true, pongWithin/2 // so that it has patience for longer than a machine is held up
+	k.asking, k.way = true, pongWithin/2 // so that it has patience for a while
 	k.mu.Unlock()
 	asked := make(chan struct{})
 	k.tasks.Go(func() { k.ask(); close(asked) })
@@ -356,32 +227,41 @@ func TestBusyServer(t *testing.T) {
 }
 
 // TestCallersEnds: that a caller had little time, or left, says nothing about the connection.
-func TestCallersEnds(t *testing.T) {
-	t.Parallel()
+func TestCallersEnds(t *testing.T) { inBubble(t, callersEnds) }
+
+func callersEnds(t *testing.T) {
 	f := newFixture(t)
-	heldUp(t, func() error {
-		s, first, lost := twoWays(t, f, unpinged)
-		first.cut()
-		for range 20 {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-			_, _ = s.Read(ctx, testKey)
-			cancel()
-			gone, leave := context.WithCancel(t.Context())
-			time.AfterFunc(5*time.Millisecond, leave)
-			_, _ = s.Read(gone, testKey)
-		}
-		s.own.mu.Lock()
-		defer s.own.mu.Unlock()
-		if s.own.reads.age() > 0 || s.own.asking || len(lost.reasons()) > 0 {
-			return fmt.Errorf("failing for %v, asking %v, lost %v; want the connection not to be doubted", s.own.reads.age(), s.own.asking, lost.reasons())
-		}
-		return nil
-	})
+	s, first, lost := twoWays(t, f, unpinged)
+	first.cut()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_, _ = s.Read(ctx, testKey)
+		cancel()
+		gone, leave := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Millisecond, leave)
+		_, _ = s.Read(gone, testKey)
+	}
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	if s.own.reads.age() > 0 || s.own.asking || len(lost.reasons()) > 0 {
+		t.Errorf("failing for %v, asking %v, lost %v; want the connection not to be doubted", s.own.reads.age(), s.own.asking, lost.reasons())
+	}
 }
 
 // TestVanishedRequest: what a stream without a leader does not answer in time it never will, and there is time for more tries.
 func TestVanishedRequest(t *testing.T) {
-	t.Parallel()
+	for what, call := range map[string]func(t *testing.T, s *Store) error{
+		"read": func(t *testing.T, s *Store) error { _, err := s.Read(testContext(t), testKey); return err },
+		"write": func(t *testing.T, s *Store) error {
+			_, err := s.CompareAndSwap(testContext(t), testKey, "1", []byte("v"))
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) { inBubble(t, func(t *testing.T) { vanishedRequest(t, call) }) })
+	}
+}
+
+func vanishedRequest(t *testing.T, call func(t *testing.T, s *Store) error) {
 	server := startServer(t, withoutJetStream)
 	nc := connect(t, server.ClientURL())
 	hearer := connect(t, server.ClientURL())
@@ -391,22 +271,10 @@ func TestVanishedRequest(t *testing.T) {
 	if err := hearer.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	b := newBucket(newJetStream(t, nc), "B")
-	for what, call := range map[string]func(s *Store) error{
-		"read": func(s *Store) error { _, err := s.Read(testContext(t), testKey); return err },
-		"write": func(s *Store) error {
-			_, err := s.CompareAndSwap(testContext(t), testKey, "1", []byte("v"))
-			return err
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			start := time.Now()
-			err := call(newStore(b))
-			if d := time.Since(start); !errors.Is(err, errUnanswered) || outcomeOf(err) != open || d > patience/2 {
-				t.Errorf("%v after %v; want an error that leaves it open, in time", err, d)
-			}
-		})
+	start := time.Now()
+	err := call(t, newStore(newBucket(newJetStream(t, nc), "B")))
+	if d := time.Since(start); !errors.Is(err, errUnanswered) || outcomeOf(err) != open || d > 3*time.Second {
+		t.Errorf("%v after %v; want an error that leaves it open, in time", err, d)
 	}
 }
 
@@ -430,8 +298,9 @@ func TestPulse(t *testing.T) {
 }
 
 // TestReadsQueue: thousands of followers that want to read must not stand in the server's queue before the leaders' renewals.
-func TestReadsQueue(t *testing.T) {
-	t.Parallel()
+func TestReadsQueue(t *testing.T) { inBubble(t, readsQueue) }
+
+func readsQueue(t *testing.T) {
 	server := startServer(t, withoutJetStream)
 	hearer := connect(t, server.ClientURL())
 	asked := make(chan *nats.Msg, 2*readsAtOnce)
@@ -472,35 +341,15 @@ func TestReadsQueue(t *testing.T) {
 		if !strings.Contains(m.Subject, getMessage) {
 			t.Errorf("asked on %s", m.Subject)
 		}
-	case <-time.After(patience):
+	case <-testContext(t).Done():
 		t.Error("after those who have left nobody may read")
 	}
 }
 
-// TestRefusedCredentials: a server that comes back with other users is told of as a missing right, and a new try is made
-// for ever, since the next change of the configuration may let us in again.
-func TestRefusedCredentials(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	var refusals losses
-	s := openStore(t, newJetStream(t, connect(t, f.server.ClientURL(), nats.UserInfo("user", "x"))), f.kv.Bucket(),
-		OwnConnection(nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals.add(err) })))
-	with := func(password string) func(*server.Options) {
-		return func(o *server.Options) { o.Username, o.Password = "user", password }
-	}
-	refusing := restart(t, f.server, func() {}, with("other"))
-	eventually(t, "the refusal is told", func() bool {
-		_, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
-		return errors.Is(err, driver.ErrDenied) && errors.Is(err, nats.ErrAuthorization)
-	})
-	eventually(t, "it is tried again and again", func() bool { return len(refusals.reasons()) >= 4 })
-	restart(t, refusing, func() {}, with("x"))
-	eventually(t, "the store is reached again", func() bool { return readable(s) })
-}
-
 // TestBorrowedIsNotTouched: neither handlers nor options nor the connection itself, whatever happens to it.
-func TestBorrowedIsNotTouched(t *testing.T) {
-	t.Parallel()
+func TestBorrowedIsNotTouched(t *testing.T) { inBubble(t, borrowedIsNotTouched) }
+
+func borrowedIsNotTouched(t *testing.T) {
 	f := newFixture(t)
 	p := startProxy(t, f.server.ClientURL())
 	var lost losses

@@ -3,61 +3,78 @@ package natskv
 import (
 	"io"
 	"net"
-	"net/url"
+	"strconv"
 	"sync"
 	"testing"
 )
 
 // proxy stands between clients and a server, and can take away what the server says.
 type proxy struct {
-	listener net.Listener
-	server   string
+	address string
+	to      dialing
 
 	mu    sync.Mutex
 	mute  bool
 	conns []net.Conn
 }
 
+// startProxy is on a socket if the server is.
 func startProxy(t testing.TB, serverURL string) *proxy {
 	t.Helper()
-	address, err := url.Parse(serverURL)
-	if err != nil {
-		t.Fatal(err)
+	server := hostOf(t, serverURL)
+	p := &proxy{to: func() (net.Conn, error) { return inside.Dial("tcp", server) }}
+	t.Cleanup(p.drop)
+	if isLoopback(server) {
+		p.listen(t)
+		return p
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{listener: l, server: address.Host}
-	var done sync.WaitGroup
-	done.Go(p.serve)
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.drop()
-		done.Wait()
+	host, port := inside.address()
+	p.address = net.JoinHostPort(host, strconv.Itoa(port))
+	inside.put(t, p.address, func() (net.Conn, error) {
+		theirs, ours := net.Pipe()
+		return theirs, p.join(ours)
 	})
 	return p
 }
 
-func (p *proxy) url() string { return "nats://" + p.listener.Addr().String() }
-
-func (p *proxy) serve() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.server)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.conns = append(p.conns, client, server)
-		p.mu.Unlock()
-		go p.pass(server, client)
-		go p.pass(answers{client, p}, server)
+func (p *proxy) listen(t testing.TB) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	p.address = l.Addr().String()
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = p.join(client) // the client sees that its connection ends
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		done.Wait()
+	})
+}
+
+func (p *proxy) url() string { return "nats://" + p.address }
+
+// join connects a client with the server.
+func (p *proxy) join(client net.Conn) error {
+	server, err := p.to()
+	if err != nil {
+		_ = client.Close()
+		return err
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, client, server)
+	p.mu.Unlock()
+	go p.pass(server, client)
+	go p.pass(answers{client, p}, server)
+	return nil
 }
 
 // pass ends with either side.

@@ -1,3 +1,5 @@
+//go:build integration
+
 package natskv
 
 import (
@@ -7,39 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 )
-
-const testKey = "billing"
-
-// put writes past the store and returns the sequence.
-func (f *fixture) put(key, value string) uint64 {
-	f.Helper()
-	seq, err := f.kv.Put(testContext(f), key, []byte(value))
-	if err != nil {
-		f.Fatal(err)
-	}
-	return seq
-}
-
-func (f *fixture) read(s driver.Store, key string) driver.Entry {
-	f.Helper()
-	var e driver.Entry
-	f.must(undisturbed(testContext(f), func(ctx context.Context) (err error) {
-		e, err = s.Read(ctx, key)
-		return err
-	}))
-	return e
-}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
-}
 
 // TestReadStates puts a key into a state with the standard client and reads it in all ways.
 func TestReadStates(t *testing.T) {
@@ -98,38 +70,6 @@ func TestReadStates(t *testing.T) {
 			}
 		})
 	}
-}
-
-func (f *fixture) same(what string, got, want driver.Entry, why string) {
-	f.Helper()
-	got.Floor = f.counted(got.Floor)
-	if string(got.Value) != string(want.Value) || got.Version != want.Version || got.Floor != want.Floor ||
-		got.Pristine != want.Pristine || !errors.Is(got.Notice, want.Notice) {
-		f.Errorf("%s: %+v; want %+v: %s", what, got, want, why)
-	}
-}
-
-// counted is the sequence of a floor.
-func (f *fixture) counted(floor uint64) uint64 {
-	f.Helper()
-	status, err := f.kv.Status(testContext(f))
-	f.must(err)
-	described, err := convert(status.(*jetstream.KeyValueBucketStatus).StreamInfo())
-	f.must(err)
-	if from := uint64(described.life()); floor >= from && from > 0 {
-		return floor - from
-	}
-	return floor
-}
-
-// publishMarker writes a delete marker that carries a value.
-func (f *fixture) publishMarker(body string) {
-	f.Helper()
-	m := nats.NewMsg("$KV." + f.kv.Bucket() + "." + testKey)
-	m.Header.Set("KV-Operation", "DEL")
-	m.Data = []byte(body)
-	_, err := f.js.PublishMsg(testContext(f), m)
-	f.must(err)
 }
 
 func (f *fixture) purgeStream() {

@@ -9,7 +9,6 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -18,64 +17,46 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-)
-
-// patience is how long a test waits for what should happen at once. A cluster in one process may take most of it to elect.
-const patience = 20 * time.Second
-
-// serverDir tells the test binary to be a server on this directory, so that a test can kill it.
-const (
-	serverDir  = "NATSKV_TEST_SERVER_DIR"
-	serverPort = "NATSKV_TEST_SERVER_PORT"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(serverDir); dir != "" {
-		port, _ := strconv.Atoi(os.Getenv(serverPort))
-		serveUntilKilled(dir, port)
-	}
+	asProcess()
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-func serveUntilKilled(dir string, port int) {
-	s, err := server.NewServer(serverOptions(dir, port))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+// begun is when the tests' own time began to run.
+var begun = time.Now()
+
+// patience is how long a test waits for an event that must come: nearly all the time that go test gives, since the machine
+// may be busy. In a bubble the clock is another one, and an hour of it is longer than any test needs.
+func patience() time.Duration {
+	const report = 10 * time.Second // what a failure needs to be reported
+	limit := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
+	if limit == 0 {
+		return time.Hour
 	}
-	s.Start()
-	select {}
+	return min(max(time.Until(begun.Add(limit))-report, time.Second), time.Hour)
 }
 
-func serverOptions(dir string, port int) *server.Options {
-	return &server.Options{
-		Host:      "127.0.0.1",
-		Port:      port,
-		JetStream: true,
-		StoreDir:  dir,
-		NoLog:     true,
-		NoSigs:    true,
-	}
+func serverOptions(dir string) *server.Options {
+	o := &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true}
+	o.Host, o.Port = inside.address()
+	return o
 }
 
-// mayTakeLong reports whether the variable is set with which the project's checks ask for all there is.
-func mayTakeLong() bool { return !testing.Short() && os.Getenv("TENURE_NATS") != "" }
-
-func long(t testing.TB) {
-	t.Helper()
-	if !mayTakeLong() {
-		t.Skip("it takes long: TENURE_NATS=all go test -count=1 ./driver/natskv")
-	}
-}
-
-// startServer runs a server in this process, on an empty directory unless an option names another one.
+// startServer runs a server in this process, on an empty directory unless an option names another one. With the tag
+// integration it listens on a socket, unless the test runs in a bubble.
 func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	o := serverOptions(t.TempDir(), freePort(t))
+	o := serverOptions(t.TempDir())
+	if onSockets && !virtual() {
+		listening(t)(o)
+	}
 	for _, c := range change {
 		c(o)
 	}
@@ -88,56 +69,38 @@ func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(patience()) {
 		t.Fatal("the server does not start")
+	}
+	if o.DontListen {
+		inside.put(t, hostOf(t, s.ClientURL()), s.InProcessConn)
 	}
 	return s
 }
 
+func listening(t testing.TB) func(*server.Options) {
+	return func(o *server.Options) { o.DontListen, o.Host, o.Port = false, "127.0.0.1", freePort(t) }
+}
+
 func withoutJetStream(o *server.Options) { o.JetStream = false }
 
-// restart stops a server and runs another one on its directory and port.
+// restart stops a server and runs another one on its directory and address.
 func restart(t testing.TB, s *server.Server, between func(), change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	port, dir := s.Addr().(*net.TCPAddr).Port, s.StoreDir()
+	host, port, err := net.SplitHostPort(hostOf(t, s.ClientURL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := s.StoreDir()
 	s.Shutdown()
 	s.WaitForShutdown()
 	if between != nil {
 		between()
 	}
-	return startServer(t, append(change, func(o *server.Options) { o.StoreDir, o.Port = dir, port })...)
-}
-
-// process is a server of its own that can be killed.
-type process struct {
-	t    testing.TB
-	dir  string
-	port int
-	cmd  *exec.Cmd
-}
-
-func startProcess(t testing.TB) *process {
-	p := &process{t: t, dir: t.TempDir(), port: freePort(t)}
-	p.start()
-	t.Cleanup(p.kill)
-	return p
-}
-
-func (p *process) url() string { return fmt.Sprint("nats://127.0.0.1:", p.port) }
-
-func (p *process) start() {
-	p.t.Helper()
-	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), serverDir+"="+p.dir, fmt.Sprint(serverPort, "=", p.port))
-	p.cmd.Stderr = os.Stderr
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
+	return startServer(t, append(change, func(o *server.Options) {
+		o.StoreDir, o.Host = dir, host
+		o.Port, _ = strconv.Atoi(port)
+	})...)
 }
 
 // lastPort is what freePort gave last. It begins anywhere, so that another run of these tests has others.
@@ -166,6 +129,7 @@ func connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
 		nats.ReconnectWait(10 * time.Millisecond),
 		nats.MaxReconnects(-1),
 		nats.RetryOnFailedConnect(true),
+		nats.SetCustomDialer(inside),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
 	nc, err := nats.Connect(url, opts...)
@@ -188,17 +152,18 @@ func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 
 // testContext ends with the test or when patience does.
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	t.Cleanup(cancel)
 	return ctx
 }
 
+// eventually waits until it is so. What happens meanwhile is no hurry: only the time of all tests is a limit.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	end := time.Now().Add(patience)
+	end := time.Now().Add(patience())
 	for pause := time.Millisecond; !ok(); pause = min(2*pause, 50*time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("it does not happen: %s", what)
 		}
 		time.Sleep(pause)
 	}
@@ -272,4 +237,66 @@ func newFixture(t testing.TB, change ...func(*jetstream.KeyValueConfig)) *fixtur
 	js := newJetStream(t, nc)
 	kv := addBucket(t, js, change...)
 	return &fixture{TB: t, server: s, nc: nc, js: js, kv: kv, store: openStore(t, js, kv.Bucket())}
+}
+
+const testKey = "billing"
+
+// put writes past the store and returns the sequence.
+func (f *fixture) put(key, value string) uint64 {
+	f.Helper()
+	seq, err := f.kv.Put(testContext(f), key, []byte(value))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return seq
+}
+
+func (f *fixture) read(s driver.Store, key string) driver.Entry {
+	f.Helper()
+	var e driver.Entry
+	f.must(undisturbed(testContext(f), func(ctx context.Context) (err error) {
+		e, err = s.Read(ctx, key)
+		return err
+	}))
+	return e
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) same(what string, got, want driver.Entry, why string) {
+	f.Helper()
+	got.Floor = f.counted(got.Floor)
+	if string(got.Value) != string(want.Value) || got.Version != want.Version || got.Floor != want.Floor ||
+		got.Pristine != want.Pristine || !errors.Is(got.Notice, want.Notice) {
+		f.Errorf("%s: %+v; want %+v: %s", what, got, want, why)
+	}
+}
+
+// counted is the sequence of a floor.
+func (f *fixture) counted(floor uint64) uint64 {
+	f.Helper()
+	status, err := f.kv.Status(testContext(f))
+	f.must(err)
+	described, err := convert(status.(*jetstream.KeyValueBucketStatus).StreamInfo())
+	f.must(err)
+	if from := uint64(described.life()); floor >= from && from > 0 {
+		return floor - from
+	}
+	return floor
+}
+
+func named(name string) func(*jetstream.KeyValueConfig) {
+	return func(c *jetstream.KeyValueConfig) { c.Bucket = name }
+}
+
+func readable(s driver.Store) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := s.Read(ctx, testKey)
+	return err == nil
 }

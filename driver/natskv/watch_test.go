@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 )
@@ -77,29 +77,30 @@ func (f *fixture) told(h *heard, what string, seq uint64, value string) {
 }
 
 // TestWatchSeesOperators: an operator's deletion must reach the leader before it renews.
-func TestWatchSeesOperators(t *testing.T) {
-	t.Parallel()
+func TestWatchSeesOperators(t *testing.T) { inBubble(t, watchSeesOperators) }
+
+func watchSeesOperators(t *testing.T) {
 	f := newFixture(t)
 	for name, s := range f.each() {
-		t.Run(name, func(t *testing.T) {
-			f := &fixture{TB: t, nc: f.nc, js: f.js, kv: f.kv}
-			h := watchAll(t, s, testKey)
-			seq := f.put(testKey, "v")
-			f.told(h, "put", seq, "v")
-			f.must(f.kv.Delete(testContext(t), testKey))
-			f.told(h, "kv del", seq+1, "")
-			f.must(f.kv.Purge(testContext(t), testKey))
-			f.told(h, "kv purge", seq+2, "")
-			f.publishMarker("released")
-			f.told(h, "marker with a body", seq+3, "released")
-		})
+		h := watchAll(t, s, testKey)
+		seq := f.put(testKey, "v")
+		f.told(h, name+": put", seq, "v")
+		f.must(f.kv.Delete(testContext(t), testKey))
+		f.told(h, name+": kv del", seq+1, "")
+		f.must(f.kv.Purge(testContext(t), testKey))
+		f.told(h, name+": kv purge", seq+2, "")
+		f.publishMarker("released")
+		f.told(h, name+": marker with a body", seq+3, "released")
 	}
 }
 
 // TestWatchSeesExpiry where the server marks it.
-func TestWatchSeesExpiry(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute })
+func TestWatchSeesExpiry(t *testing.T) { inBubble(t, watchSeesExpiry) }
+
+func watchSeesExpiry(t *testing.T) {
+	f := newFixture(t, func(c *jetstream.KeyValueConfig) {
+		c.TTL, c.LimitMarkerTTL, c.Storage = time.Second, time.Minute, jetstream.MemoryStorage
+	})
 	all := map[string]*heard{}
 	for name, s := range f.each() {
 		all[name] = watchAll(t, s, testKey)
@@ -112,8 +113,9 @@ func TestWatchSeesExpiry(t *testing.T) {
 }
 
 // TestWatchIgnoresRefusedWrites: a hint that is not in the store would be false, not merely late.
-func TestWatchIgnoresRefusedWrites(t *testing.T) {
-	t.Parallel()
+func TestWatchIgnoresRefusedWrites(t *testing.T) { inBubble(t, watchIgnoresRefusedWrites) }
+
+func watchIgnoresRefusedWrites(t *testing.T) {
 	f := newFixture(t)
 	h := watchAll(t, f.store, testKey)
 	first := f.put(testKey, "first")
@@ -131,8 +133,9 @@ func TestWatchIgnoresRefusedWrites(t *testing.T) {
 }
 
 // TestWatchAsksNothing: idle followers must cost the server nothing but heartbeats and what it pushes.
-func TestWatchAsksNothing(t *testing.T) {
-	t.Parallel()
+func TestWatchAsksNothing(t *testing.T) { inBubble(t, watchAsksNothing) }
+
+func watchAsksNothing(t *testing.T) {
 	f := newFixture(t)
 	nc := connect(t, f.server.ClientURL())
 	store := openStore(t, newJetStream(t, nc), f.kv.Bucket())
@@ -146,23 +149,6 @@ func TestWatchAsksNothing(t *testing.T) {
 	if after := nc.Stats(); after.OutMsgs != before.OutMsgs {
 		t.Errorf("watching sent %d messages", after.OutMsgs-before.OutMsgs)
 	}
-}
-
-// TestWatchResumes: what changed while the connection was gone is told when it is back.
-func TestWatchResumes(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	p := startProxy(t, f.server.ClientURL())
-	store := openStore(t, newJetStream(t, connect(t, p.url())), f.kv.Bucket())
-	h := watchAll(t, store, testKey)
-	h.await(t, versionOf(f.put(testKey, "before")))
-
-	heal := p.cut()
-	missed := f.put(testKey, "meanwhile")
-	heal()
-
-	h.await(t, versionOf(missed))
-	h.await(t, versionOf(f.put(testKey, "after")))
 }
 
 // TestWatchSurvivesOperators: consumers and streams get removed by people who clean up.
@@ -189,25 +175,27 @@ func TestWatchSurvivesOperators(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			h := watchAll(t, f.store, testKey)
-			for range 500 { // more than are written below
-				f.put(testKey, "before")
-			}
-			h.await(t, "500")
-			c.do(f)
-			eventually(t, "news come again", func() bool {
-				f.put(testKey, "after")
-				return slices.ContainsFunc(h.entries(), func(e driver.Entry) bool { return string(e.Value) == "after" })
+			inBubble(t, func(t *testing.T) {
+				f := newFixture(t)
+				h := watchAll(t, f.store, testKey)
+				for range 500 { // more than are written below
+					f.put(testKey, "before")
+				}
+				h.await(t, "500")
+				c.do(f)
+				eventually(t, "news come again", func() bool {
+					f.put(testKey, "after")
+					return slices.ContainsFunc(h.entries(), func(e driver.Entry) bool { return string(e.Value) == "after" })
+				})
 			})
 		})
 	}
 }
 
 // TestWatchOfManyIsOneConsumer and ends with the last.
-func TestWatchOfManyIsOneConsumer(t *testing.T) {
-	t.Parallel()
+func TestWatchOfManyIsOneConsumer(t *testing.T) { inBubble(t, watchOfManyIsOneConsumer) }
+
+func watchOfManyIsOneConsumer(t *testing.T) {
 	f := newFixture(t)
 	consumers := func() int {
 		stream, err := f.js.Stream(testContext(t), "KV_"+f.kv.Bucket())
@@ -229,31 +217,10 @@ func TestWatchOfManyIsOneConsumer(t *testing.T) {
 	eventually(t, "the consumer is gone", func() bool { return consumers() == 0 })
 }
 
-// TestCloseLeavesNothing behind on a connection that goes on. The server's goroutines must not count.
-func TestCloseLeavesNothing(t *testing.T) {
-	nc := connect(t, startProcess(t).url())
-	js := newJetStream(t, nc)
-	f := &fixture{TB: t, nc: nc, js: js, kv: addBucket(t, js)}
-	before := runtime.NumGoroutine()
-	subs := f.nc.NumSubscriptions()
-	for name, s := range f.each() {
-		h := watchAll(t, s, testKey)
-		h.await(t, versionOf(f.put(testKey, "v")))
-		f.must(s.Close())
-		f.must(s.Close())
-		if _, err := s.Watch(testContext(t), testKey, func(driver.Entry) {}); !errors.Is(err, errClosed) {
-			t.Errorf("%s: a watch after close: %v", name, err)
-		}
-		h.stop()
-		f.read(s, testKey)
-	}
-	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
-	eventually(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
-}
-
 // TestWatchSetUpIsBounded: without an answer to the set-up Watch ends with its context and leaves nothing.
-func TestWatchSetUpIsBounded(t *testing.T) {
-	t.Parallel()
+func TestWatchSetUpIsBounded(t *testing.T) { inBubble(t, watchSetUpIsBounded) }
+
+func watchSetUpIsBounded(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
 	_, err := nc.SubscribeSync("$JS.API.>")
@@ -272,4 +239,14 @@ func TestWatchSetUpIsBounded(t *testing.T) {
 	if n := len(store.hub.watches); n != 0 {
 		t.Errorf("%d watches are left", n)
 	}
+}
+
+// publishMarker writes a delete marker that carries a value.
+func (f *fixture) publishMarker(body string) {
+	f.Helper()
+	m := nats.NewMsg("$KV." + f.kv.Bucket() + "." + testKey)
+	m.Header.Set("KV-Operation", "DEL")
+	m.Data = []byte(body)
+	_, err := f.js.PublishMsg(testContext(f), m)
+	f.must(err)
 }

@@ -13,7 +13,7 @@ import (
 
 // A program that was written for nats-kv-leader-elect, with another import.
 func Example() {
-	kv, closeAll := bucket("ELECTIONS", 3*time.Second) // nats kv add --ttl 3s ELECTIONS
+	kv, closeAll := bucket("ELECTIONS", 1500*time.Millisecond) // nats kv add --ttl 30s ELECTIONS, which is the default of its documentation
 	defer closeAll()
 	ctx, cancel := context.WithCancel(context.Background())
 

@@ -252,6 +252,7 @@ func TestFrozenProcess(t *testing.T) {
 		frozen := &stopped{Clock: tenure.StandardClock()}
 		a := join(t, "a", store, Configure(func(c *tenure.Config) { c.Clock = frozen }))
 		a.mustLead(soon)
+		a.line.Partition() // or it leads again in no time, for a new term
 		frozen.jump(lease)
 		if a.IsLeader() || a.State() == LeaderState || a.Token() != 0 {
 			t.Error("leads when it has just woken up after the lease")

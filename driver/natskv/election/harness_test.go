@@ -202,13 +202,17 @@ func (p *play) begin(e Election) *play {
 	p.Elector = e.(*Elector)
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(p.t.Context())
-	go func() { p.done <- p.Start(ctx) }()
-	p.t.Cleanup(func() { // nothing may be left in the bubble
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		p.done <- p.Start(ctx)
+	}()
+	p.t.Cleanup(func() { // nothing may be left in the bubble, and what a partition has swallowed ends when its time is over
 		if p.line != nil {
 			p.line.Heal()
 		}
 		p.stop()
-		synctest.Wait()
+		<-over
 	})
 	synctest.Wait()
 	return p

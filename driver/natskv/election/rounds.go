@@ -40,11 +40,11 @@ func (r *rounds) stop() { r.timer.Stop() }
 
 func (r *rounds) due() <-chan time.Time { return r.timer.C }
 
-// begin starts anew, with a campaign at once.
+// begin starts over with a campaign at once, so that the program hears of that before anything can come of it.
 func (r *rounds) begin() {
 	r.n, r.eager, r.trying = 0, true, true
-	r.timer.Reset(0)
 	r.look(false)
+	r.campaign()
 }
 
 // campaign is one round.

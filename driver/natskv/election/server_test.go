@@ -2,6 +2,7 @@ package election
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,16 +129,14 @@ func (c *crowd) join(name string) {
 	c.plays, c.lines[p] = append(c.plays, p), nc
 }
 
+var crashes = flag.Int("crashes", 4, "how many leaders of TestCrashes crash")
+
 // TestCrashes: a leader whose connection ends is followed when its lease is over, at the latest.
 func TestCrashes(t *testing.T) {
 	onServer(t, func(w *world) {
 		c := newCrowd(w)
 		var took []time.Duration
-		crashes := 20
-		if testing.Short() {
-			crashes = 4
-		}
-		for i := range crashes {
+		for i := range *crashes {
 			leader, _ := leadsWithin(w.T, 2*lease, c.plays...)
 			time.Sleep(time.Minute + time.Duration(i)*170*time.Millisecond) // all over the time from one renewal to the next
 			c.lines[leader].Close()
@@ -148,8 +147,8 @@ func TestCrashes(t *testing.T) {
 			c.join(fmt.Sprintf("member %d", i+11))
 		}
 		slices.Sort(took)
-		w.Logf("the next one leads after %v at least, %v in the median, %v at most", took[0], took[crashes/2], took[crashes-1])
-		if took[0] < lease*6/10 || took[crashes-1] > lease+soon {
+		w.Logf("the next one leads after %v at least, %v in the median, %v at most", took[0], took[*crashes/2], took[*crashes-1])
+		if took[0] < lease*6/10 || took[*crashes-1] > lease+soon {
 			w.Errorf("after %v", took)
 		}
 	})

@@ -1,0 +1,37 @@
+//go:build integration
+
+package natskv
+
+import (
+	"testing"
+
+	"github.com/tenure-go/tenure/driver/drivertest"
+)
+
+func (v variant) skip(t *testing.T) {
+	t.Helper()
+	if v.rare {
+		long(t)
+	}
+}
+
+func TestConformanceOnSockets(t *testing.T) {
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			v.skip(t)
+			s := startServer(t, withNobody)
+			drivertest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+		})
+	}
+}
+
+func TestElectionsOnSockets(t *testing.T) {
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			v.skip(t)
+			t.Parallel()
+			s := startServer(t, withNobody)
+			drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+		})
+	}
+}

@@ -1,0 +1,66 @@
+//go:build integration
+
+package natskv
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
+func TestWithoutOneRuleFleetsFail(t *testing.T) {
+	long(t)
+	for name, spoil := range map[string]func(*Store) driver.Store{
+		"a shorter wait":    seen(isOld, func(r *fields) { r.LeaseMillis /= 2 }),
+		"a shorter vacancy": seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetLease) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(60) {
+				if r := inFleet(t, seed, conditions{spoil: spoil}, (*fleet).migrate); len(r.faults) > 0 {
+					t.Logf("seed %d: %s", seed, r.faults[0])
+					return
+				}
+			}
+			t.Error("no fault in 60 fleets")
+		})
+	}
+}
+
+// TestMovingOverInRealTime is a migration, and half of the way back, with a server on a network and files.
+func TestMovingOverInRealTime(t *testing.T) {
+	long(t)
+	t.Parallel()
+	const ttl = 30 * time.Second // an old one that is held up for a quarter of that believes that it leads
+	s := startServer(t)
+	dial := func() jetstream.JetStream { return newJetStream(t, connect(t, s.ClientURL())) }
+	f := newFleet(t, 1, conditions{calm: true, lease: ttl / 3}, ttl, jetstream.FileStorage, dial)
+	somebody := func() bool { _, p := f.leader(); return p != nil }
+	for i := range 3 {
+		f.startOld(i, time.Second)
+	}
+	f.await("an old one leads", patience(), somebody)
+	for i := range 3 {
+		f.startNew(i)
+		time.Sleep(time.Second)
+		f.end(i, i == 0)
+		f.await("somebody leads", patience(), somebody)
+		if i == 1 { // the way back
+			f.end(3, false)
+			f.end(4, false)
+			f.await("an old one leads", patience(), f.at(2).leads)
+			f.startNew(0)
+			f.startNew(1)
+		}
+	}
+	i, _ := f.leader()
+	f.end(i, true)
+	f.await("somebody leads", patience(), somebody)
+	r := f.close()
+	for _, fault := range r.faults {
+		t.Error(fault)
+	}
+	t.Logf("%d times from old to new, %d back; nobody led for at most %v", r.oldToNew, r.newToOld, r.longest)
+}

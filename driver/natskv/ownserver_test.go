@@ -1,0 +1,97 @@
+//go:build integration
+
+package natskv
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestOwnOptionsCanBeChanged: the last word is the caller's, and what we are told is told on.
+func TestOwnOptionsCanBeChanged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var lost losses
+	s := openStore(t, f.js, f.kv.Bucket(), OwnConnection(nats.Name("mine"), nats.MaxPingsOutstanding(5), lost.option()))
+	if o := s.own.nc.Opts; o.Name != "mine" || o.MaxPingsOut != 5 {
+		t.Errorf("connected with %+v", o)
+	}
+	restart(t, f.server, func() {})
+	eventually(t, "the caller hears of the loss", func() bool { return len(lost.reasons()) > 0 })
+	broken := errors.New("broken")
+	_, err := Open(testContext(t), f.js, f.kv.Bucket(), OwnConnection(func(*nats.Options) error { return broken }))
+	if !errors.Is(err, broken) {
+		t.Errorf("with an option that fails: %v", err)
+	}
+}
+
+// TestOwnConnectionIsApart: it needs the given one no more, and ends with the store.
+func TestOwnConnectionIsApart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	given := connect(t, f.server.ClientURL(), nats.CustomInboxPrefix("_MINE"))
+	js := newJetStream(t, given)
+	given.Close()
+	s := openStore(t, js, f.kv.Bucket(), OwnConnection())
+	h := watchAll(t, s, testKey)
+	h.await(t, versionOf(f.put(testKey, "v")))
+	if e := f.read(s, testKey); string(e.Value) != "v" {
+		t.Errorf("read: %+v", e)
+	}
+	before := f.server.NumClients()
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "the connection ends with the store", func() bool { return f.server.NumClients() < before })
+	if _, err := s.Read(testContext(t), testKey); !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestOwnConnectionFails: no bucket is opened, and no connection is left behind.
+func TestOwnConnectionFails(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(o *server.Options) { o.Username, o.Password = "user", "x" })
+	given := connect(t, s.ClientURL(), nats.UserInfo("user", "x"))
+	js := newJetStream(t, given)
+	if _, err := Open(testContext(t), js, "B", OwnConnection()); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		t.Errorf("no bucket: %v", err)
+	}
+	eventually(t, "the connection is closed", func() bool { return s.NumClients() == 1 })
+	_, err := Open(testContext(t), js, "B", OwnConnection(nats.UserInfo("user", "wrong")))
+	if !errors.Is(err, driver.ErrDenied) || !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("wrong credentials: %v", err)
+	}
+	s.Shutdown()
+	if _, err := Open(testContext(t), js, "B", OwnConnection()); !errors.Is(err, nats.ErrNoServers) {
+		t.Errorf("no server: %v", err)
+	}
+}
+
+// TestOwnConnectionInDomain: it asks where the given context asks.
+func TestOwnConnectionInDomain(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
+	nc := connect(t, s.ClientURL())
+	inDomain, err := jetstream.NewWithDomain(nc, "hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefixed, err := jetstream.NewWithAPIPrefix(nc, "$JS.hub.API")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, js := range []jetstream.JetStream{inDomain, prefixed} {
+		store := openStore(t, js, "ELECTIONS", Create(), OwnConnection())
+		if got := store.cells.(*bucket).api; got != "$JS.hub.API." {
+			t.Errorf("asks on %s", got)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+//go:build integration
+
+package natskv
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// TestKilledServer: a server that gets no chance to say goodbye keeps versions and the order of writes.
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t)
+	nc := connect(t, p.url())
+	js := newJetStream(t, nc)
+	kv := addBucket(t, js)
+	store := openStore(t, js, kv.Bucket())
+	v := unwritten
+	for range 50 {
+		var err error
+		if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pushed := watchAll(t, store, testKey)
+
+	p.kill()
+	eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
+	if _, err := store.CompareAndSwap(testContext(t), testKey, v, []byte("lost")); outcomeOf(err) != open {
+		t.Errorf("a swap on a dead server: %v; want an error that leaves it open", err)
+	}
+	p.start()
+	eventually(t, "the server is back", func() bool { return readable(store) })
+
+	e, err := store.Read(testContext(t), testKey)
+	if err != nil || e.Version != v || e.Floor < 50 {
+		t.Fatalf("after the restart: %+v, %v; want version %s", e, err, v)
+	}
+	if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("after")); err != nil {
+		t.Fatal(err)
+	}
+	pushed.await(t, v)
+}
+
+// TestCloseLeavesNothing behind on a connection that goes on. The server's goroutines must not count.
+func TestCloseLeavesNothing(t *testing.T) {
+	nc := connect(t, startProcess(t).url())
+	js := newJetStream(t, nc)
+	f := &fixture{TB: t, nc: nc, js: js, kv: addBucket(t, js)}
+	before := runtime.NumGoroutine()
+	subs := f.nc.NumSubscriptions()
+	for name, s := range f.each() {
+		h := watchAll(t, s, testKey)
+		h.await(t, versionOf(f.put(testKey, "v")))
+		f.must(s.Close())
+		f.must(s.Close())
+		if _, err := s.Watch(testContext(t), testKey, func(driver.Entry) {}); !errors.Is(err, errClosed) {
+			t.Errorf("%s: a watch after close: %v", name, err)
+		}
+		h.stop()
+		f.read(s, testKey)
+	}
+	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
+}
+
+// TestRefusedCredentials: a server that comes back with other users is told of as a missing right, and a new try is made
+// for ever, since the next change of the configuration may let us in again.
+func TestRefusedCredentials(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var refusals losses
+	s := openStore(t, newJetStream(t, connect(t, f.server.ClientURL(), nats.UserInfo("user", "x"))), f.kv.Bucket(),
+		OwnConnection(nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals.add(err) })))
+	with := func(password string) func(*server.Options) {
+		return func(o *server.Options) { o.Username, o.Password = "user", password }
+	}
+	refusing := restart(t, f.server, func() {}, with("other"))
+	eventually(t, "the refusal is told", func() bool {
+		_, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+		return errors.Is(err, driver.ErrDenied) && errors.Is(err, nats.ErrAuthorization)
+	})
+	eventually(t, "it is tried again and again", func() bool { return len(refusals.reasons()) >= 4 })
+	restart(t, refusing, func() {}, with("x"))
+	eventually(t, "the store is reached again", func() bool { return readable(s) })
+}
