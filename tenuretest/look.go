@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// patience is how long the stage waits: more than work may take to finish, and the lease of who does not.
-	patience = 30 * time.Second
-	// pushed is how long a change may take from the store to the rival's eyes.
-	pushed = 100 * time.Millisecond
-	// pause is the time between looks at what tells of no change.
-	pause = 10 * time.Millisecond
+	// patience is how long the stage waits: more than work may take to finish, and the lease of who
+	// does not, on a machine that is slow. Only what never happens takes that long.
+	patience = 2 * time.Minute
+	// pause and longest are the times between looks at what tells of no change.
+	pause   = 10 * time.Millisecond
+	longest = 100 * time.Millisecond
 )
 
 // Leader returns who leads; the zero Leader is nobody.
 func (s *Stage) Leader() tenure.Leader {
-	end := time.NewTimer(pushed)
+	end := time.NewTimer(patience)
 	defer end.Stop()
 	for {
 		now, changed := s.rival.election.Status()
-		if s.current(now.Leader) {
+		if s.current(now) {
 			return now.Leader
 		}
 		select {
@@ -37,18 +37,17 @@ func (s *Stage) Leader() tenure.Leader {
 	}
 }
 
-// current reports whether what the rival sees is what the store holds. Of a lease that has run out the store does not
-// know, so then it is not.
-func (s *Stage) current(l tenure.Leader) bool {
+// current reports whether what the rival sees is what the store holds.
+func (s *Stage) current(seen tenure.Status) bool {
 	entry, err := s.store.Read(s.rival.ctx, s.election)
 	if err != nil {
 		return true // the stage is closed
 	}
 	r, err := record.Decode(entry.Value)
 	if err != nil || !r.Held() {
-		return !l.Exists()
+		return !seen.Leader.Exists()
 	}
-	return l.Term == r.Term
+	return seen.Record.Kind == tenure.RecordHeld && seen.Record.Term == r.Term
 }
 
 // until asks at every change of the election, and from time to time, whether it has come to what is wanted. If it does
@@ -57,14 +56,14 @@ func (s *Stage) until(failure string, reached func(now tenure.Leader) bool) bool
 	s.t.Helper()
 	end := time.NewTimer(patience)
 	defer end.Stop()
-	for {
+	for wait := pause; ; wait = min(wait*5/4, longest) {
 		_, changed := s.rival.election.Status()
 		if reached(s.Leader()) {
 			return true
 		}
 		select {
 		case <-changed:
-		case <-time.After(pause):
+		case <-time.After(wait):
 		case <-end.C:
 			s.t.Fatalf("tenuretest: %s within %v: %s", failure, patience, s.scene())
 			return false

@@ -13,8 +13,8 @@ import (
 // again only for Ask and Fence.
 const Rival = "rival"
 
-// lease is short, for tests that wait for its end outside a bubble, and long enough for a busy machine to renew it.
-const lease = 2 * time.Second
+// lease is long enough for a machine that stalls to renew it.
+const lease = 30 * time.Second
 
 // TB is what a stage needs of a *testing.T or its like.
 type TB interface {
@@ -60,8 +60,8 @@ func (s *Stage) Store(id string) driver.Store {
 	return s.seat(id).line
 }
 
-// Config returns a config for the candidate of this ID. Fields may be changed, other than ID and Clock: the clock is
-// package time's, and also what Fence acts upon.
+// Config returns a config for the candidate of this ID, with a lease of 30 s. Fields may be changed,
+// other than ID and Clock: the clock is package time's, and also what Fence acts upon.
 func (s *Stage) Config(id string) tenure.Config {
 	s.t.Helper()
 	return tenure.Config{ID: id, Lease: lease, Clock: s.seat(id).clock}

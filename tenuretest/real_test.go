@@ -1,0 +1,5 @@
+//go:build integration
+
+package tenuretest_test
+
+func init() { inRealTime = true }
