@@ -339,19 +339,21 @@ func (s arming) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 }
 
 func TestContextThatEndsWithTheElectionAsksNoTermToLeave(t *testing.T) {
-	for range 100 {
-		ctx, cancel := context.WithCancel(context.Background())
-		clock := &tripped{Clock: tenure.StandardClock(), trip: cancel}
-		e := mustNew(t, arming{memory.NewPolled(), clock}, "a", func(c *tenure.Config) { c.Clock = clock })
-		term, err := e.Campaign(ctx)
-		if err != nil {
-			continue // that is as good
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			ctx, cancel := context.WithCancel(context.Background())
+			clock := &tripped{Clock: tenure.StandardClock(), trip: cancel}
+			e := mustNew(t, arming{memory.NewPolled(), clock}, "a", func(c *tenure.Config) { c.Clock = clock })
+			term, err := e.Campaign(ctx)
+			if err != nil {
+				continue // that is as good
+			}
+			if cause := context.Cause(term.Soft()); cause != nil {
+				t.Fatalf("a term that Campaign returned is asked to leave: %v", cause)
+			}
+			_ = term.Resign(context.Background())
 		}
-		if cause := context.Cause(term.Soft()); cause != nil {
-			t.Fatalf("a term that Campaign returned is asked to leave: %v", cause)
-		}
-		_ = term.Resign(context.Background())
-	}
+	})
 }
 
 func TestReleasedTermSaysSoWhateverTheContext(t *testing.T) {

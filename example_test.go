@@ -14,8 +14,9 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// candidate is what New returns for a config without faults.
+// candidate is what New returns for a config without faults. The lease outlasts any stall of the machine.
 func candidate(store driver.Store, cfg tenure.Config) *tenure.Election {
+	cfg.Lease = time.Minute
 	e, err := tenure.New(store, "billing", cfg)
 	if err != nil {
 		panic(err)
@@ -87,7 +88,7 @@ func ExampleElection_Leaders() {
 
 // Do begins nothing for which the lease may be too short.
 func ExampleTerm_Do() {
-	term, err := candidate(memory.New(), tenure.Config{Lease: 15 * time.Second}).Campaign(context.Background())
+	term, err := candidate(memory.New(), tenure.Config{ID: "node-1"}).Campaign(context.Background())
 	if err != nil {
 		panic(err)
 	}
@@ -97,7 +98,7 @@ func ExampleTerm_Do() {
 	}
 	ctx := context.Background()
 	fmt.Println(term.Do(ctx, 5*time.Second, work))
-	fmt.Println(term.Do(ctx, time.Minute, work))
+	fmt.Println(term.Do(ctx, time.Minute, work)) // the whole lease
 	_ = term.Resign(ctx)
 	fmt.Println(errors.Is(term.Do(ctx, 0, work), tenure.ErrLost))
 	// Output:

@@ -121,38 +121,35 @@ func TestConfigIsWhatWasGiven(t *testing.T) {
 }
 
 func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
-	store := memory.New()
-	ctx, cancel := context.WithCancel(context.Background())
-	var members sync.WaitGroup
-	for _, id := range []string{"a", "b", "c"} {
-		e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: 200 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		members.Go(func() { _ = e.Run(ctx, holdOn) })
-		members.Go(func() {
-			for i := range 200 {
-				cfg := e.Config()
-				cfg.Lease = time.Duration(150+i) * time.Millisecond
-				cfg.NoWatch, cfg.Address = i%3 == 0, id
-				if err := e.Reconfigure(cfg); err != nil {
-					t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		var members sync.WaitGroup
+		for _, id := range []string{"a", "b", "c"} {
+			e := mustNew(t, store, id, func(c *tenure.Config) { c.Lease = 200 * time.Millisecond })
+			members.Go(func() { _ = e.Run(ctx, holdOn) })
+			members.Go(func() {
+				for i := range 200 {
+					cfg := e.Config()
+					cfg.Lease = time.Duration(150+i) * time.Millisecond
+					cfg.NoWatch, cfg.Address = i%3 == 0, id
+					if err := e.Reconfigure(cfg); err != nil {
+						t.Error(err)
+					}
+					_, _ = e.Status()
+					time.Sleep(time.Duration(i%3) * time.Millisecond) // so that elections go on meanwhile
 				}
-				_, _ = e.Status()
-			}
-		})
-	}
-	seen, err := tenure.New(store, key, tenure.Config{Lease: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	if _, err := seen.Wait(wait, func(s tenure.Status) bool { return s.Leader.Address != "" }); err != nil {
-		t.Errorf("no changed address was published: %v", err)
-	}
-	cancel()
-	members.Wait()
+			})
+		}
+		seen := mustNew(t, store, "observer", func(c *tenure.Config) { c.Lease = time.Second })
+		wait, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		if _, err := seen.Wait(wait, func(s tenure.Status) bool { return s.Leader.Address != "" }); err != nil {
+			t.Errorf("no changed address was published: %v", err)
+		}
+		cancel()
+		members.Wait()
+	})
 }
 
 func TestPaceAndNoWatch(t *testing.T) {

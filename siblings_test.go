@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/patience"
 )
 
 // others makes elections of other names that are siblings of one.
@@ -131,7 +132,7 @@ func TestManyElectionsAreSmall(t *testing.T) {
 		part := heap() - before
 		before, goroutines := heap(), runtime.NumGoroutine()
 		ends = append(ends, startAll(ctx, t, store, id, names)...)
-		for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
+		for end := time.Now().Add(patience.Left(t)); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		if each := (heap() - before - part) / many; each > 2000 || each < 500 {
