@@ -183,11 +183,16 @@ func open(t testing.TB, on wires, inner driver.Store, change func(*Config)) *Sto
 func serving(t testing.TB, on wires, s *Store) string {
 	t.Helper()
 	l := on.free(t)
-	go func() {
-		if err := s.Serve(l); err != nil {
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.Serve(l); err != nil && !errors.Is(err, errClosed) { // a short test may close it before this begins
 			t.Error(err)
 		}
-	}()
+	})
+	t.Cleanup(func() {
+		_ = s.Close()
+		running.Wait()
+	})
 	return l.Addr().String()
 }
 
