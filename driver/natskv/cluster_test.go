@@ -74,3 +74,5 @@ func startCluster(t *testing.T) []*server.Server {
 	})
 	return all
 }
+
+func inThree(c *jetstream.KeyValueConfig) { c.Replicas = 3 }

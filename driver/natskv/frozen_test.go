@@ -62,3 +62,10 @@ func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) drive
 	eventually(t, "the store is reached again", func() bool { return readable(s) })
 	eventually(t, "what was abandoned has ended", func() bool { return runtime.NumGoroutine() <= before+4 })
 }
+
+// accepted is how many connections there are, of both sides.
+func (p *proxy) accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}

@@ -4,7 +4,9 @@ package natskv
 
 import (
 	"errors"
+	"net"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -88,4 +90,23 @@ func TestRefusedCredentials(t *testing.T) {
 	eventually(t, "it is tried again and again", func() bool { return len(refusals.reasons()) >= 4 })
 	restart(t, refusing, func() {}, with("x"))
 	eventually(t, "the store is reached again", func() bool { return readable(s) })
+}
+
+// restart stops a server and runs another one on its directory and address.
+func restart(t testing.TB, s *server.Server, between func(), change ...func(*server.Options)) *server.Server {
+	t.Helper()
+	host, port, err := net.SplitHostPort(hostOf(t, s.ClientURL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := s.StoreDir()
+	s.Shutdown()
+	s.WaitForShutdown()
+	if between != nil {
+		between()
+	}
+	return startServer(t, append(change, func(o *server.Options) {
+		o.StoreDir, o.Host = dir, host
+		o.Port, _ = strconv.Atoi(port)
+	})...)
 }

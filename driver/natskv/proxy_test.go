@@ -115,13 +115,6 @@ func (p *proxy) set(mute bool) {
 	p.mute = mute
 }
 
-// accepted is how many connections there are, of both sides.
-func (p *proxy) accepted() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
-}
-
 // drop ends all connections.
 func (p *proxy) drop() {
 	p.mu.Lock()

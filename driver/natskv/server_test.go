@@ -9,7 +9,6 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,25 +82,6 @@ func listening(t testing.TB) func(*server.Options) {
 }
 
 func withoutJetStream(o *server.Options) { o.JetStream = false }
-
-// restart stops a server and runs another one on its directory and address.
-func restart(t testing.TB, s *server.Server, between func(), change ...func(*server.Options)) *server.Server {
-	t.Helper()
-	host, port, err := net.SplitHostPort(hostOf(t, s.ClientURL()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := s.StoreDir()
-	s.Shutdown()
-	s.WaitForShutdown()
-	if between != nil {
-		between()
-	}
-	return startServer(t, append(change, func(o *server.Options) {
-		o.StoreDir, o.Host = dir, host
-		o.Port, _ = strconv.Atoi(port)
-	})...)
-}
 
 // lastPort is what freePort gave last. It begins anywhere, so that another run of these tests has others.
 var lastPort atomic.Int64
@@ -187,8 +167,6 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 }
 
 func inMemory(c *jetstream.KeyValueConfig) { c.Storage = jetstream.MemoryStorage }
-
-func inThree(c *jetstream.KeyValueConfig) { c.Replicas = 3 }
 
 func withTTL(ttl time.Duration) func(*jetstream.KeyValueConfig) {
 	return func(c *jetstream.KeyValueConfig) { c.TTL = ttl }
