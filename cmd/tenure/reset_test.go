@@ -18,7 +18,10 @@ func TestResetReplacesWhatIsNoRecord(t *testing.T) {
 	h.says("status").must(t, 1, `^record    foreign$`)
 	h.says("reset", "--force", "--lease", "1s").must(t, 0, `^was  foreign, 112 bytes: node-1 \\x1b\[31mx{52}\.\.\.$`,
 		`^     key holds bytes that are no election record`, `^now  a vacant record after term \d+: nobody can be elected for 1s$`)
-	m := h.join(tenure.Config{ID: "node-1", Lease: time.Second}, nil)
+	first := h.join(tenure.Config{ID: "node-0", Lease: time.Second}, nil) // which waits that long
+	h.await(first, leads)
+	first.leave()
+	m := h.join(tenure.Config{ID: "node-1", Lease: time.Minute}, nil)
 	h.await(m, leads)
 	h.says("reset", "--force").must(t, 1, `^error: .*there is nothing to reset: the record is held$`, `^hint: to have another leader, ask this one with tenure hand-over$`)
 	h.says("status").must(t, 0, `^leader    node-1 in term \d+$`)
