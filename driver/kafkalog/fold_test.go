@@ -1,9 +1,9 @@
 package kafkalog
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 )
 
@@ -145,7 +145,7 @@ func (w *world) fresh() *fold {
 // TestFreshReaderEqualsFullReplay: whoever begins near the end knows the same of every key as who read all.
 func TestFreshReaderEqualsFullReplay(t *testing.T) {
 	partial := 0
-	for seed := range uint64(histories()) {
+	for seed := range uint64(*histories) {
 		w := newWorld(t, seed)
 		for i := range 400 {
 			w.step(false)
@@ -170,7 +170,7 @@ func TestFreshReaderEqualsFullReplay(t *testing.T) {
 // and nothing only where the post was near the head.
 func TestRetentionMakesAbsence(t *testing.T) {
 	gone, known := 0, 0
-	for seed := range uint64(histories()) {
+	for seed := range uint64(*histories) {
 		w := newWorld(t, seed)
 		for i := range 1500 {
 			w.step(true)
@@ -214,7 +214,7 @@ func (w *world) same(f *fold, must func(*post) bool) {
 
 // TestOneSuccessor: of all posts that name one post, one at most is in force, whatever the network did.
 func TestOneSuccessor(t *testing.T) {
-	for seed := range uint64(histories()) {
+	for seed := range uint64(*histories) {
 		w := newWorld(t, seed)
 		for range 400 {
 			w.step(seed%2 == 0)
@@ -235,16 +235,7 @@ func TestOneSuccessor(t *testing.T) {
 	}
 }
 
-// histories are more where the tests may take long, which is where they also run Kafka.
-func histories() int {
-	switch {
-	case testing.Short():
-		return 100
-	case os.Getenv("TENURE_KAFKA") != "":
-		return 2000
-	}
-	return 250
-}
+var histories = flag.Int("histories", 250, "how many random histories a test of the fold plays")
 
 // TestBlockedRivalBeforeTheBase is what random histories hardly ever find: a late first record of somebody who holds the
 // key for absent, between the record in force and what that replaced, which is void for a still later record before it. Who

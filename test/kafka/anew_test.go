@@ -11,97 +11,97 @@ import (
 
 // TestTopicMadeAnew: nothing of the old topic is believed, no version fits, and calls say so.
 func TestTopicMadeAnew(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct())
-	v := create(t, s, "key", "first")
-	if err := c.DeleteTopic(topic); err != nil {
-		t.Fatal(err)
-	}
-	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if e, err := s.Read(short, "key"); err == nil {
-		t.Errorf("without a topic the cell reads %+v", e)
-	}
-	if _, err := s.CompareAndSwap(short, "key", v, []byte("x")); outcome(err) != "unknown" {
-		t.Errorf("without a topic a swap is %v", err)
-	}
-	if err := c.CreateTopic(topic, 1, nil); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the new topic is read", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		v := create(t, s, "key", "first")
+		if err := c.DeleteTopic(topic); err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		e, err := s.Read(ctx, "key")
-		return err == nil && e.Absent()
+		if e, err := s.Read(short, "key"); err == nil {
+			t.Errorf("without a topic the cell reads %+v", e)
+		}
+		if _, err := s.CompareAndSwap(short, "key", v, []byte("x")); outcome(err) != "unknown" {
+			t.Errorf("without a topic a swap is %v", err)
+		}
+		if err := c.CreateTopic(topic, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the new topic is read", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e, err := s.Read(ctx, "key")
+			return err == nil && e.Absent()
+		})
+		create(t, s, "key", "new")
+		if _, err := s.CompareAndSwap(within(t), "key", v, []byte("x")); outcome(err) != "conflict" {
+			t.Errorf("a swap from a version of the old topic: %v", err)
+		}
 	})
-	create(t, s, "key", "new")
-	if _, err := s.CompareAndSwap(within(t), "key", v, []byte("x")); outcome(err) != "conflict" {
-		t.Errorf("a swap from a version of the old topic: %v", err)
-	}
 }
 
 // TestLeaderOfATopicMadeAnew: it steps down, and whoever leads next has a higher token.
 func TestLeaderOfATopicMadeAnew(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct())
-	for i := range 50 {
-		create(t, s, fmt.Sprint("other ", i), "x") // so that the old floor is above the new one
-	}
-	e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := e.Campaign(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.DeleteTopic(topic); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateTopic(topic, 1, nil); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-old.Context().Done():
-	case <-within(t).Done():
-		t.Fatal("the leader leads on without its topic")
-	}
-	_ = old.Resign(within(t))
-	next, err := e.Campaign(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next.Token() <= old.Token() {
-		t.Errorf("token %d after %d", next.Token(), old.Token())
-	}
-	_ = next.Resign(within(t))
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		for i := range 50 {
+			create(t, s, fmt.Sprint("other ", i), "x") // so that the old floor is above the new one
+		}
+		e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second, Clock: c.clock()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := e.Campaign(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.DeleteTopic(topic); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CreateTopic(topic, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-old.Context().Done():
+		case <-within(t).Done():
+			t.Fatal("the leader leads on without its topic")
+		}
+		_ = old.Resign(within(t))
+		next, err := e.Campaign(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.Token() <= old.Token() {
+			t.Errorf("token %d after %d", next.Token(), old.Token())
+		}
+		_ = next.Resign(within(t))
+	})
 }
 
 // TestTopicMadeAnewUnseen: the new topic is longer than the old one by the time that an old reader hears of it.
 func TestTopicMadeAnewUnseen(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	r := c.relay()
-	old := c.open(c.over(r))
-	create(t, old, "key", "old")
-	r.Hold()
-	if err := c.DeleteTopic(topic); err != nil {
-		t.Fatal(err)
-	}
-	s := c.open(c.direct())
-	for i := range 20 {
-		create(t, s, fmt.Sprint("other ", i), "x")
-	}
-	r.Release()
-	eventually(t, "the old reader reads the new topic", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		e, err := old.Read(ctx, "other 0")
-		return err == nil && !e.Absent()
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		old := c.open(c.over(r))
+		create(t, old, "key", "old")
+		r.Hold()
+		if err := c.DeleteTopic(topic); err != nil {
+			t.Fatal(err)
+		}
+		s := c.open(c.direct())
+		for i := range 20 {
+			create(t, s, fmt.Sprint("other ", i), "x")
+		}
+		r.Release()
+		eventually(t, "the old reader reads the new topic", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e, err := old.Read(ctx, "other 0")
+			return err == nil && !e.Absent()
+		})
+		if e := read(t, old, "key"); !e.Absent() {
+			t.Errorf("the cell of the old topic holds %s still", e.Value)
+		}
 	})
-	if e := read(t, old, "key"); !e.Absent() {
-		t.Errorf("the cell of the old topic holds %s still", e.Value)
-	}
 }

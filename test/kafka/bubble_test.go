@@ -4,25 +4,20 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // TestInABubble holds an election in virtual time: a leader that lost its store steps down, and the next one is elected after
 // the lease and soon.
 func TestInABubble(t *testing.T) {
-	t.Parallel()
 	const lease = 15 * time.Second
-	synctest.Test(t, func(t *testing.T) {
-		var network kfake.VirtualNetwork
-		c := start(t, kfake.ListenFn(network.Listen))
-		open := func() *kafkalog.Store { return c.open(c.direct(kgo.Dialer(network.DialContext))) }
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		open := func() *kafkalog.Store { return c.open(c.direct()) }
 		lost, kept := open(), open()
 		elect := func(s *kafkalog.Store, id string) *tenure.Term {
 			e, err := tenure.New(s, "billing", tenure.Config{ID: id, Lease: lease, Clock: tenure.StandardClock()})
@@ -57,10 +52,7 @@ func TestInABubble(t *testing.T) {
 // TestRequestsPerMinute counts what ten candidates ask of the brokers while one of them leads and renews every second, and what
 // a store asks while nothing happens.
 func TestRequestsPerMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var network kfake.VirtualNetwork
-		c := start(t, kfake.ListenFn(network.Listen))
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		var all []func()
 		count := func(what string) map[string]int {
 			kinds := []kmsg.Key{kmsg.Produce, kmsg.Fetch, kmsg.ListOffsets, kmsg.Metadata}
@@ -77,13 +69,13 @@ func TestRequestsPerMinute(t *testing.T) {
 			t.Log(what, got)
 			return got
 		}
-		idle := c.open(c.direct(kgo.Dialer(network.DialContext)))
+		idle := c.open(c.direct())
 		if got := count("one store, idle"); got["Fetch"] > 13 || got["Produce"]+got["ListOffsets"] > 0 {
 			t.Errorf("an idle store asks too much: %v", got)
 		}
 		_ = idle.Close()
 		for i := range 10 {
-			s := c.open(c.direct(kgo.Dialer(network.DialContext)))
+			s := c.open(c.direct())
 			e, err := tenure.New(s, "billing", tenure.Config{ID: fmt.Sprint(i), Lease: 3 * time.Second, Clock: tenure.StandardClock()})
 			if err != nil {
 				t.Fatal(err)

@@ -12,41 +12,41 @@ import (
 
 // TestClose ends what waits, and what comes after it.
 func TestClose(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	r := c.relay()
-	written, asked := &sent{key: kmsg.Produce}, &sent{key: kmsg.ListOffsets}
-	s := c.open(c.over(r, kgo.WithHooks(written, asked)))
-	v := create(t, s, "key", "x")
-	r.Blackhole()
-	writes, asks := written.another(t), asked.another(t)
-	ended := make(chan error, 2)
-	go func() {
-		_, err := s.CompareAndSwap(t.Context(), "key", v, []byte("y"))
-		ended <- err
-	}()
-	go func() {
-		_, err := s.Read(t.Context(), "key")
-		ended <- err
-	}()
-	writes()
-	asks()
-	_ = s.Close()
-	_ = s.Close()
-	for range 2 {
-		select {
-		case err := <-ended:
-			if outcome(err) != "unknown" {
-				t.Errorf("a call ends with %v", err)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		written, asked := &sent{key: kmsg.Produce}, &sent{key: kmsg.ListOffsets}
+		s := c.open(c.over(r, kgo.WithHooks(written, asked)))
+		v := create(t, s, "key", "x")
+		r.Blackhole()
+		writes, asks := written.another(t), asked.another(t)
+		ended := make(chan error, 2)
+		go func() {
+			_, err := s.CompareAndSwap(t.Context(), "key", v, []byte("y"))
+			ended <- err
+		}()
+		go func() {
+			_, err := s.Read(t.Context(), "key")
+			ended <- err
+		}()
+		writes()
+		asks()
+		_ = s.Close()
+		_ = s.Close()
+		for range 2 {
+			select {
+			case err := <-ended:
+				if outcome(err) != "unknown" {
+					t.Errorf("a call ends with %v", err)
+				}
+			case <-within(t).Done():
+				t.Fatal("a call outlives the store")
 			}
-		case <-within(t).Done():
-			t.Fatal("a call outlives the store")
 		}
-	}
-	if _, err := s.Read(within(t), "key"); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a closed store reads: %v", err)
-	}
-	if _, err := s.Watch(within(t), "key", func(driver.Entry) {}); err == nil {
-		t.Error("a closed store watches")
-	}
+		if _, err := s.Read(within(t), "key"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a closed store reads: %v", err)
+		}
+		if _, err := s.Watch(within(t), "key", func(driver.Entry) {}); err == nil {
+			t.Error("a closed store watches")
+		}
+	})
 }

@@ -3,11 +3,14 @@ package kafka
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -17,20 +20,25 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
-// patience is how long what must happen may take.
+// patience is how long, in virtual time, a test waits for what must happen.
 const patience = time.Minute
 
 // steady is what a broker gets for an answer where no broker is silent: a machine that is busy may be late by a second.
 const steady = 6 * time.Second
+
+// soon is how long a mistake may take to be named, in virtual time.
+const soon = 2 * time.Second
 
 const topic = "elections"
 
 // cluster is Kafka in this process.
 type cluster struct {
 	*kfake.Cluster
-	tb testing.TB
+	tb      testing.TB
+	network *kfake.VirtualNetwork // in virtual time; nil: the loopback interface
 }
 
+// start runs a cluster of one broker on the loopback interface.
 func start(t testing.TB, opts ...kfake.Opt) *cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
@@ -38,27 +46,77 @@ func start(t testing.TB, opts ...kfake.Opt) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return &cluster{c, t}
+	return &cluster{c, t, nil}
 }
 
-// within is a context that ends after the patience of a test.
+// startVirtual runs a cluster in the bubble of the test, on a network of its own.
+func startVirtual(t testing.TB, brokers int, opts ...kfake.Opt) *cluster {
+	t.Helper()
+	network, ports := &kfake.VirtualNetwork{}, make([]int, brokers)
+	for i := range ports {
+		ports[i] = 9092 + i
+	}
+	c := start(t, append(opts, kfake.NumBrokers(brokers), kfake.Ports(ports...), kfake.ListenFn(network.Listen))...)
+	c.network = network
+	return c
+}
+
+// inBubble runs a test with a cluster in virtual time.
+func inBubble(t *testing.T, brokers int, test func(t *testing.T, c *cluster), opts ...kfake.Opt) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, startVirtual(t, brokers, opts...)) })
+}
+
+// virtual reports whether the caller is in a bubble, where clocks begin with the year 2000.
+func virtual() bool { return time.Now().Year() < 2020 }
+
+// giveUp is when a test stops waiting: in virtual time after patience, else shortly before the time limit of the tests.
+func giveUp(t testing.TB) time.Time {
+	const report = 15 * time.Second // to say what was missing, and to clean up
+	if virtual() {
+		return time.Now().Add(patience)
+	}
+	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := limited.Deadline(); ok {
+			return end.Add(-report)
+		}
+	}
+	return time.Now().Add(24 * time.Hour)
+}
+
+// within is a context that ends when the test gives up.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithDeadline(context.Background(), giveUp(t))
 	t.Cleanup(cancel)
 	return ctx
 }
 
+// clock is one on the cluster's time.
+func (c *cluster) clock() tenure.Clock {
+	if c.network != nil {
+		return tenure.StandardClock()
+	}
+	return tenure.SystemClock()
+}
+
+// dial reaches the cluster's network.
+func (c *cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if c.network != nil {
+		return c.network.DialContext(ctx, network, address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
 // direct connects to the cluster.
 func (c *cluster) direct(more ...kgo.Opt) []kgo.Opt {
-	return append([]kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...)}, more...)
+	return append([]kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.Dialer(c.dial)}, more...)
 }
 
 // over connects through a relay, to which all brokers are one.
 func (c *cluster) over(r *relay.Relay, more ...kgo.Opt) []kgo.Opt {
 	address := r.URL()[len("nats://"):]
-	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, address)
-	}
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) { return c.dial(ctx, network, address) }
 	return c.direct(append(more, kgo.Dialer(dial))...)
 }
 
@@ -69,18 +127,36 @@ func (c *cluster) through(relays []*relay.Relay, more ...kgo.Opt) []kgo.Opt {
 		to[address] = relays[i].URL()[len("nats://"):]
 	}
 	return c.direct(append(more, kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, to[address])
+		return c.dial(ctx, network, to[address])
 	}))...)
 }
 
-func (c *cluster) relay() *relay.Relay {
+// relay leads to the first broker.
+func (c *cluster) relay() *relay.Relay { return c.relayTo(0) }
+
+func (c *cluster) relayTo(broker int) (r *relay.Relay) {
 	c.tb.Helper()
-	r, err := relay.New("tcp://" + c.ListenAddrs()[0])
+	address := c.ListenAddrs()[broker]
+	var err error
+	if c.network == nil {
+		r, err = relay.New("tcp://" + address)
+	} else {
+		r, err = relay.Over(c.network, fmt.Sprint("localhost:", 19092+broker), address)
+	}
 	if err != nil {
 		c.tb.Fatal(err)
 	}
 	c.tb.Cleanup(r.Close)
 	return r
+}
+
+// relays are one for each broker.
+func (c *cluster) relays() (all []*relay.Relay) {
+	c.tb.Helper()
+	for i := range c.ListenAddrs() {
+		all = append(all, c.relayTo(i))
+	}
+	return all
 }
 
 func (c *cluster) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
@@ -152,31 +228,22 @@ func (s *sent) another(t testing.TB) (wait func()) {
 	}
 }
 
-// prompt lets an attempt take no longer than that. A machine that is busy may make one late, so one of several must be in time:
-// whoever waits for what does not come is late in all of them.
+// prompt runs an attempt, which in virtual time may take no longer than that.
 func prompt(t testing.TB, limit time.Duration, attempt func()) {
 	t.Helper()
-	const attempts = 5
-	for n := 1; ; n++ {
-		began := time.Now()
-		attempt()
-		took := time.Since(began)
-		if took <= limit {
-			return
-		}
-		if n == attempts {
-			t.Errorf("of %d attempts none takes %v at most, and the last one %v", n, limit, took)
-			return
-		}
+	began := time.Now()
+	attempt()
+	if took := time.Since(began); virtual() && took > limit {
+		t.Errorf("it takes %v, more than %v", took, limit)
 	}
 }
 
 // eventually asks until it is so.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
+	for end := giveUp(t); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatal("the test gave up waiting for:", what)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -75,9 +74,8 @@ func TestFakeElection(t *testing.T) { drivertest.RunElectionInBubbles(t, harness
 
 // harnessInABubble is on a cluster of its own in virtual time.
 func harnessInABubble(t testing.TB) drivertest.Harness {
-	var network kfake.VirtualNetwork
-	c := start(t, kfake.ListenFn(network.Listen))
-	open := func() *kafkalog.Store { return c.open(c.direct(kgo.Dialer(network.DialContext))) }
+	c := startVirtual(t, 1)
+	open := func() *kafkalog.Store { return c.open(c.direct()) }
 	h := drivertest.Harness{Store: open(), Peer: open()}
 	h.Delete = func(ctx context.Context, key string) error { return remove(ctx, h.Peer, key) }
 	return h

@@ -15,25 +15,25 @@ import (
 // TestCrowdFitsTheTopic: what waits for a request goes into one batch, but into no larger one than Open and Inspect let a
 // topic refuse, however short the values and long the keys are.
 func TestCrowdFitsTheTopic(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	r := c.relay()
-	s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
-	c.alter("max.message.bytes", "65536")
-	key := func(i int) string { return fmt.Sprintf("%0249d", i) }
-	v := read(t, s, key(0)).Version
-	r.Hold()
-	var all sync.WaitGroup
-	errs := make([]error, 500)
-	for i := range errs {
-		all.Go(func() { _, errs[i] = s.CompareAndSwap(within(t), key(i), v, []byte("x")) })
-	}
-	pause(t.Context(), 200*time.Millisecond) // so that most of them wait for the first
-	r.Release()
-	all.Wait()
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, driver.ErrConflict) {
-			t.Fatal(strings.ReplaceAll(err.Error(), "0", ""))
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
+		c.alter("max.message.bytes", "65536")
+		key := func(i int) string { return fmt.Sprintf("%0249d", i) }
+		v := read(t, s, key(0)).Version
+		r.Hold()
+		var all sync.WaitGroup
+		errs := make([]error, 500)
+		for i := range errs {
+			all.Go(func() { _, errs[i] = s.CompareAndSwap(within(t), key(i), v, []byte("x")) })
 		}
-	}
+		pause(t.Context(), 200*time.Millisecond) // so that most of them wait for the first
+		r.Release()
+		all.Wait()
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, driver.ErrConflict) {
+				t.Fatal(strings.ReplaceAll(err.Error(), "0", ""))
+			}
+		}
+	})
 }

@@ -22,7 +22,7 @@ import (
 const fencedPartitions = 3
 
 func TestFencedOrder(t *testing.T) {
-	inVirtualTime(t, func(_ *testing.T, b scene) { fencedOrder(b, 20) })
+	sceneInBubble(t, func(_ *testing.T, b scene) { fencedOrder(b, 20) })
 }
 
 // diary is what leaders were told of what they wrote.
@@ -174,11 +174,8 @@ func (b scene) check(l *diary, atLeast int) {
 }
 
 // staleInit asks for an epoch with one that another request has outdated, as clients do by themselves after some errors.
-func staleInit(t testing.TB, seeds []string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
-	if err != nil {
-		t.Fatal(err)
-	}
+func (b scene) staleInit() error {
+	client := b.client()
 	defer client.Close()
 	id, held := fresh("billing"), kmsg.InitProducerIDResponse{ProducerID: -1, ProducerEpoch: -1}
 	ask := func(with kmsg.InitProducerIDResponse) kmsg.InitProducerIDResponse {
@@ -186,9 +183,9 @@ func staleInit(t testing.TB, seeds []string) error {
 		req.TransactionalID, req.TransactionTimeoutMillis = &id, 10_000
 		req.ProducerID, req.ProducerEpoch = with.ProducerID, with.ProducerEpoch
 		var got *kmsg.InitProducerIDResponse
-		eventually(t, "no answer", func() bool {
+		eventually(b, "an answer", func() bool {
 			var err error
-			got, err = req.RequestWith(within(t), client)
+			got, err = req.RequestWith(within(b), client)
 			return err == nil && !kerr.IsRetriable(kerr.ErrorForCode(got.ErrorCode))
 		})
 		return *got
@@ -201,8 +198,9 @@ func staleInit(t testing.TB, seeds []string) error {
 
 // TestStaleInit keeps in mind what only real brokers can show: kfake gives an epoch to anybody who once had one.
 func TestStaleInit(t *testing.T) {
-	t.Parallel()
-	if err := staleInit(t, start(t).ListenAddrs()); err != nil {
-		t.Errorf("kfake has learnt to refuse, with %v: say so where it is said that it does not", err)
-	}
+	sceneInBubble(t, func(t *testing.T, b scene) {
+		if err := b.staleInit(); err != nil {
+			t.Errorf("kfake has learnt to refuse, with %v: say so where it is said that it does not", err)
+		}
+	})
 }

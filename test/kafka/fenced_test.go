@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -58,7 +57,7 @@ func fencedScenes() map[string]func(*testing.T, scene) {
 func TestFenced(t *testing.T) {
 	for name, run := range fencedScenes() {
 		t.Run(name, func(t *testing.T) {
-			inVirtualTime(t, func(t *testing.T, b scene) {
+			sceneInBubble(t, func(t *testing.T, b scene) {
 				b.makeTopic(1)
 				run(t, b)
 			})
@@ -66,15 +65,14 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// inVirtualTime has a scene with a cluster of its own.
-func inVirtualTime(t *testing.T, test func(*testing.T, scene)) {
+// sceneInBubble has a scene with a cluster of its own in virtual time.
+func sceneInBubble(t *testing.T, test func(*testing.T, scene)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
-		test(t, scene{t, c.ListenAddrs(), fresh("written"), c.network.DialContext})
-	})
+	inBubble(t, 1, func(t *testing.T, c *cluster) { test(t, c.scene(fresh("written"))) })
 }
+
+// scene writes to a topic of this cluster.
+func (c *cluster) scene(topic string) scene { return scene{c.tb, c.ListenAddrs(), topic, c.dial} }
 
 // clock is on the scene's time.
 func (b scene) clock() tenure.Clock {
@@ -616,12 +614,12 @@ func fencedClose(_ *testing.T, b scene) {
 
 // TestFencedRights: what is missing is named at once, and what the package comment lists is enough.
 func TestFencedRights(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		fencedRights(t, c.scene("written"), as)
+	}, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.SeedTopics(1, "written"),
 		kfake.User(plainSASL, "nobody", "nobody"), kfake.User(plainSASL, "half", "half", mayCommit()),
 		kfake.User(plainSASL, "leader", "leader", mayCommit(), mayWrite()))
-	fencedRights(t, c.ListenAddrs(), "written", as)
 }
 
 func mayCommit() kfake.ACL {
@@ -635,13 +633,13 @@ func mayWrite() kfake.ACL {
 }
 
 // fencedRights takes users that are called nobody, half, who may use the transactional id alone, and leader.
-func fencedRights(t *testing.T, seeds []string, topic string, login func(string) kgo.Opt) {
-	term := contest{scene{t, seeds, topic, nil}, "billing", memory.New()}.elect("a", time.Minute).term
+func fencedRights(t *testing.T, b scene, login func(string) kgo.Opt) {
+	term := contest{b, "billing", memory.New()}.elect("a", time.Hour).term
 	for user, missing := range map[string]string{
 		"nobody": "Write on the transactional id", "half": "Write on the topic", "leader": "",
 	} {
 		prompt(t, 5*time.Second, func() {
-			p, err := fenced.Open(within(t), term, []kgo.Opt{kgo.SeedBrokers(seeds...), login(user), kgo.DefaultProduceTopic(topic)})
+			p, err := fenced.Open(within(t), term, []kgo.Opt{kgo.SeedBrokers(b.seeds...), kgo.Dialer(b.dialing()), login(user), kgo.DefaultProduceTopic(b.topic)})
 			if err == nil {
 				err = p.Produce(within(t), kgo.StringRecord("x"))
 				_ = p.Close()
@@ -657,21 +655,21 @@ func fencedRights(t *testing.T, seeds []string, topic string, login func(string)
 }
 
 func TestFencedOptions(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	term := contest{scene{t, c.ListenAddrs(), "", nil}, "billing", memory.New()}.elect("a", time.Minute).term
-	for says, open := range map[string]func() (*fenced.Producer, error){
-		"transactional id is empty": func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithID("")) },
-		"need of -1ns":              func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithNeed(-1)) },
-		"kgo.TransactionalID out": func() (*fenced.Producer, error) {
-			return fenced.Open(within(t), term, c.direct(kgo.TransactionalID("x")))
-		},
-		"leave kgo.ConsumerGroup": func() (*fenced.Producer, error) {
-			return fenced.Open(within(t), term, c.direct(kgo.ConsumerGroup("x"), kgo.ConsumeTopics("x")))
-		},
-	} {
-		if _, err := open(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v does not say %s", err, says)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		term := contest{c.scene(""), "billing", memory.New()}.elect("a", time.Minute).term
+		for says, open := range map[string]func() (*fenced.Producer, error){
+			"transactional id is empty": func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithID("")) },
+			"need of -1ns":              func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithNeed(-1)) },
+			"kgo.TransactionalID out": func() (*fenced.Producer, error) {
+				return fenced.Open(within(t), term, c.direct(kgo.TransactionalID("x")))
+			},
+			"leave kgo.ConsumerGroup": func() (*fenced.Producer, error) {
+				return fenced.Open(within(t), term, c.direct(kgo.ConsumerGroup("x"), kgo.ConsumeTopics("x")))
+			},
+		} {
+			if _, err := open(); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v does not say %s", err, says)
+			}
 		}
-	}
+	})
 }

@@ -23,42 +23,42 @@ func (c *cluster) produceForeign(n int) {
 
 // TestTopicOfSomethingElse is refused, whatever its settings.
 func TestTopicOfSomethingElse(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	_ = c.open(c.direct()).Close() // which creates it
-	c.produceForeign(3)
-	s, err := kafkalog.Open(within(t), c.direct(), topic)
-	if err == nil {
-		_ = s.Close()
-		t.Fatal("it is opened")
-	}
-	if !strings.Contains(err.Error(), "3 records and none of an election") {
-		t.Errorf("the error says %v", err)
-	}
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		_ = c.open(c.direct()).Close() // which creates it
+		c.produceForeign(3)
+		s, err := kafkalog.Open(within(t), c.direct(), topic)
+		if err == nil {
+			_ = s.Close()
+			t.Fatal("it is opened")
+		}
+		if !strings.Contains(err.Error(), "3 records and none of an election") {
+			t.Errorf("the error says %v", err)
+		}
+	})
 }
 
 // TestForeignRecordsAreReported, to readers that were there before and to later ones; those of elections count as before.
 func TestForeignRecordsAreReported(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	old := c.open(c.direct())
-	v := create(t, old, "key", "first")
-	if found, err := old.Inspect(within(t), 15*time.Second); err != nil || len(found) != 1 {
-		t.Fatalf("before: %v (%v); want that there is one replica, and no more", found, err)
-	}
-	c.produceForeign(100)
-	for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct())} {
-		if e := read(t, s, "key"); e.Version != v {
-			t.Errorf("the %s reader sees %s", name, e.Value)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		old := c.open(c.direct())
+		v := create(t, old, "key", "first")
+		if found, err := old.Inspect(within(t), 15*time.Second); err != nil || len(found) != 1 {
+			t.Fatalf("before: %v (%v); want that there is one replica, and no more", found, err)
 		}
-		found, err := s.Inspect(within(t), 15*time.Second)
-		if err != nil {
-			t.Fatal(err)
+		c.produceForeign(100)
+		for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct())} {
+			if e := read(t, s, "key"); e.Version != v {
+				t.Errorf("the %s reader sees %s", name, e.Value)
+			}
+			found, err := s.Inspect(within(t), 15*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := found[len(found)-1]
+			if last.Severity != driver.Warning || last.Setting != "records" || !strings.Contains(last.Problem, "100 of the 101 records") {
+				t.Errorf("the %s reader finds %v", name, found)
+			}
 		}
-		last := found[len(found)-1]
-		if last.Severity != driver.Warning || last.Setting != "records" || !strings.Contains(last.Problem, "100 of the 101 records") {
-			t.Errorf("the %s reader finds %v", name, found)
-		}
-	}
-	swap(t, old, "key", v, "second")
+		swap(t, old, "key", v, "second")
+	})
 }

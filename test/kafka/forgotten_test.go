@@ -16,6 +16,7 @@ import (
 
 // wires are connections, of which those that carry writes can be forgotten, as a firewall forgets what it has seen.
 type wires struct {
+	network   dialing
 	mu        sync.Mutex
 	all       []*forgettable
 	swallowed atomic.Int64 // writes
@@ -30,7 +31,7 @@ type forgettable struct {
 }
 
 func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	c, err := w.network(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -68,25 +69,25 @@ func (f *forgettable) Write(p []byte) (int, error) {
 // TestForgottenConnection: a write that its caller has given up takes its connection with it, since what comes after would wait
 // behind it for as long as the store is patient.
 func TestForgottenConnection(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	var w wires
-	s := c.open(c.direct(kgo.Dialer(w.dial)), kafkalog.WithTimeout(time.Minute))
-	v := create(t, s, "key", "first")
-	w.forget()
-	ctx, giveUp := context.WithCancel(t.Context())
-	ended := aside(func() error {
-		_, err := s.CompareAndSwap(ctx, "key", v, []byte("lost"))
-		return err
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		w := wires{network: c.dial}
+		s := c.open(c.direct(kgo.Dialer(w.dial)), kafkalog.WithTimeout(time.Minute))
+		v := create(t, s, "key", "first")
+		w.forget()
+		ctx, giveUp := context.WithCancel(t.Context())
+		ended := aside(func() error {
+			_, err := s.CompareAndSwap(ctx, "key", v, []byte("lost"))
+			return err
+		})
+		eventually(t, "a write into the void", func() bool { return w.swallowed.Load() > 0 })
+		giveUp()
+		if err := <-ended; outcome(err) != "unknown" {
+			t.Errorf("a write into the void: %v", err)
+		}
+		began := time.Now()
+		c.insist(s, "key", v, patience)
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("the next write takes %v", took)
+		}
 	})
-	eventually(t, "a write into the void", func() bool { return w.swallowed.Load() > 0 })
-	giveUp()
-	if err := <-ended; outcome(err) != "unknown" {
-		t.Errorf("a write into the void: %v", err)
-	}
-	began := time.Now()
-	c.insist(s, "key", v, patience)
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the next write takes %v", took)
-	}
 }

@@ -138,7 +138,7 @@ func (c *camp) run(l *ledger, cfg tenure.Config) *runner {
 func TestGroupElects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		var l ledger
 		all := []*runner{c.run(&l, tenure.Config{ID: "0"})}
 		for _, id := range []string{"1", "2", "3"} {
@@ -178,7 +178,7 @@ func TestGroupStuck(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t)
+			c := encamp(t, 1)
 			stuck := c.Fault(kfake.Fault{
 				Keys: []kmsg.Key{kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat, kmsg.FindCoordinator}, Count: -1, TopLevel: true,
 				Err: kerr.CoordinatorNotAvailable,
@@ -214,7 +214,7 @@ func TestGroupStuck(t *testing.T) {
 func TestGroupCoordinatorCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, kfake.NumBrokers(3), kfake.Ports(9092, 9093, 9094))
+		c := encamp(t, 3)
 		var l ledger
 		for _, id := range []string{"0", "1", "2"} {
 			c.run(&l, tenure.Config{ID: id})
@@ -249,7 +249,7 @@ func TestGroupCoordinatorCut(t *testing.T) {
 func TestGroupElectionRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		var l ledger
 		for id := range 10 {
 			c.run(&l, tenure.Config{ID: fmt.Sprint(id)})

@@ -127,19 +127,11 @@ func anywhere(string) bool { return true }
 // camp is a group of candidates on brokers in this process, in virtual time.
 type camp struct {
 	*cluster
-	network *kfake.VirtualNetwork
-	cfg     group.Config
+	cfg group.Config
 }
 
-func encamp(t *testing.T, opts ...kfake.Opt) *camp {
-	var network kfake.VirtualNetwork
-	c := start(t, append([]kfake.Opt{kfake.ListenFn(network.Listen)}, opts...)...)
-	return &camp{cluster: c, network: &network, cfg: group.Config{Name: "billing"}}
-}
-
-// connect connects to the cluster over its network.
-func (c *camp) connect(more ...kgo.Opt) []kgo.Opt {
-	return c.direct(append(more, kgo.Dialer(c.network.DialContext))...)
+func encamp(t *testing.T, brokers int, opts ...kfake.Opt) *camp {
+	return &camp{startVirtual(t, brokers, opts...), group.Config{Name: "billing"}}
 }
 
 // candidate is one member, and what it was told.
@@ -157,7 +149,7 @@ func (c *camp) join(change ...func(*group.Config)) *candidate {
 	for _, f := range change {
 		f(&cfg)
 	}
-	return enlist(c.tb, c.direct(), newCord(c.network.DialContext), cfg)
+	return enlist(c.tb, c.direct(), newCord(c.dial), cfg)
 }
 
 // enlist joins over a cord of its own.
@@ -226,7 +218,7 @@ func TestGroupJoinsMoveNothing(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int32{1, 12} {
 		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t, kfake.SeedTopics(width, "billing.neli"))
+			c := encamp(t, 1, kfake.SeedTopics(width, "billing.neli"))
 			all := []*candidate{c.join()}
 			first := settled(t, all)
 			for range 10 {
@@ -251,7 +243,7 @@ func TestGroupLeave(t *testing.T) {
 	t.Parallel()
 	for hurried, limit := range map[bool]time.Duration{false: 3100 * time.Millisecond, true: 100 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t)
+			c := encamp(t, 1)
 			all := []*candidate{c.join(), c.join(), c.join()}
 			first := settled(t, all)
 			time.Sleep(20 * time.Second)
@@ -283,7 +275,7 @@ func TestGroupLeave(t *testing.T) {
 func TestGroupCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		all := []*candidate{c.join(), c.join(), c.join()}
 		first := settled(t, all)
 		rest := without(all, first)
@@ -314,7 +306,7 @@ func TestGroupCutOff(t *testing.T) {
 func TestGroupLateAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		m := c.join()
 		settled(t, []*candidate{m})
 		m.cord.mu.Lock()
@@ -343,7 +335,7 @@ func TestGroupLateAnswers(t *testing.T) {
 func TestGroupResume(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		c.cfg.SessionTimeout = 2 * time.Minute
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
@@ -366,7 +358,7 @@ func TestGroupResume(t *testing.T) {
 
 // raw is a member that does as the test says.
 func (c *camp) raw(name string) (*kgo.Client, string) {
-	client := c.client(kgo.Dialer(c.network.DialContext))
+	client := c.client()
 	answer := ask[*kmsg.JoinGroupResponse](c, client, joinRequest(name, "", 15*time.Second))
 	if err := kerr.ErrorForCode(answer.ErrorCode); !errors.Is(err, kerr.MemberIDRequired) {
 		c.tb.Fatal(err)
@@ -406,7 +398,7 @@ func (c *camp) holdUp(kept time.Duration) {
 func TestGroupSlowMember(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
 		time.Sleep(20 * time.Second)
@@ -430,7 +422,7 @@ func TestGroupSlowMember(t *testing.T) {
 func TestGroupDeadConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		c.cfg.SessionTimeout = 30 * time.Second
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
@@ -453,7 +445,7 @@ func TestGroupPlaceLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
 		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t)
+			c := encamp(t, 1)
 			m := c.join()
 			settled(t, []*candidate{m})
 			time.Sleep(20 * time.Second)
@@ -476,7 +468,7 @@ func TestGroupPlaceLost(t *testing.T) {
 func TestGroupNeverShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		client, id := c.raw("billing")
 		if got := ask[*kmsg.JoinGroupResponse](c, client, joinRequest("billing", id, 20*time.Second)); got.LeaderID != id {
 			t.Fatalf("%s leads, not %s", got.LeaderID, id)
@@ -496,7 +488,7 @@ func TestGroupNeverShared(t *testing.T) {
 
 // stable reports whether the group is shared out.
 func (c *camp) stable() bool {
-	client := c.client(kgo.Dialer(c.network.DialContext))
+	client := c.client()
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups = []string{c.cfg.Name}
 	return ask[*kmsg.DescribeGroupsResponse](c, client, req).Groups[0].State == "Stable"
@@ -507,11 +499,11 @@ func (c *camp) stable() bool {
 func TestGroupRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
 		time.Sleep(20 * time.Second)
-		client := c.client(kgo.Dialer(c.network.DialContext))
+		client := c.client()
 		groups := kmsg.NewPtrDescribeGroupsRequest()
 		groups.Groups = []string{"billing"}
 		leave := kmsg.NewPtrLeaveGroupRequest()
@@ -544,7 +536,7 @@ func static(name string) func(*group.Config) { return func(cfg *group.Config) { 
 func TestGroupStatic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		first := c.join(static("a"))
 		settled(t, []*candidate{first})
 		other := c.join(static("b"))
@@ -569,7 +561,7 @@ func TestGroupStatic(t *testing.T) {
 func TestGroupBlockingSee(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		first := c.join()
 		settled(t, []*candidate{first})
 		block := make(chan struct{})
@@ -596,7 +588,7 @@ func TestGroupAnyTopic(t *testing.T) {
 		"compacted": {"cleanup.policy": "compact"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t)
+			c := encamp(t, 1)
 			if err := c.CreateTopic(name, 12, settings); err != nil {
 				t.Fatal(err)
 			}
@@ -622,18 +614,18 @@ func TestGroupRefusals(t *testing.T) {
 func groupRefusals(t *testing.T) {
 	see := kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "*", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true}
 	read := kfake.ACL{Resource: kmsg.ACLResourceTypeGroup, Name: "g", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationRead, Allow: true}
-	secure := encamp(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	secure := encamp(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "poor", "poor", see),
 		kfake.User(plainSASL, "reader", "reader", see, read), kfake.SeedTopics(1, "t"))
-	open := encamp(t, kfake.SeedTopics(1, "t"), kfake.GroupMaxSessionTimeout(20*time.Second))
-	wrong := encamp(t, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+	open := encamp(t, 1, kfake.SeedTopics(1, "t"), kfake.GroupMaxSessionTimeout(20*time.Second))
+	wrong := encamp(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
 	wrong.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) { // kfake's own way is to hang up
 		wrong.KeepControl()
 		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return answer, nil, true
 	})
-	foreign := open.client(kgo.ConsumerGroup("foreign"), kgo.ConsumeTopics("t"), kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(15*time.Second), kgo.Dialer(open.network.DialContext))
+	foreign := open.client(kgo.ConsumerGroup("foreign"), kgo.ConsumeTopics("t"), kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(15*time.Second))
 	eventually(t, "an ordinary consumer", func() bool { _, n := foreign.GroupMetadata(); return n > 0 })
 	cases := []struct {
 		name       string
@@ -642,15 +634,15 @@ func groupRefusals(t *testing.T) {
 		denied     bool
 		words      string
 	}{
-		{"no broker", open.connect(kgo.SeedBrokers("127.0.0.1:1")), group.Config{}, false, "unable to dial"},
-		{"wrong password", wrong.connect(as("reader")), group.Config{}, true, "SASL_AUTHENTICATION_FAILED"},
-		{"no topic", open.connect(), group.Config{Topic: "none", NoCreate: true}, false, "does not exist"},
-		{"no right to create", secure.connect(as("poor")), group.Config{Topic: "none"}, true, "kafka-topics.sh --create --topic none"},
-		{"no right to the group", secure.connect(as("poor")), group.Config{Topic: "t"}, true, "grant Read on the group"},
-		{"another kind of member", open.connect(), group.Config{Name: "foreign", Topic: "t"}, false, "ordinary consumers"},
-		{"too long a session", open.connect(), group.Config{Topic: "t", SessionTimeout: time.Minute}, false, "group.max.session.timeout.ms"},
-		{"a group in the connection", open.connect(kgo.ConsumerGroup("x")), group.Config{}, false, "leave kgo.ConsumerGroup"},
-		{"a name of other characters", open.connect(), group.Config{Name: "a b"}, false, "Name"},
+		{"no broker", open.direct(kgo.SeedBrokers("127.0.0.1:1")), group.Config{}, false, "unable to dial"},
+		{"wrong password", wrong.direct(as("reader")), group.Config{}, true, "SASL_AUTHENTICATION_FAILED"},
+		{"no topic", open.direct(), group.Config{Topic: "none", NoCreate: true}, false, "does not exist"},
+		{"no right to create", secure.direct(as("poor")), group.Config{Topic: "none"}, true, "kafka-topics.sh --create --topic none"},
+		{"no right to the group", secure.direct(as("poor")), group.Config{Topic: "t"}, true, "grant Read on the group"},
+		{"another kind of member", open.direct(), group.Config{Name: "foreign", Topic: "t"}, false, "ordinary consumers"},
+		{"too long a session", open.direct(), group.Config{Topic: "t", SessionTimeout: time.Minute}, false, "group.max.session.timeout.ms"},
+		{"a group in the connection", open.direct(kgo.ConsumerGroup("x")), group.Config{}, false, "leave kgo.ConsumerGroup"},
+		{"a name of other characters", open.direct(), group.Config{Name: "a b"}, false, "Name"},
 	}
 	for _, c := range cases {
 		if c.cfg.Name == "" {
@@ -666,7 +658,7 @@ func groupRefusals(t *testing.T) {
 			}
 		})
 	}
-	g, err := group.Join(within(t), secure.connect(as("reader")), group.Config{Name: "g", Topic: "t"})
+	g, err := group.Join(within(t), secure.direct(as("reader")), group.Config{Name: "g", Topic: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -677,7 +669,7 @@ func groupRefusals(t *testing.T) {
 func TestGroupTwoOnOneTopic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		a := c.join(func(cfg *group.Config) { cfg.Name, cfg.Topic = "a", "shared" })
 		b := c.join(func(cfg *group.Config) { cfg.Name, cfg.Topic = "b", "shared" })
 		time.Sleep(time.Minute)
@@ -691,7 +683,7 @@ func TestGroupTwoOnOneTopic(t *testing.T) {
 func TestGroupRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t)
+		c := encamp(t, 1)
 		var all []*candidate
 		for range 10 {
 			all = append(all, c.join())

@@ -11,7 +11,6 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -34,28 +33,28 @@ func TestInspect(t *testing.T) {
 		{"message.timestamp.type", "CreateTime", driver.Advice},
 	} {
 		t.Run(f.setting+"="+f.value, func(t *testing.T) {
-			t.Parallel()
-			c := start(t, kfake.NumBrokers(3))
-			_ = c.open(c.direct()).Close() // which creates it
-			good := c.inspect(t)
-			if len(good) > 0 {
-				t.Fatalf("what Open creates is not good enough: %v", good)
-			}
-			c.alter(f.setting, f.value)
-			s, err := kafkalog.Open(within(t), c.direct(), topic)
-			if err == nil {
-				_ = s.Close()
-			}
-			if errors.Is(err, kafkalog.ErrUnsafe) != (f.severity == driver.Unsafe) || err != nil && !strings.Contains(err.Error(), f.setting) {
-				t.Errorf("Open says %v", err)
-			}
-			if f.severity == driver.Unsafe {
-				return
-			}
-			found := c.inspect(t)
-			if len(found) != 1 || found[0].Setting != f.setting || found[0].Severity != f.severity {
-				t.Errorf("found: %v", found)
-			}
+			inBubble(t, 3, func(t *testing.T, c *cluster) {
+				_ = c.open(c.direct()).Close() // which creates it
+				good := c.inspect(t)
+				if len(good) > 0 {
+					t.Fatalf("what Open creates is not good enough: %v", good)
+				}
+				c.alter(f.setting, f.value)
+				s, err := kafkalog.Open(within(t), c.direct(), topic)
+				if err == nil {
+					_ = s.Close()
+				}
+				if errors.Is(err, kafkalog.ErrUnsafe) != (f.severity == driver.Unsafe) || err != nil && !strings.Contains(err.Error(), f.setting) {
+					t.Errorf("Open says %v", err)
+				}
+				if f.severity == driver.Unsafe {
+					return
+				}
+				found := c.inspect(t)
+				if len(found) != 1 || found[0].Setting != f.setting || found[0].Severity != f.severity {
+					t.Errorf("found: %v", found)
+				}
+			})
 		})
 	}
 }
@@ -99,29 +98,29 @@ func TestOpenOfANewTopic(t *testing.T) {
 		{"unsafe, made by another in between", "compact", true, []int32{1}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			c := start(t, kfake.NumBrokers(3))
-			_ = c.open(c.direct()).Close() // which creates it
-			c.alter("cleanup.policy", f.policy)
-			var asked atomic.Int32
-			c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
-				c.KeepControl()
-				req := r.(*kmsg.MetadataRequest)
-				if len(req.Topics) == 0 || !slices.Contains(f.deaf, asked.Add(1)) {
-					return nil, nil, false
+			inBubble(t, 3, func(t *testing.T, c *cluster) {
+				_ = c.open(c.direct()).Close() // which creates it
+				c.alter("cleanup.policy", f.policy)
+				var asked atomic.Int32
+				c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+					c.KeepControl()
+					req := r.(*kmsg.MetadataRequest)
+					if len(req.Topics) == 0 || !slices.Contains(f.deaf, asked.Add(1)) {
+						return nil, nil, false
+					}
+					return unheardOf(req), nil, true
+				})
+				s, err := kafkalog.Open(within(t), c.direct(), topic)
+				if err == nil {
+					_ = s.Close()
 				}
-				return unheardOf(req), nil, true
+				if errors.Is(err, kafkalog.ErrUnsafe) != f.unsafe || !f.unsafe && err != nil {
+					t.Errorf("Open says %v", err)
+				}
+				if int(asked.Load()) <= len(f.deaf) {
+					t.Errorf("%d questions: nobody was asked who has not heard of it", asked.Load())
+				}
 			})
-			s, err := kafkalog.Open(within(t), c.direct(), topic)
-			if err == nil {
-				_ = s.Close()
-			}
-			if errors.Is(err, kafkalog.ErrUnsafe) != f.unsafe || !f.unsafe && err != nil {
-				t.Errorf("Open says %v", err)
-			}
-			if int(asked.Load()) <= len(f.deaf) {
-				t.Errorf("%d questions: nobody was asked who has not heard of it", asked.Load())
-			}
 		})
 	}
 }

@@ -11,21 +11,21 @@ import (
 // TestLaterRelease: a topic with records in a format of the future is not opened, although those of this release are there
 // too: each release would elect a leader of its own by its own records.
 func TestLaterRelease(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct())
-	create(t, s, "key", "first")
-	header := string(c.records()[0].Headers[0].Value)
-	later := &kgo.Record{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("2" + header[1:])}}}
-	client := c.client(kgo.DefaultProduceTopic(topic))
-	if err := client.ProduceSync(within(t), later).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-	old, err := kafkalog.Open(within(t), c.direct(), topic)
-	if err == nil {
-		_ = old.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), "later release") {
-		t.Errorf("a topic that a later release writes to: %v", err)
-	}
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		create(t, s, "key", "first")
+		header := string(c.records()[0].Headers[0].Value)
+		later := &kgo.Record{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("2" + header[1:])}}}
+		client := c.client(kgo.DefaultProduceTopic(topic))
+		if err := client.ProduceSync(within(t), later).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		old, err := kafkalog.Open(within(t), c.direct(), topic)
+		if err == nil {
+			_ = old.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "later release") {
+			t.Errorf("a topic that a later release writes to: %v", err)
+		}
+	})
 }

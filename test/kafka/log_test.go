@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // records are all of the log, as any consumer gets them.
@@ -34,43 +31,43 @@ func (c *cluster) records() []*kgo.Record {
 
 // TestReplayedWritesChangeNothing delivers every record of a log once more, in every order of two.
 func TestReplayedWritesChangeNothing(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct())
-	v := create(t, s, "key", "0")
-	for i := range 4 {
-		v = swap(t, s, "key", v, fmt.Sprint(i+1))
-	}
-	want := read(t, s, "key")
-	client := c.client(kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	for _, r := range c.records() {
-		again := &kgo.Record{Value: r.Value, Headers: r.Headers}
-		if err := client.ProduceSync(within(t), again, &kgo.Record{Value: r.Value, Headers: r.Headers}).FirstErr(); err != nil {
-			t.Fatal(err)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		v := create(t, s, "key", "0")
+		for i := range 4 {
+			v = swap(t, s, "key", v, fmt.Sprint(i+1))
 		}
-	}
-	for name, s := range map[string]*kafkalog.Store{"the old reader": s, "a new reader": c.open(c.direct())} {
-		if e := read(t, s, "key"); e.Version != want.Version || !bytes.Equal(e.Value, want.Value) {
-			t.Errorf("%s sees %s in version %s", name, e.Value, e.Version)
+		want := read(t, s, "key")
+		client := c.client(kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		for _, r := range c.records() {
+			again := &kgo.Record{Value: r.Value, Headers: r.Headers}
+			if err := client.ProduceSync(within(t), again, &kgo.Record{Value: r.Value, Headers: r.Headers}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	swap(t, s, "key", v, "5")
+		for name, s := range map[string]*kafkalog.Store{"the old reader": s, "a new reader": c.open(c.direct())} {
+			if e := read(t, s, "key"); e.Version != want.Version || !bytes.Equal(e.Value, want.Value) {
+				t.Errorf("%s sees %s in version %s", name, e.Value, e.Version)
+			}
+		}
+		swap(t, s, "key", v, "5")
+	})
 }
 
 // TestRecordsAreReadable: the value is the election's record as it is, the rest one header, and no key is there to compact by.
 func TestRecordsAreReadable(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct())
-	create(t, s, "a key", `{"leaderID":"a"}`)
-	r := c.records()[0]
-	if string(r.Value) != `{"leaderID":"a"}` || len(r.Key) != 0 || len(r.Headers) != 1 || r.Headers[0].Key != "tenure" {
-		t.Fatalf("the record is %+v", r)
-	}
-	fields := strings.SplitN(string(r.Headers[0].Value), " ", 7)
-	if len(fields) != 7 || fields[0] != "1" || fields[5] != "-" || fields[6] != "a key" {
-		t.Errorf("the header is %s", r.Headers[0].Value)
-	}
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		create(t, s, "a key", `{"leaderID":"a"}`)
+		r := c.records()[0]
+		if string(r.Value) != `{"leaderID":"a"}` || len(r.Key) != 0 || len(r.Headers) != 1 || r.Headers[0].Key != "tenure" {
+			t.Fatalf("the record is %+v", r)
+		}
+		fields := strings.SplitN(string(r.Headers[0].Value), " ", 7)
+		if len(fields) != 7 || fields[0] != "1" || fields[5] != "-" || fields[6] != "a key" {
+			t.Errorf("the header is %s", r.Headers[0].Value)
+		}
+	})
 }
 
 // ample is for those who write much at once.
@@ -95,127 +92,4 @@ func fill(t testing.TB, s driver.Store, records int, value []byte) {
 		})
 	}
 	all.Wait()
-}
-
-// TestFreshReaderBeginsNearTheEnd counts what a store reads when it is opened on a long log.
-func TestFreshReaderBeginsNearTheEnd(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct(), ample)
-	v := create(t, s, "key", "x")
-	const others = 10_240
-	fill(t, s, others, []byte("x"))
-	renewFillers(t, s, c)
-	v = swap(t, s, "key", v, "y")
-	v = swap(t, s, "key", v, "z") // which says that nothing old is in force
-	var first int64 = -1
-	fetches := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Observe: true, Count: -1, When: func(r kmsg.Request) bool {
-		at := r.(*kmsg.FetchRequest).Topics[0].Partitions[0].FetchOffset
-		if first < 0 || at < first {
-			first = at
-		}
-		return true
-	}})
-	if e := read(t, c.open(c.direct(), ample), "key"); e.Version != v {
-		t.Errorf("the new reader sees %s", e.Value)
-	}
-	fetches.Remove()
-	if end := c.PartitionInfo(topic, 0).HighWatermark; first < end-2*4096-300 {
-		t.Errorf("of %d records the new reader began at %d", end, first)
-	}
-}
-
-// renewFillers brings every cell's last record near the end, as live elections do.
-func renewFillers(t testing.TB, s driver.Store, c *cluster) {
-	t.Helper()
-	keys := map[string]bool{}
-	for _, r := range c.records() {
-		keys[strings.SplitN(string(r.Headers[0].Value), " ", 7)[6]] = true
-	}
-	delete(keys, "key")
-	var all sync.WaitGroup
-	for key := range keys {
-		all.Go(func() {
-			e, err := s.Read(within(t), key)
-			if err == nil {
-				_, err = s.CompareAndSwap(within(t), key, e.Version, []byte("z"))
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-}
-
-// TestHeadIsGone: an operator, or retention, has removed the records of an idle election. It is absent then, to new readers and
-// to old ones; its old versions fit no more; its terms go on above the old ones.
-func TestHeadIsGone(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	old := c.open(c.direct(), ample)
-	v := create(t, old, "idle", "released")
-	live := create(t, old, "live", "0")
-	const others = 9216
-	fill(t, old, others, []byte("x"))
-	live = swap(t, old, "live", live, "1")
-	if err := c.DeleteRecords(topic, 0, others/2); err != nil {
-		t.Fatal(err)
-	}
-	fill(t, old, 256, []byte("x")) // which tells the old reader
-	for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct(), ample)} {
-		if e := read(t, s, "live"); e.Version != live {
-			t.Errorf("%s reader: the live cell holds %q", name, e.Value)
-		}
-		if e := read(t, s, "idle"); !e.Absent() || e.Pristine || e.Floor < others {
-			t.Errorf("%s reader: the idle cell is %+v", name, e)
-		}
-		if _, err := s.CompareAndSwap(within(t), "idle", v, []byte("x")); outcome(err) != "conflict" {
-			t.Errorf("%s reader: a swap from the old version: %v", name, err)
-		}
-	}
-	e, err := tenure.New(old, "idle", tenure.Config{ID: "a", Lease: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	term, err := e.Campaign(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if term.Token() < others {
-		t.Errorf("token %d", term.Token())
-	}
-	_ = term.Resign(within(t))
-}
-
-// TestLogIsBounded writes far more than the log may hold, to a topic that Open has created, with a broker that does its
-// housekeeping. The bounds are the lowest that Open takes.
-func TestLogIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 32 MB")
-	}
-	t.Parallel()
-	const retention, segment = 16 << 20, 2 << 20
-	c := start(t)
-	s := c.open(c.direct(), ample)
-	c.alter("retention.bytes", fmt.Sprint(retention))
-	c.alter("segment.bytes", fmt.Sprint(segment))
-	v := create(t, s, "live", "0")
-	value := bytes.Repeat([]byte("x"), driver.MaxValue)
-	for i := range 4 {
-		fill(t, s, 2048, value)
-		v = swap(t, s, "live", v, fmt.Sprint(i))
-		c.ApplyRetention()
-	}
-	info := c.PartitionInfo(topic, 0)
-	if info.LogStartOffset == 0 {
-		t.Fatal("nothing was removed")
-	}
-	kept := (info.HighWatermark - info.LogStartOffset) * driver.MaxValue
-	if kept > retention+2*segment || kept < retention*3/4 {
-		t.Errorf("%d MB are kept", kept>>20)
-	}
-	if e := read(t, c.open(c.direct(), ample), "live"); e.Version != v {
-		t.Errorf("a new reader sees %q", e.Value)
-	}
 }

@@ -17,106 +17,106 @@ import (
 
 // TestPristineUnderTheFirstLeaderAlone: a later leader of the partition may have lost a record that somebody led by.
 func TestPristineUnderTheFirstLeaderAlone(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	old := c.open(c.direct())
-	create(t, old, "another", "x")
-	before := read(t, old, "key")
-	if !before.Pristine {
-		t.Fatalf("in a topic that was just made: %+v", before)
-	}
-	if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct())} {
-		eventually(t, "the "+name+" reader knows the leader", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			e, err := s.Read(ctx, "key")
-			return err == nil && e.Absent() && !e.Pristine
-		})
-		if _, err := s.CompareAndSwap(within(t), "key", before.Version, []byte("x")); outcome(err) != "conflict" {
-			t.Errorf("the %s reader: a claim of what was pristine: %v", name, err)
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		old := c.open(c.direct())
+		create(t, old, "another", "x")
+		before := read(t, old, "key")
+		if !before.Pristine {
+			t.Fatalf("in a topic that was just made: %+v", before)
 		}
-	}
-	create(t, old, "key", "first")
+		if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct())} {
+			eventually(t, "the "+name+" reader knows the leader", func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				e, err := s.Read(ctx, "key")
+				return err == nil && e.Absent() && !e.Pristine
+			})
+			if _, err := s.CompareAndSwap(within(t), "key", before.Version, []byte("x")); outcome(err) != "conflict" {
+				t.Errorf("the %s reader: a claim of what was pristine: %v", name, err)
+			}
+		}
+		create(t, old, "key", "first")
+	})
 }
 
 // TestHungWriteEndsWithItsLeader: who waits for a write to a silent broker, on a store with all the time in the world, is told
 // as soon as the partition is known to be elsewhere. That is found out by somebody with less time, whose own write is not even
 // sent: as many as may be on their way hang.
 func TestHungWriteEndsWithItsLeader(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	relays := c.relays()
-	produced := &sent{key: kmsg.Produce}
-	s := c.open(c.through(relays, kgo.WithHooks(produced)), kafkalog.WithTimeout(time.Minute))
-	v, other := create(t, s, "0", "first"), create(t, s, "other", "first")
-	versions := []driver.Version{v, create(t, s, "1", "first")}
-	c.vouch()
-	leader := c.LeaderFor(topic, 0)
-	relays[leader].Blackhole()
-	ended := make(chan error, len(versions))
-	began := time.Now()
-	for i, v := range versions {
-		onItsWay := produced.another(t)
-		go func() {
-			_, err := s.CompareAndSwap(within(t), fmt.Sprint(i), v, []byte("second"))
-			ended <- err
-		}()
-		onItsWay()
-	}
-	if err := c.MoveTopicPartition(topic, 0, (leader+1)%3); err != nil {
-		t.Fatal(err)
-	}
-	c.insist(s, "other", other, 2500*time.Millisecond)
-	for range versions {
-		err := <-ended
-		took := time.Since(began)
-		t.Logf("a hung write ends after %v: %v", took, err)
-		if outcome(err) != "unknown" || !strings.Contains(err.Error(), "another leader") || took > 25*time.Second {
-			t.Error("that is not what it should be")
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		relays := c.relays()
+		produced := &sent{key: kmsg.Produce}
+		s := c.open(c.through(relays, kgo.WithHooks(produced)), kafkalog.WithTimeout(time.Minute))
+		v, other := create(t, s, "0", "first"), create(t, s, "other", "first")
+		versions := []driver.Version{v, create(t, s, "1", "first")}
+		c.vouch()
+		leader := c.LeaderFor(topic, 0)
+		relays[leader].Blackhole()
+		ended := make(chan error, len(versions))
+		began := time.Now()
+		for i, v := range versions {
+			onItsWay := produced.another(t)
+			go func() {
+				_, err := s.CompareAndSwap(within(t), fmt.Sprint(i), v, []byte("second"))
+				ended <- err
+			}()
+			onItsWay()
 		}
-	}
-	swap(t, s, "0", v, "third")
+		if err := c.MoveTopicPartition(topic, 0, (leader+1)%3); err != nil {
+			t.Fatal(err)
+		}
+		c.insist(s, "other", other, 2500*time.Millisecond)
+		for range versions {
+			err := <-ended
+			took := time.Since(began)
+			t.Logf("a hung write ends after %v: %v", took, err)
+			if outcome(err) != "unknown" || !strings.Contains(err.Error(), "another leader") || took > 25*time.Second {
+				t.Error("that is not what it should be")
+			}
+		}
+		swap(t, s, "0", v, "third")
+	})
 }
 
 // TestOldNewsOfTheLeader: brokers that were cut off name a leader of the past. Whoever knows a later one stays with it.
 func TestOldNewsOfTheLeader(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	s := c.open(c.direct())
-	v := create(t, s, "key", "first")
-	name := topic
-	asked := kmsg.NewMetadataRequestTopic()
-	asked.Topic = &name
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = append(req.Topics, asked)
-	old, err := req.RequestWith(within(t), c.client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.vouch()
-	if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
-		t.Fatal(err)
-	}
-	c.insist(s, "key", v, time.Second)
-	c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		answer := *old
-		answer.Version = r.GetVersion()
-		return &answer, nil, true
-	})
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.UnknownServerError})
-	c.disturb()
-	eventually(t, "it reads on", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		e, err := s.Read(ctx, "key")
-		if err == nil {
-			_, err = s.CompareAndSwap(ctx, "key", e.Version, []byte("third"))
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		v := create(t, s, "key", "first")
+		name := topic
+		asked := kmsg.NewMetadataRequestTopic()
+		asked.Topic = &name
+		req := kmsg.NewPtrMetadataRequest()
+		req.Topics = append(req.Topics, asked)
+		old, err := req.RequestWith(within(t), c.client())
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err == nil
+		c.vouch()
+		if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
+			t.Fatal(err)
+		}
+		c.insist(s, "key", v, time.Second)
+		c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			answer := *old
+			answer.Version = r.GetVersion()
+			return &answer, nil, true
+		})
+		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.UnknownServerError})
+		c.disturb()
+		eventually(t, "it reads on", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e, err := s.Read(ctx, "key")
+			if err == nil {
+				_, err = s.CompareAndSwap(ctx, "key", e.Version, []byte("third"))
+			}
+			return err == nil
+		})
 	})
 }
 

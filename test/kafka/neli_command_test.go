@@ -1,3 +1,5 @@
+//go:build integration && unix
+
 package kafka
 
 import (

@@ -26,7 +26,7 @@ import (
 // TestNeliBelievesItsOwnRenewalsAlone: what others write, to either topic, keeps no leader in place whose own writes are
 // refused, and brings none back.
 func TestNeliBelievesItsOwnRenewalsAlone(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")
 		a.mustLead(patience)
 		first := a.Token()
@@ -98,7 +98,7 @@ func chatter(t *testing.T, p *process) (stop func()) {
 
 // wire is a network that can be cut.
 type wire struct {
-	dial func(ctx context.Context, network, host string) (net.Conn, error)
+	dial dialing
 	mu   sync.Mutex
 	cut  bool
 	all  []net.Conn
@@ -145,14 +145,14 @@ func TestNeliCutOff(t *testing.T) {
 		most       time.Duration
 	}{"owner alone": {nil, 16 * time.Second}, "precedence": {neli.Duration(time.Second), 6500 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
-			inTheBubble(t, func(t *testing.T, n *inside, begin beginning) {
+			inTheBubble(t, func(t *testing.T, n *cluster, begin beginning) {
 				cutOff(t, n, begin, c.most, func(cfg *neli.Config) { cfg.Precedence = c.precedence })
 			})
 		})
 	}
 }
 
-func cutOff(t *testing.T, c *inside, begin beginning, most time.Duration, with func(*neli.Config)) {
+func cutOff(t *testing.T, c *cluster, begin beginning, most time.Duration, with func(*neli.Config)) {
 	w := &wire{dial: c.dial}
 	a := begin("a", with, func(cfg *neli.Config) { cfg.ClientOptions = c.direct(kgo.Dialer(w.Dial)) })
 	a.mustLead(patience)
@@ -194,7 +194,7 @@ func replacedBy(t *testing.T, a, b *process) (took time.Duration) {
 // TestNeliWithoutACoordinator: the leader leaves in time and in order though the group does not say so; then there is none,
 // or the first one that may go without.
 func TestNeliWithoutACoordinator(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")
 		a.mustLead(patience)
 		keys := []kmsg.Key{kmsg.Heartbeat, kmsg.JoinGroup, kmsg.SyncGroup}
@@ -212,7 +212,7 @@ func TestNeliWithoutACoordinator(t *testing.T) {
 }
 
 func TestNeliWithoutABroker(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		w := &wire{dial: c.dial}
 		w.Cut()
 		a := begin("a", func(cfg *neli.Config) { cfg.ClientOptions = c.direct(kgo.Dialer(w.Dial)) })
@@ -241,9 +241,9 @@ func (p *process) mustFail(within time.Duration) error {
 	return err
 }
 
-func mustOpen(t *testing.T, c *inside, topic string) *kafkalog.Store {
+func mustOpen(t *testing.T, c *cluster, topic string) *kafkalog.Store {
 	t.Helper()
-	s, err := kafkalog.Open(within(t), c.direct(kgo.Dialer(c.dial)), topic)
+	s, err := kafkalog.Open(within(t), c.direct(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func mustOpen(t *testing.T, c *inside, topic string) *kafkalog.Store {
 }
 
 func TestNeliFatal(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		// A leader of the same election that another group has nominated.
 		store := mustOpen(t, c, "topic.log")
 		e, err := tenure.New(store, "group", tenure.Config{ID: "x", Metadata: group.Metadata("others"), Clock: tenure.StandardClock()})
@@ -280,11 +280,11 @@ func TestNeliFatal(t *testing.T) {
 // TestNeliWaitsForOldOnes: while an ordinary consumer, as goNELI has, is in the group, no process of this package leads,
 // and the log says why. When it is gone one does.
 func TestNeliWaitsForOldOnes(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		if err := c.CreateTopic("topic", 3, nil); err != nil {
 			t.Fatal(err)
 		}
-		old, err := kgo.NewClient(c.direct(kgo.Dialer(c.dial), kgo.ConsumerGroup("group"), kgo.ConsumeTopics("topic"),
+		old, err := kgo.NewClient(c.direct(kgo.ConsumerGroup("group"), kgo.ConsumeTopics("topic"),
 			kgo.Balancers(kgo.RangeBalancer()))...)
 		if err != nil {
 			t.Fatal(err)
@@ -307,7 +307,7 @@ func TestNeliWaitsForOldOnes(t *testing.T) {
 
 // TestNeliUnsafeTopic: a log that is compacted is refused, and says so.
 func TestNeliUnsafeTopic(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		if err := c.CreateTopic("topic.log", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestNeliRights(t *testing.T) {
 			}
 		}
 	}
-	inTheBubble(t, func(t *testing.T, _ *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, _ *cluster, begin beginning) {
 		err := begin("a", login("stranger")).mustFail(soon)
 		if t.Log(err); !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("%v", err)

@@ -1,15 +1,12 @@
 package kafka
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -92,34 +89,25 @@ func (p *process) mustClose() {
 	}
 }
 
-// inside is a cluster within a bubble.
-type inside struct {
-	*cluster
-	dial func(ctx context.Context, network, host string) (net.Conn, error)
-}
-
 type beginning = func(name string, change ...func(*neli.Config)) *process
 
 // inTheBubble has processes and brokers in virtual time.
-func inTheBubble(t *testing.T, test func(t *testing.T, c *inside, begin beginning), opts ...kfake.Opt) {
+func inTheBubble(t *testing.T, test func(t *testing.T, c *cluster, begin beginning), opts ...kfake.Opt) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var network kfake.VirtualNetwork
-		c := &inside{start(t, append(opts, kfake.ListenFn(network.Listen))...), network.DialContext}
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		test(t, c, func(name string, change ...func(*neli.Config)) *process {
 			virtual := func(cfg *neli.Config) {
 				delete(cfg.KafkaConfig, "bootstrap.servers")
-				cfg.ClientOptions = c.direct(kgo.Dialer(network.DialContext))
+				cfg.ClientOptions = c.direct()
 				cfg.Configure = func(c *tenure.Config) { c.Clock = tenure.StandardClock() }
 			}
 			return begin(t, name, "", append([]func(*neli.Config){virtual}, change...)...)
 		})
-	})
+	}, opts...)
 }
 
 func TestNeliTakesTurns(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, _ *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, _ *cluster, begin beginning) {
 		a := begin("a")
 		a.mustLead(patience)
 		b, c := begin("b"), begin("c")
@@ -164,7 +152,7 @@ func either(a, b *process) *process {
 
 // TestNeliRequestsPerMinute is what ten candidates ask of the brokers.
 func TestNeliRequestsPerMinute(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *inside, begin beginning) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		var all []*process
 		slow := func(cfg *neli.Config) { delete(cfg.KafkaConfig, "heartbeat.interval.ms") }
 		for i := range 10 {

@@ -54,23 +54,23 @@ func TestOutcomes(t *testing.T) {
 		{kerr.NotEnoughReplicasAfterAppend, "applied or unknown", true},
 	} {
 		t.Run(c.err.Message, func(t *testing.T) {
-			t.Parallel()
-			cl := start(t)
-			s := cl.open(cl.direct())
-			v := create(t, s, "key", "first")
-			h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: c.err})
-			_, err := s.CompareAndSwap(within(t), "key", v, []byte("second"))
-			if got := outcome(err); !strings.Contains(c.want, got) {
-				t.Errorf("%s: %v; want %s", got, err, c.want)
-			}
-			if h.Hits() != 1 {
-				t.Errorf("%d requests", h.Hits())
-			}
-			e := read(t, s, "key")
-			if held := string(e.Value) == "second"; held != c.held {
-				t.Errorf("afterwards the cell holds %s", e.Value)
-			}
-			swap(t, s, "key", e.Version, "third")
+			inBubble(t, 1, func(t *testing.T, cl *cluster) {
+				s := cl.open(cl.direct())
+				v := create(t, s, "key", "first")
+				h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: c.err})
+				_, err := s.CompareAndSwap(within(t), "key", v, []byte("second"))
+				if got := outcome(err); !strings.Contains(c.want, got) {
+					t.Errorf("%s: %v; want %s", got, err, c.want)
+				}
+				if h.Hits() != 1 {
+					t.Errorf("%d requests", h.Hits())
+				}
+				e := read(t, s, "key")
+				if held := string(e.Value) == "second"; held != c.held {
+					t.Errorf("afterwards the cell holds %s", e.Value)
+				}
+				swap(t, s, "key", e.Version, "third")
+			})
 		})
 	}
 }
@@ -84,34 +84,34 @@ func TestReadOutcomes(t *testing.T) {
 			kerr.OffsetOutOfRange, kerr.UnknownLeaderEpoch, kerr.TopicAuthorizationFailed, kerr.UnknownServerError,
 		} {
 			t.Run(fmt.Sprint(key.Name(), " ", fault.Message), func(t *testing.T) {
-				t.Parallel()
-				cl := start(t)
-				s := cl.open(cl.direct())
-				create(t, s, "key", "first")
-				h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Topic: topic, Err: fault, Count: -1})
-				cl.disturb() // a fetch is under way already: it ends with the next record
-				denied, attention := fault == kerr.TopicAuthorizationFailed, 300*time.Millisecond
-				if denied { // which ends the call
-					attention = patience
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), attention)
-				defer cancel()
-				_, err := s.Read(ctx, "key")
-				if err == nil && key == kmsg.ListOffsets {
-					t.Error("a read succeeds without an answer")
-				}
-				if err != nil && denied != errors.Is(err, driver.ErrDenied) {
-					t.Errorf("denied: %v; %v", !denied, err)
-				}
-				h.Remove()
-				eventually(t, "the store recovers", func() bool {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					defer cancel()
-					e, err := s.Read(ctx, "key")
-					if err == nil && e.Absent() {
-						t.Fatal("the record is not there")
+				inBubble(t, 1, func(t *testing.T, cl *cluster) {
+					s := cl.open(cl.direct())
+					create(t, s, "key", "first")
+					h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Topic: topic, Err: fault, Count: -1})
+					cl.disturb() // a fetch is under way already: it ends with the next record
+					denied, attention := fault == kerr.TopicAuthorizationFailed, 300*time.Millisecond
+					if denied { // which ends the call
+						attention = patience
 					}
-					return err == nil
+					ctx, cancel := context.WithTimeout(t.Context(), attention)
+					defer cancel()
+					_, err := s.Read(ctx, "key")
+					if err == nil && key == kmsg.ListOffsets {
+						t.Error("a read succeeds without an answer")
+					}
+					if err != nil && denied != errors.Is(err, driver.ErrDenied) {
+						t.Errorf("denied: %v; %v", !denied, err)
+					}
+					h.Remove()
+					eventually(t, "the store recovers", func() bool {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						e, err := s.Read(ctx, "key")
+						if err == nil && e.Absent() {
+							t.Fatal("the record is not there")
+						}
+						return err == nil
+					})
 				})
 			})
 		}
@@ -130,24 +130,24 @@ func (c *cluster) disturb() {
 // TestLostAnswer has the relay swallow the answer to a write, and to all that follows: the caller is told within its time,
 // and finds its write later.
 func TestLostAnswer(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	r := c.relay()
-	s := c.open(c.over(r))
-	v := create(t, s, "key", "first")
-	r.Mute()
-	taken := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
-	giveUp := c.begin(s, v, "second")
-	if err := taken.Wait(within(t), 1); err != nil {
-		t.Fatal(err)
-	}
-	giveUp()
-	r.Heal()
-	eventually(t, "the write is seen", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		e, err := s.Read(ctx, "key")
-		return err == nil && string(e.Value) == "second"
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		s := c.open(c.over(r))
+		v := create(t, s, "key", "first")
+		r.Mute()
+		taken := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
+		giveUp := c.begin(s, v, "second")
+		if err := taken.Wait(within(t), 1); err != nil {
+			t.Fatal(err)
+		}
+		giveUp()
+		r.Heal()
+		eventually(t, "the write is seen", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e, err := s.Read(ctx, "key")
+			return err == nil && string(e.Value) == "second"
+		})
 	})
 }
 
@@ -169,63 +169,63 @@ func (c *cluster) begin(s driver.Store, v driver.Version, value string) (giveUp 
 
 // TestLateLanding holds a write back until another one took its place.
 func TestLateLanding(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	r := c.relay()
-	produced := &sent{key: kmsg.Produce}
-	slow, quick := c.open(c.over(r, kgo.WithHooks(produced))), c.open(c.direct())
-	v := create(t, slow, "key", "first")
-	stop, err := quick.Watch(t.Context(), "key", func(e driver.Entry) {
-		if string(e.Value) == "late" {
-			t.Error("a write without effect is told")
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		produced := &sent{key: kmsg.Produce}
+		slow, quick := c.open(c.over(r, kgo.WithHooks(produced))), c.open(c.direct())
+		v := create(t, slow, "key", "first")
+		stop, err := quick.Watch(t.Context(), "key", func(e driver.Entry) {
+			if string(e.Value) == "late" {
+				t.Error("a write without effect is told")
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	r.Hold()
-	onItsWay := produced.another(t)
-	giveUp := c.begin(slow, v, "late")
-	onItsWay()
-	giveUp()
-	v = swap(t, quick, "key", v, "second")
-	r.Release()
-	eventually(t, "the late write has landed", func() bool { return c.PartitionInfo(topic, 0).HighWatermark == 3 })
-	if e := read(t, quick, "key"); e.Version != v {
-		t.Fatalf("the cell holds %s", e.Value)
-	}
-	eventually(t, "the slow one agrees", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		e, err := slow.Read(ctx, "key")
-		return err == nil && e.Version == v
+		defer stop()
+		r.Hold()
+		onItsWay := produced.another(t)
+		giveUp := c.begin(slow, v, "late")
+		onItsWay()
+		giveUp()
+		v = swap(t, quick, "key", v, "second")
+		r.Release()
+		eventually(t, "the late write has landed", func() bool { return c.PartitionInfo(topic, 0).HighWatermark == 3 })
+		if e := read(t, quick, "key"); e.Version != v {
+			t.Fatalf("the cell holds %s", e.Value)
+		}
+		eventually(t, "the slow one agrees", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e, err := slow.Read(ctx, "key")
+			return err == nil && e.Version == v
+		})
 	})
 }
 
 func TestForeignRecordsAreLeftAlone(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct())
-	v := create(t, s, "key", "first")
-	c.disturb()
-	other := c.client(kgo.DefaultProduceTopic(topic))
-	for _, r := range []*kgo.Record{
-		{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("2 something else")}}},
-		{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("1 000000000000 0000000000000001 0 0 - key")}}},
-		{Value: nil, Key: []byte("key")},
-	} {
-		if err := other.ProduceSync(within(t), r).FirstErr(); err != nil {
-			t.Fatal(err)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		v := create(t, s, "key", "first")
+		c.disturb()
+		other := c.client(kgo.DefaultProduceTopic(topic))
+		for _, r := range []*kgo.Record{
+			{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("2 something else")}}},
+			{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("1 000000000000 0000000000000001 0 0 - key")}}},
+			{Value: nil, Key: []byte("key")},
+		} {
+			if err := other.ProduceSync(within(t), r).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if e := read(t, s, "key"); e.Version != v {
-		t.Errorf("the cell holds %s", e.Value)
-	}
-	v = swap(t, s, "key", v, "second")
-	if e := read(t, c.open(c.direct()), "key"); e.Version != v {
-		t.Errorf("a new reader sees %s", e.Value)
-	}
+		if e := read(t, s, "key"); e.Version != v {
+			t.Errorf("the cell holds %s", e.Value)
+		}
+		v = swap(t, s, "key", v, "second")
+		if e := read(t, c.open(c.direct()), "key"); e.Version != v {
+			t.Errorf("a new reader sees %s", e.Value)
+		}
+	})
 }
 
 // TestOpenSaysWhy: each in its words, and soon.
@@ -235,7 +235,7 @@ func TestOpenSaysWhy(t *testing.T) {
 }
 
 func openSaysWhy(t *testing.T) {
-	c := encamp(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	c := encamp(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "reader", "reader", may(kmsg.ACLOperationRead)), kfake.User(plainSASL, "nobody", "nobody"))
 	for _, f := range []struct {
 		name, says string
@@ -243,13 +243,13 @@ func openSaysWhy(t *testing.T) {
 		denied     bool
 		opts       []kafkalog.Option
 	}{
-		{"no broker", "unable to dial", c.connect(kgo.SeedBrokers("127.0.0.1:1")), false, nil},
-		{"no rights", "TOPIC_AUTHORIZATION_FAILED", c.connect(as("nobody")), true, nil},
-		{"may not create", "grant Create", c.connect(as("reader")), true, nil},
-		{"not to be created", "UNKNOWN_TOPIC_OR_PARTITION", c.connect(as("admin")), false, []kafkalog.Option{kafkalog.WithoutCreate()}},
-		{"a group", "leave kgo.ConsumerGroup", c.connect(as("admin"), kgo.ConsumerGroup("g")), false, nil},
-		{"no time", "timeout", c.connect(as("admin")), false, []kafkalog.Option{kafkalog.WithTimeout(time.Millisecond)}},
-		{"no replicas", "replicas", c.connect(as("admin")), false, []kafkalog.Option{kafkalog.WithReplicas(-1)}},
+		{"no broker", "unable to dial", c.direct(kgo.SeedBrokers("127.0.0.1:1")), false, nil},
+		{"no rights", "TOPIC_AUTHORIZATION_FAILED", c.direct(as("nobody")), true, nil},
+		{"may not create", "grant Create", c.direct(as("reader")), true, nil},
+		{"not to be created", "UNKNOWN_TOPIC_OR_PARTITION", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithoutCreate()}},
+		{"a group", "leave kgo.ConsumerGroup", c.direct(as("admin"), kgo.ConsumerGroup("g")), false, nil},
+		{"no time", "timeout", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithTimeout(time.Millisecond)}},
+		{"no replicas", "replicas", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithReplicas(-1)}},
 	} {
 		var err error
 		prompt(t, soon, func() {
@@ -275,7 +275,7 @@ func TestWrongPassword(t *testing.T) {
 }
 
 func wrongPassword(t *testing.T) {
-	c := encamp(t, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+	c := encamp(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
 	c.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
@@ -283,7 +283,7 @@ func wrongPassword(t *testing.T) {
 		return answer, nil, true
 	})
 	prompt(t, soon, func() {
-		_, err := kafkalog.Open(within(t), c.connect(as("stranger")), topic)
+		_, err := kafkalog.Open(within(t), c.direct(as("stranger")), topic)
 		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") {
 			t.Errorf("says: %v", err)
 		}
@@ -292,16 +292,16 @@ func wrongPassword(t *testing.T) {
 
 // TestVersionFromSomebodyFaster swaps from a version that another client was given, and that this one has not yet read of.
 func TestVersionFromSomebodyFaster(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	r := c.relay()
-	slow, quick := c.open(c.over(r)), c.open(c.direct())
-	v := create(t, slow, "key", "first")
-	r.Hold()
-	v = swap(t, quick, "key", v, "second")
-	time.AfterFunc(50*time.Millisecond, r.Release)
-	v = swap(t, slow, "key", v, "third")
-	if e := read(t, quick, "key"); e.Version != v {
-		t.Errorf("the cell holds %s", e.Value)
-	}
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		slow, quick := c.open(c.over(r)), c.open(c.direct())
+		v := create(t, slow, "key", "first")
+		r.Hold()
+		v = swap(t, quick, "key", v, "second")
+		time.AfterFunc(50*time.Millisecond, r.Release)
+		v = swap(t, slow, "key", v, "third")
+		if e := read(t, quick, "key"); e.Version != v {
+			t.Errorf("the cell holds %s", e.Value)
+		}
+	})
 }

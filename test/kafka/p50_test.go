@@ -17,13 +17,6 @@ func BenchmarkQuantiles(b *testing.B) {
 	swaps(b, s, key, create(b, s, key, "start"))
 }
 
-// BenchmarkRealQuantiles is of swaps by one store that has the brokers for itself.
-func BenchmarkRealQuantiles(b *testing.B) {
-	c := startReal(b)
-	s, key := c.open(c.direct()), fresh("bench")
-	swaps(b, s, key, c.create(s, key, "start"))
-}
-
 func swaps(b *testing.B, s *kafkalog.Store, key string, v driver.Version) {
 	n := 0
 	quantiles(b, func() {

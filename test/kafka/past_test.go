@@ -6,34 +6,33 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // TestReadsNeverGoBack: the log must be read anew, and the broker that is asked for its leader was cut off: it names itself, and
 // shows the log as it was. A process that has seen a write of its own confirmed must not read what was before.
 func TestReadsNeverGoBack(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	s := c.open(c.direct())
-	v := create(t, s, "key", "first")
-	past := c.snapshot()
-	c.vouch()
-	if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
-		t.Fatal(err)
-	}
-	c.insist(s, "key", v, time.Second)
-	v = swap(t, s, "key", read(t, s, "key").Version, "confirmed")
-	past.haunt(c)
-	c.disturb()
-	eventually(t, "the log is read anew", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		e, err := s.Read(ctx, "key")
-		if err == nil && e.Version != v {
-			t.Fatalf("after %s was confirmed it reads %q at %s", v, e.Value, e.Version)
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		v := create(t, s, "key", "first")
+		past := c.snapshot()
+		c.vouch()
+		if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
+			t.Fatal(err)
 		}
-		return err == nil && past.asked()
+		c.insist(s, "key", v, time.Second)
+		v = swap(t, s, "key", read(t, s, "key").Version, "confirmed")
+		past.haunt(c)
+		c.disturb()
+		eventually(t, "the log is read anew", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e, err := s.Read(ctx, "key")
+			if err == nil && e.Version != v {
+				t.Fatalf("after %s was confirmed it reads %q at %s", v, e.Value, e.Version)
+			}
+			return err == nil && past.asked()
+		})
 	})
 }
 

@@ -1,3 +1,5 @@
+//go:build integration
+
 package kafka
 
 import (
@@ -27,6 +29,13 @@ func BenchmarkReal(b *testing.B) {
 		same.tb = t
 		return drivertest.Harness{Store: same.open(same.direct()), Peer: same.open(same.direct())}
 	})
+}
+
+// BenchmarkRealQuantiles is of swaps by one store that has the brokers for itself.
+func BenchmarkRealQuantiles(b *testing.B) {
+	c := startReal(b)
+	s, key := c.open(c.direct()), fresh("bench")
+	swaps(b, s, key, c.create(s, key, "start"))
 }
 
 // harness has the denied one lose its rights once it is there.

@@ -1,3 +1,5 @@
+//go:build integration
+
 package kafka
 
 import (
@@ -13,6 +15,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
+
+// realScene is on the brokers of all tests.
+func realScene(t testing.TB) scene {
+	t.Helper()
+	return scene{t, kafkad.Shared(t).Seeds(), fresh("written"), nil}
+}
 
 // TestRealFenced is TestFenced on real brokers, whose word it is that counts.
 func TestRealFenced(t *testing.T) {
@@ -41,13 +49,13 @@ func TestRealFencedRights(t *testing.T) {
 		t.Cleanup(func() { c.Revoke(t, user) })
 	}
 	users := map[string]string{"nobody": kafkad.Stranger, "half": kafkad.Observer, "leader": kafkad.Candidate, "intruder": "intruder"}
-	fencedRights(t, c.SASLSeeds(), topic, func(user string) kgo.Opt { return as(users[user]) })
+	fencedRights(t, scene{t, c.SASLSeeds(), topic, nil}, func(user string) kgo.Opt { return as(users[user]) })
 }
 
 // TestRealFencedOrder: whatever the network delays, each partition holds the terms in their order.
 func TestRealFencedOrder(t *testing.T) {
 	t.Parallel()
-	fencedOrder(scene{t, kafkad.Shared(t).Seeds(), fresh("written"), nil}, 8)
+	fencedOrder(realScene(t), 8)
 }
 
 // TestRealFencedRestart: each broker in turn is stopped and started again, while a leader writes.
@@ -92,7 +100,7 @@ func TestRealFencedRestart(t *testing.T) {
 
 // BenchmarkRealFenced measures with one leader that has three brokers for itself.
 func BenchmarkRealFenced(b *testing.B) {
-	s := scene{b, kafkad.Shared(b).Seeds(), fresh("written"), nil}
+	s := realScene(b)
 	s.makeTopic(1)
 	leader := s.contest().elect("a", time.Hour)
 	options := []kgo.Opt{kgo.SeedBrokers(s.seeds...), kgo.DefaultProduceTopic(s.topic)}
@@ -117,7 +125,7 @@ func BenchmarkRealFenced(b *testing.B) {
 
 // TestRealStaleInit: what a client asks by itself takes nothing from anybody who asked later.
 func TestRealStaleInit(t *testing.T) {
-	if err := staleInit(t, kafkad.Shared(t).Seeds()); !errors.Is(err, kerr.ProducerFenced) {
+	if err := realScene(t).staleInit(); !errors.Is(err, kerr.ProducerFenced) {
 		t.Errorf("with an outdated epoch: %v", err)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build integration
+
 package kafka
 
 import (
@@ -16,9 +18,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
-
-// soon is how long a mistake may take to be named.
-const soon = 2 * time.Second
 
 // refused opens the test's topic in vain. It fails unless the error comes soon and says all of that.
 func (b *brokers) refused(connection []kgo.Opt, denied bool, says []string, opts ...kafkalog.Option) {

@@ -13,28 +13,28 @@ import (
 
 // TestRights: what the package comment lists is enough, and what is missing is named.
 func TestRights(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		founder := c.open(c.direct(as("founder")))
+		if _, err := founder.Inspect(within(t), 15*time.Second); err != nil {
+			t.Errorf("whoever may look cannot: %v", err)
+		}
+		candidate, observer := c.open(c.direct(as("candidate"))), c.open(c.direct(as("observer")))
+		v := create(t, candidate, "key", "first")
+		if e := read(t, observer, "key"); e.Version != v {
+			t.Errorf("the observer sees %s", e.Value)
+		}
+		if _, err := observer.CompareAndSwap(within(t), "key", v, []byte("x")); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("the observer writes: %v", err)
+		}
+		_, err := candidate.Inspect(within(t), 15*time.Second)
+		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "DescribeConfigs") {
+			t.Errorf("without the right to look: %v", err)
+		}
+		swap(t, candidate, "key", v, "second")
+	}, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "founder", "founder", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationWrite),
 			may(kmsg.ACLOperationDescribe), may(kmsg.ACLOperationCreate), may(kmsg.ACLOperationDescribeConfigs)),
 		kfake.User(plainSASL, "candidate", "candidate", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationWrite),
 			may(kmsg.ACLOperationDescribe)),
 		kfake.User(plainSASL, "observer", "observer", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationDescribe)))
-	founder := c.open(c.direct(as("founder")))
-	if _, err := founder.Inspect(within(t), 15*time.Second); err != nil {
-		t.Errorf("whoever may look cannot: %v", err)
-	}
-	candidate, observer := c.open(c.direct(as("candidate"))), c.open(c.direct(as("observer")))
-	v := create(t, candidate, "key", "first")
-	if e := read(t, observer, "key"); e.Version != v {
-		t.Errorf("the observer sees %s", e.Value)
-	}
-	if _, err := observer.CompareAndSwap(within(t), "key", v, []byte("x")); !errors.Is(err, driver.ErrDenied) {
-		t.Errorf("the observer writes: %v", err)
-	}
-	_, err := candidate.Inspect(within(t), 15*time.Second)
-	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "DescribeConfigs") {
-		t.Errorf("without the right to look: %v", err)
-	}
-	swap(t, candidate, "key", v, "second")
 }

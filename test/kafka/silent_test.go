@@ -8,156 +8,139 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver/kafkalog"
-	"github.com/tenure-go/tenure/test/internal/relay"
-	"github.com/twmb/franz-go/pkg/kfake"
 )
-
-// relays are one for each broker.
-func (c *cluster) relays() []*relay.Relay {
-	c.tb.Helper()
-	var all []*relay.Relay
-	for _, address := range c.ListenAddrs() {
-		r, err := relay.New("tcp://" + address)
-		if err != nil {
-			c.tb.Fatal(err)
-		}
-		c.tb.Cleanup(r.Close)
-		all = append(all, r)
-	}
-	return all
-}
 
 // TestSilentBroker: the partition's leader goes silent and another takes over. Callers whose patience is shorter than the
 // store's find the new leader, long before the connections to the old one time out, which is after 30 s at least.
 func TestSilentBroker(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	relays := c.relays()
-	s := c.open(c.through(relays), kafkalog.WithTimeout(time.Minute))
-	v := create(t, s, "key", "first")
-	leader := c.LeaderFor(topic, 0)
-	relays[leader].Blackhole()
-	if err := c.MoveTopicPartition(topic, 0, (leader+1)%3); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	c.insist(s, "key", v, 600*time.Millisecond)
-	took := time.Since(began)
-	t.Logf("it takes %v", took)
-	if took > 15*time.Second {
-		t.Error("that is too long")
-	}
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		relays := c.relays()
+		s := c.open(c.through(relays), kafkalog.WithTimeout(time.Minute))
+		v := create(t, s, "key", "first")
+		leader := c.LeaderFor(topic, 0)
+		relays[leader].Blackhole()
+		if err := c.MoveTopicPartition(topic, 0, (leader+1)%3); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		c.insist(s, "key", v, 600*time.Millisecond)
+		took := time.Since(began)
+		t.Logf("it takes %v", took)
+		if took > 15*time.Second {
+			t.Error("that is too long")
+		}
+	})
 }
 
 // TestSilentToReaders: the same for those who only read.
 func TestSilentToReaders(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	relays := c.relays()
-	s := c.open(c.through(relays), kafkalog.WithTimeout(time.Minute))
-	v := create(t, s, "key", "first")
-	c.vouch()
-	leader := c.LeaderFor(topic, 0)
-	relays[leader].Blackhole()
-	if err := c.MoveTopicPartition(topic, 0, (leader+1)%3); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	eventually(t, "a read", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
-		defer cancel()
-		e, err := s.Read(ctx, "key")
-		return err == nil && e.Version == v
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		relays := c.relays()
+		s := c.open(c.through(relays), kafkalog.WithTimeout(time.Minute))
+		v := create(t, s, "key", "first")
+		c.vouch()
+		leader := c.LeaderFor(topic, 0)
+		relays[leader].Blackhole()
+		if err := c.MoveTopicPartition(topic, 0, (leader+1)%3); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		eventually(t, "a read", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+			defer cancel()
+			e, err := s.Read(ctx, "key")
+			return err == nil && e.Version == v
+		})
+		took := time.Since(began)
+		t.Logf("it takes %v", took)
+		if took > 15*time.Second {
+			t.Error("that is too long")
+		}
 	})
-	took := time.Since(began)
-	t.Logf("it takes %v", took)
-	if took > 15*time.Second {
-		t.Error("that is too long")
-	}
 }
 
 // TestSlowLeader: a leader that takes longer than many callers wait is doubted all the time, and read from all the same: a write by
 // somebody with time is seen.
 func TestSlowLeader(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	r := c.relay()
-	s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
-	v := create(t, s, "key", "first")
-	r.Delay(200 * time.Millisecond)
-	ctx, cancel := context.WithCancel(t.Context())
-	var hasty sync.WaitGroup
-	defer hasty.Wait()
-	defer cancel()
-	for range 20 {
-		hasty.Go(func() {
-			for ctx.Err() == nil {
-				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-				_, _ = s.Read(short, "key")
-				cancel()
-				pause(ctx, rand.N(100*time.Millisecond))
-			}
-		})
-	}
-	pause(ctx, time.Second)
-	swap(t, s, "key", v, "second")
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
+		v := create(t, s, "key", "first")
+		r.Delay(200 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		var hasty sync.WaitGroup
+		defer hasty.Wait()
+		defer cancel()
+		for range 20 {
+			hasty.Go(func() {
+				for ctx.Err() == nil {
+					short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+					_, _ = s.Read(short, "key")
+					cancel()
+					pause(ctx, rand.N(100*time.Millisecond))
+				}
+			})
+		}
+		pause(ctx, time.Second)
+		swap(t, s, "key", v, "second")
+	})
 }
 
 // TestSilentBeforeThePartitionMoves: for some seconds the silent broker is still the leader by everybody's word. Then it is not, and the
 // writes go on at once: a store that has much time for a broker does not spend it on this one.
 func TestSilentBeforeThePartitionMoves(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	relays := c.relays()
-	s := c.open(c.through(relays), kafkalog.WithTimeout(time.Minute))
-	v := create(t, s, "key", "first")
-	c.vouch()
-	leader := c.LeaderFor(topic, 0)
-	relays[leader].Blackhole()
-	short, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := s.CompareAndSwap(short, "key", v, []byte("lost")); outcome(err) != "unknown" {
-		t.Errorf("a write to the silent one: %v", err)
-	}
-	moved := make(chan time.Time, 1)
-	go func() {
-		pause(context.Background(), 1500*time.Millisecond)
-		_ = c.MoveTopicPartition(topic, 0, (leader+1)%3)
-		moved <- time.Now()
-	}()
-	c.insist(s, "key", v, patience) // nobody gives up meanwhile
-	late := time.Since(<-moved)
-	t.Logf("it takes %v", late)
-	if late > 15*time.Second {
-		t.Error("that is too long")
-	}
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		relays := c.relays()
+		s := c.open(c.through(relays), kafkalog.WithTimeout(time.Minute))
+		v := create(t, s, "key", "first")
+		c.vouch()
+		leader := c.LeaderFor(topic, 0)
+		relays[leader].Blackhole()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.CompareAndSwap(short, "key", v, []byte("lost")); outcome(err) != "unknown" {
+			t.Errorf("a write to the silent one: %v", err)
+		}
+		moved := make(chan time.Time, 1)
+		go func() {
+			pause(context.Background(), 1500*time.Millisecond)
+			_ = c.MoveTopicPartition(topic, 0, (leader+1)%3)
+			moved <- time.Now()
+		}()
+		c.insist(s, "key", v, patience) // nobody gives up meanwhile
+		late := time.Since(<-moved)
+		t.Logf("it takes %v", late)
+		if late > 15*time.Second {
+			t.Error("that is too long")
+		}
+	})
 }
 
 // TestOpenBesideSilentBrokers: two of three seeds accept connections and say nothing. The third is found soon, by a store that has much
 // time for a broker.
 func TestOpenBesideSilentBrokers(t *testing.T) {
-	t.Parallel()
-	c := start(t, kfake.NumBrokers(3))
-	_ = c.open(c.direct()).Close() // which creates the topic
-	relays := c.relays()
-	for i, r := range relays {
-		if int32(i) != c.LeaderFor(topic, 0) {
-			r.Blackhole()
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		_ = c.open(c.direct()).Close() // which creates the topic
+		relays := c.relays()
+		for i, r := range relays {
+			if int32(i) != c.LeaderFor(topic, 0) {
+				r.Blackhole()
+			}
 		}
-	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	for range 3 { // since the order in which brokers are asked is drawn
-		all.Go(func() {
-			began := time.Now()
-			s, err := kafkalog.Open(within(t), c.through(relays), topic, kafkalog.WithTimeout(time.Minute))
-			if err == nil {
-				_, err = s.Read(within(t), "key")
-				_ = s.Close()
-			}
-			if took := time.Since(began); took > 15*time.Second || err != nil {
-				t.Errorf("it takes %v: %v", took, err)
-			}
-		})
-	}
+		var all sync.WaitGroup
+		defer all.Wait()
+		for range 3 { // since the order in which brokers are asked is drawn
+			all.Go(func() {
+				began := time.Now()
+				s, err := kafkalog.Open(within(t), c.through(relays), topic, kafkalog.WithTimeout(time.Minute))
+				if err == nil {
+					_, err = s.Read(within(t), "key")
+					_ = s.Close()
+				}
+				if took := time.Since(began); took > 15*time.Second || err != nil {
+					t.Errorf("it takes %v: %v", took, err)
+				}
+			})
+		}
+	})
 }

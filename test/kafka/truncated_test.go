@@ -38,34 +38,34 @@ func TestTruncatedLog(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := start(t, kfake.NumBrokers(3))
-			s := c.open(c.direct())
-			v := create(t, s, "key", "first")
-			for i := range 5 {
-				v = swap(t, s, "key", v, fmt.Sprint(i))
-			}
-			before := read(t, s, "key")
-			told := make(chan driver.Entry, 10)
-			stop, err := s.Watch(t.Context(), "key", func(e driver.Entry) { told <- e })
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stop()
-			cut(c)
-			select {
-			case e := <-told: // of the log that was read anew: nobody has written
-				if e.Version != v || e.Floor < before.Floor {
-					t.Errorf("after the log was read anew: %+v, before: %+v", e, before)
+			inBubble(t, 3, func(t *testing.T, c *cluster) {
+				s := c.open(c.direct())
+				v := create(t, s, "key", "first")
+				for i := range 5 {
+					v = swap(t, s, "key", v, fmt.Sprint(i))
 				}
-			case <-within(t).Done():
-				t.Fatal("the log is not read anew")
-			}
-			eventually(t, "it goes on", func() bool {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := s.CompareAndSwap(ctx, "key", v, []byte("next"))
-				return err == nil || errors.Is(err, driver.ErrConflict)
+				before := read(t, s, "key")
+				told := make(chan driver.Entry, 10)
+				stop, err := s.Watch(t.Context(), "key", func(e driver.Entry) { told <- e })
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer stop()
+				cut(c)
+				select {
+				case e := <-told: // of the log that was read anew: nobody has written
+					if e.Version != v || e.Floor < before.Floor {
+						t.Errorf("after the log was read anew: %+v, before: %+v", e, before)
+					}
+				case <-within(t).Done():
+					t.Fatal("the log is not read anew")
+				}
+				eventually(t, "it goes on", func() bool {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, err := s.CompareAndSwap(ctx, "key", v, []byte("next"))
+					return err == nil || errors.Is(err, driver.ErrConflict)
+				})
 			})
 		})
 	}
@@ -95,40 +95,40 @@ func diverges(r *kmsg.FetchRequest) kmsg.Response {
 // TestCallEndsWithItsLog acknowledges a write that never comes to be in the log, as one does that is cut off with the end of it.
 // The caller, who has all the time in the world, is told when the log is read anew, and that nobody knows.
 func TestCallEndsWithItsLog(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	s := c.open(c.direct())
-	v := create(t, s, "key", "first")
-	acknowledged := make(chan struct{})
-	c.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		defer close(acknowledged)
-		return acknowledge(r.(*kmsg.ProduceRequest)), nil, true
-	})
-	ended := make(chan error, 1)
-	go func() {
-		_, err := s.CompareAndSwap(t.Context(), "key", v, []byte("second"))
-		ended <- err
-	}()
-	<-acknowledged
-	pause(t.Context(), 20*time.Millisecond)
-	select {
-	case err := <-ended:
-		t.Fatalf("an acknowledgement ends the call: %v", err)
-	default:
-	}
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.OffsetOutOfRange})
-	c.disturb()
-	select {
-	case err := <-ended:
-		if outcome(err) != "unknown" {
-			t.Errorf("the call ends with %v", err)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		v := create(t, s, "key", "first")
+		acknowledged := make(chan struct{})
+		c.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			defer close(acknowledged)
+			return acknowledge(r.(*kmsg.ProduceRequest)), nil, true
+		})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.CompareAndSwap(t.Context(), "key", v, []byte("second"))
+			ended <- err
+		}()
+		<-acknowledged
+		pause(t.Context(), 20*time.Millisecond)
+		select {
+		case err := <-ended:
+			t.Fatalf("an acknowledgement ends the call: %v", err)
+		default:
 		}
-	case <-within(t).Done():
-		t.Fatal("the call does not end")
-	}
-	if e := read(t, s, "key"); e.Version != v {
-		t.Errorf("the cell holds %s", e.Value)
-	}
+		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Err: kerr.OffsetOutOfRange})
+		c.disturb()
+		select {
+		case err := <-ended:
+			if outcome(err) != "unknown" {
+				t.Errorf("the call ends with %v", err)
+			}
+		case <-within(t).Done():
+			t.Fatal("the call does not end")
+		}
+		if e := read(t, s, "key"); e.Version != v {
+			t.Errorf("the cell holds %s", e.Value)
+		}
+	})
 }
 
 // acknowledge says yes.

@@ -14,37 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Variable is what must be set, to anything, for tests to start brokers. They are a program of others, which is fetched at
-// the first need: nobody who runs `go test` gets that unasked. Once it is set, what is missing fails the tests.
-const Variable = "TENURE_KAFKA"
-
 // installPatience is how long the brokers' program may take to be fetched.
 const installPatience = 10 * time.Minute
-
-// Start runs a cluster for the length of a test, in a directory of its own. It skips the test unless Variable is set. What
-// the brokers said is shown if the test fails.
-func Start(t testing.TB) *Cluster {
-	t.Helper()
-	skip(t)
-	c, err := up(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		c.show(t)
-		if err := c.End(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}
-
-func skip(t testing.TB) {
-	t.Helper()
-	if testing.Short() || os.Getenv(Variable) == "" {
-		t.Skipf("it runs Kafka: %s=real go test -count=1 -run Real", Variable)
-	}
-}
 
 func up(dir string) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installPatience)
@@ -60,11 +31,11 @@ var shared struct {
 	err  error
 }
 
-// Shared is Start with one cluster for all tests of a package, whose TestMain is Main. At the end of each test what it did
+// Shared starts one cluster for all tests of a package, whose TestMain is Main, and fails the test if something is missing. Tests
+// that call it have the build tag integration: the brokers' program is fetched at the first need. At the end of each test what it did
 // to brokers is mended, and waited for: tests that do something to them are not parallel ones, which follow when these are over.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
-	skip(t)
 	shared.once.Do(func() {
 		if shared.dir, shared.err = os.MkdirTemp("", "kafkad-"); shared.err == nil {
 			shared.c, shared.err = up(shared.dir)

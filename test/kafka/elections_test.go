@@ -1,0 +1,123 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// faulty are the errors that a cluster in trouble gives, two of them after it has done what was asked.
+var faulty = []*kerr.Error{
+	kerr.NotLeaderForPartition, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.NotEnoughReplicas,
+	kerr.UnknownLeaderEpoch, kerr.OffsetNotAvailable, kerr.OffsetOutOfRange, kerr.UnknownServerError,
+}
+
+// trouble fails every nth request of some kinds.
+func (c *cluster) trouble(nth int64) {
+	var n atomic.Int64
+	for i, err := range faulty {
+		keys := []kmsg.Key{kmsg.Produce}
+		switch err {
+		case kerr.OffsetOutOfRange, kerr.UnknownLeaderEpoch:
+			keys = []kmsg.Key{kmsg.Fetch}
+		case kerr.OffsetNotAvailable:
+			keys = []kmsg.Key{kmsg.ListOffsets}
+		}
+		c.Fault(kfake.Fault{Keys: keys, Topic: topic, Err: err, Count: -1, When: func(kmsg.Request) bool {
+			return n.Add(1)%(nth*int64(len(faulty))) == int64(i)
+		}})
+	}
+}
+
+// shake moves the partition and holds the network up, again and again, but not before there was progress.
+func (c *cluster) shake(ctx context.Context, relays []*relay.Relay, progress func() bool) {
+	for node := int32(0); ctx.Err() == nil; node = (node + 1) % 3 {
+		_ = c.MoveTopicPartition(topic, 0, node)
+		pause(ctx, 150*time.Millisecond)
+		for _, r := range relays {
+			r.Hold()
+		}
+		pause(ctx, 100*time.Millisecond)
+		for _, r := range relays {
+			r.Release()
+		}
+		pause(ctx, 150*time.Millisecond)
+		if relays != nil {
+			relays[node].Heal() // which breaks its connections
+		}
+		for ctx.Err() == nil && !progress() {
+			pause(ctx, 10*time.Millisecond)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// TestElectionsOverFaults has three candidates while every twelfth request fails and the partition moves. Leaders leave in
+// good order; no two may lead at once, and no term may end before its time.
+func TestElectionsOverFaults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, electionsOverFaults)
+}
+
+func electionsOverFaults(t *testing.T) {
+	c := encamp(t, 3)
+	var book acts.Book
+	var elected atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range 3 {
+		store := c.open(c.direct())
+		id := fmt.Sprint("c", i)
+		e, err := tenure.New(store, "billing", tenure.Config{ID: id, Lease: time.Second, Clock: tenure.StandardClock(), OnEvent: func(e tenure.Event) {
+			if e.Kind == tenure.EventLost && !errors.Is(e.Cause, tenure.ErrExpired) || e.Kind == tenure.EventAlarm {
+				t.Errorf("%s, term %d: %v", e.ID, e.Term, e.Cause)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asker := asking.Start(func(election string, token uint64, stamps []int64) { book.Add(election, id, token, stamps...) })
+		all.Go(func() {
+			defer asker.Stop()
+			for ctx.Err() == nil {
+				_ = e.Run(ctx, func(soft context.Context, term *tenure.Term) error {
+					asker.Enter("billing", term, asking.ByTerm)
+					elected.Add(1)
+					pause(soft, 1500*time.Millisecond)
+					return nil
+				})
+			}
+		})
+	}
+	c.trouble(12)
+	all.Go(func() { c.shake(ctx, nil, func() bool { return true }) })
+	eventually(t, "ten terms", func() bool { return elected.Load() >= 10 })
+	cancel()
+	all.Wait()
+	v := book.Judge()
+	t.Logf("%d terms, %d answers of yes", v.Terms, v.Answers)
+	if !v.Safe() || v.Terms < 10 {
+		t.Errorf("%d answers of yes after the next was elected, up to %v after; %d terms not above the last; %d terms", v.Stale, v.Overlap,
+			v.Regressed, v.Terms)
+	}
+}
