@@ -23,8 +23,11 @@ import (
 // patience is how long, in virtual time, a test waits for what must happen.
 const patience = time.Minute
 
-// steady is what a broker gets for an answer where no broker is silent: a machine that is busy may be late by a second.
-const steady = 6 * time.Second
+// A broker gets so much time for an answer where no broker is silent: on a machine that may be busy, and in virtual time.
+const (
+	unhurried = 30 * time.Second
+	steady    = 6 * time.Second
+)
 
 // soon is how long a mistake may take to be named, in virtual time.
 const soon = 2 * time.Second
@@ -161,7 +164,11 @@ func (c *cluster) relays() (all []*relay.Relay) {
 
 func (c *cluster) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
 	c.tb.Helper()
-	s, err := kafkalog.Open(within(c.tb), connection, topic, append([]kafkalog.Option{kafkalog.WithTimeout(steady)}, opts...)...)
+	timeout := unhurried
+	if virtual() {
+		timeout = steady
+	}
+	s, err := kafkalog.Open(within(c.tb), connection, topic, append([]kafkalog.Option{kafkalog.WithTimeout(timeout)}, opts...)...)
 	if err != nil {
 		c.tb.Fatal(err)
 	}

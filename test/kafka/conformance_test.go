@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
@@ -24,8 +25,9 @@ func harness(t testing.TB) drivertest.Harness {
 		kfake.User(plainSASL, "nobody", "nobody", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationWrite)))
 	r := c.relay()
 	h := drivertest.Harness{
-		Store: c.open(c.over(r, as("admin"))),
-		Peer:  c.open(c.direct(as("admin"))),
+		Patience: 5 * time.Minute,
+		Store:    c.open(c.over(r, as("admin"))),
+		Peer:     c.open(c.direct(as("admin"))),
 		Cut: func() func() {
 			r.Blackhole()
 			return r.Heal

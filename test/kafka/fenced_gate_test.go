@@ -50,7 +50,7 @@ func (g *gate) caught() *letter {
 	select {
 	case l := <-g.held:
 		return l
-	case <-time.After(patience):
+	case <-within(g.tb).Done():
 		g.tb.Fatal("no such request was sent")
 		return nil
 	}
@@ -197,7 +197,7 @@ func (l *letter) abandoned() {
 func (c *gated) drain() {
 	c.reading.take()
 	defer c.reading.pass()
-	_ = c.Conn.SetReadDeadline(time.Now().Add(patience))
+	_ = c.Conn.SetReadDeadline(giveUp(c.gate.tb))
 	var size [4]byte
 	if _, err := io.ReadFull(c.Conn, size[:]); err != nil {
 		c.gate.tb.Errorf("no answer to what was delivered: %v", err)

@@ -74,7 +74,7 @@ func fencedOrder(b scene, leaders int) {
 		gates = append(gates, now.gate)
 		work.Go(func() { now.write(l) })
 		time.Sleep(time.Duration(1000+100*(n%4)) * time.Millisecond)
-		if n >= leaders && l.writers() >= enoughWriters || n == 5*leaders {
+		if n >= leaders && l.writers() >= enoughWriters {
 			break
 		}
 		leader = now.depose(fmt.Sprint(n), orderLease)

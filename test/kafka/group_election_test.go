@@ -76,11 +76,7 @@ func (l *ledger) check(t testing.TB) {
 // next waits until somebody else than before works, and returns how long after began that is.
 func (l *ledger) next(t testing.TB, began time.Time, term uint64) time.Duration {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); l.last().term <= term; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nobody leads")
-		}
-	}
+	eventually(t, "another leader", func() bool { return l.last().term > term })
 	return l.last().began.Sub(began)
 }
 

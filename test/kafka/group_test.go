@@ -155,9 +155,16 @@ func (c *camp) join(change ...func(*group.Config)) *candidate {
 // enlist joins over a cord of its own.
 func enlist(t testing.TB, connection []kgo.Opt, line *cord, cfg group.Config) *candidate {
 	t.Helper()
-	g, err := group.Join(within(t), append(connection, kgo.Dialer(line.Dial)), cfg)
-	if err != nil {
-		t.Fatal(err)
+	var g *group.Group
+	eventually(t, "it joins", func() bool {
+		var err error
+		if g, err = group.Join(within(t), append(connection, kgo.Dialer(line.Dial)), cfg); err != nil {
+			t.Log(err)
+		}
+		return err == nil || virtual()
+	})
+	if g == nil {
+		t.FailNow()
 	}
 	m := &candidate{Group: g, cord: line}
 	g.Nominate(m.see)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,27 +14,37 @@ import (
 	"time"
 )
 
+// lines are what a process or a logger has written.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// said returns what was written since the last question.
+func (l *lines) said() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.all.Reset()
+	return l.all.String()
+}
+
 // neliCommand is package neli's command, run as a user runs it.
 type neliCommand struct {
 	tb  testing.TB
 	cmd *exec.Cmd
-
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (n *neliCommand) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.lines.Write(p)
-}
-
-// said is what it has printed since the last question.
-func (n *neliCommand) said() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	defer n.lines.Reset()
-	return n.lines.String()
+	lines
 }
 
 func buildNeli(t testing.TB) string {
@@ -60,21 +69,28 @@ func runNeli(t testing.TB, path, brokers, group, topic string) *neliCommand {
 }
 
 // mustSay waits until it leads and returns the token that it printed.
-func (n *neliCommand) mustSay(within time.Duration) uint64 {
+func (n *neliCommand) mustSay() (token uint64) {
 	n.tb.Helper()
 	all := ""
-	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	eventually(n.tb, "the command leads", func() bool {
 		all += n.said()
-		if _, after, found := strings.Cut(all, "leading, with token "); found && strings.Contains(after, "\n") {
-			token, err := strconv.ParseUint(strings.Fields(after)[0], 10, 64)
-			if err != nil {
-				n.tb.Fatal(err)
-			}
-			return token
+		_, after, found := strings.Cut(all, "leading, with token ")
+		if !found || !strings.Contains(after, "\n") {
+			return false
 		}
-	}
-	n.tb.Fatalf("does not lead within %v: %s", within, all)
-	return 0
+		var err error
+		if token, err = strconv.ParseUint(strings.Fields(after)[0], 10, 64); err != nil {
+			n.tb.Fatal(err)
+		}
+		return true
+	})
+	return token
+}
+
+// mustLeadInTheEnd pulses until it leads.
+func (p *process) mustLeadInTheEnd() {
+	p.t.Helper()
+	p.mustLead(time.Until(giveUp(p.t)))
 }
 
 // end asks it to, as a service manager does.
@@ -88,24 +104,15 @@ func (n *neliCommand) end() {
 	}
 }
 
-func withSignals(t testing.TB) {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("there are no such signals")
-	}
-}
-
 // TestNeliCommand: its flags, an orderly end, and that the next one leads then.
 func TestNeliCommand(t *testing.T) {
 	t.Parallel()
-	withSignals(t)
 	c := start(t)
 	n := runNeli(t, buildNeli(t), c.ListenAddrs()[0], "group", "topic")
-	first := n.mustSay(patience)
+	first := n.mustSay()
 	b := begin(t, "b", c.ListenAddrs()[0])
-	b.idle(time.Second)
 	n.end()
-	b.mustLead(patience)
+	b.mustLeadInTheEnd()
 	if b.Token() <= first {
 		t.Errorf("tokens %d, then %d", first, b.Token())
 	}

@@ -5,6 +5,7 @@ package kafka
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
@@ -19,7 +20,7 @@ func TestRealConformance(t *testing.T) {
 
 func TestRealElections(t *testing.T) {
 	b := startReal(t)
-	drivertest.RunElection(t, b.harness)
+	drivertest.RunElection(t, b.allowed)
 }
 
 func BenchmarkReal(b *testing.B) {
@@ -38,19 +39,28 @@ func BenchmarkRealQuantiles(b *testing.B) {
 	swaps(b, s, key, c.create(s, key, "start"))
 }
 
-// harness has the denied one lose its rights once it is there.
+// harness has the denied one lose its rights once it is there. The user is the same in all harnesses: they are made one after
+// another.
 func (b *brokers) harness(t testing.TB) drivertest.Harness {
+	h := b.allowed(t)
+	c := *b
+	c.tb = t
+	c.Allow(t, kafkad.Stranger, kmsg.ACLResourceTypeTopic, c.topic, kmsg.ACLOperationRead, kmsg.ACLOperationWrite)
+	h.Denied = c.open(c.as(kafkad.Stranger))
+	c.Revoke(t, kafkad.Stranger)
+	return h
+}
+
+// allowed has no denied one.
+func (b *brokers) allowed(t testing.TB) drivertest.Harness {
 	c := *b
 	c.tb = t
 	cut, relays := c.overRelays()
 	peer := c.open(c.direct())
-	c.Allow(t, kafkad.Stranger, kmsg.ACLResourceTypeTopic, c.topic, kmsg.ACLOperationRead, kmsg.ACLOperationWrite)
-	denied := c.open(c.as(kafkad.Stranger))
-	c.Revoke(t, kafkad.Stranger)
 	return drivertest.Harness{
+		Patience: 5 * time.Minute, Lease: 10 * time.Second,
 		Store:  c.open(cut),
 		Peer:   peer,
-		Denied: denied,
 		Delete: func(ctx context.Context, key string) error { return remove(ctx, peer, key) },
 		Cut: func() func() {
 			for _, r := range relays {

@@ -54,12 +54,14 @@ func TestRealFencedRights(t *testing.T) {
 
 // TestRealFencedOrder: whatever the network delays, each partition holds the terms in their order.
 func TestRealFencedOrder(t *testing.T) {
+	soak(t)
 	t.Parallel()
 	fencedOrder(realScene(t), 8)
 }
 
 // TestRealFencedRestart: each broker in turn is stopped and started again, while a leader writes.
 func TestRealFencedRestart(t *testing.T) {
+	soak(t)
 	c := kafkad.Shared(t)
 	b := scene{t, c.Seeds(), fresh("written"), nil}
 	b.makeTopic(fencedPartitions)
@@ -68,7 +70,7 @@ func TestRealFencedRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 4*realPatience)
+	ctx, stop := context.WithCancel(within(t))
 	restarted := aside(func() error {
 		defer stop()
 		for n := range 3 {

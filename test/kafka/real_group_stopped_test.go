@@ -8,14 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+const stoppedSession = 15 * time.Second
 
 // TestRealGroupStopped: a process that is stopped finds its nomination over when it goes on.
 func TestRealGroupStopped(t *testing.T) {
@@ -23,8 +25,9 @@ func TestRealGroupStopped(t *testing.T) {
 		beStopped(t, strings.Split(seeds, ","), os.Getenv("TENURE_TEST_GROUP"))
 		return
 	}
+	soak(t)
 	t.Parallel()
-	g := startGuild(t, 6*time.Second)
+	g := startGuild(t, stoppedSession)
 	child := exec.Command(os.Args[0], "-test.run=^TestRealGroupStopped$", "-test.v")
 	child.Env = append(os.Environ(), "TENURE_TEST_STOPPED="+strings.Join(g.Seeds(), ","), "TENURE_TEST_GROUP="+g.cfg.Name)
 	out, err := child.StdoutPipe()
@@ -38,20 +41,24 @@ func TestRealGroupStopped(t *testing.T) {
 		_ = child.Process.Kill()
 		_ = child.Wait()
 	}()
-	var yes, no atomic.Int64
+	said := make(chan answer, 1<<16) // more than the child gives
 	go func() {
+		defer close(said)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			switch lines.Text() {
-			case "nominated: true":
-				yes.Add(1)
-			case "nominated: false":
-				no.Add(1)
+			var a answer
+			if n, _ := fmt.Sscanf(lines.Text(), "nominated: %t at %d", &a.yes, &a.asked); n == 2 {
+				said <- a
 			}
 		}
 	}()
-	eventually(t, "the child is the nominee", func() bool { return yes.Load() > 0 })
+	for yes := false; !yes; {
+		a, goesOn := <-said
+		if yes = a.yes; !goesOn {
+			t.Fatal("the child has ended")
+		}
+	}
 	all := g.joinMany(2)
-	time.Sleep(3 * time.Second)
+	g.members(3)
 	if len(nominees(all)) != 0 {
 		t.Fatal("a join moved the nomination")
 	}
@@ -59,33 +66,39 @@ func TestRealGroupStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, all)
-	for before := int64(-1); before != yes.Load()+no.Load(); time.Sleep(time.Second) { // until all was heard that it said before
-		before = yes.Load() + no.Load()
-	}
-	yes.Store(0)
-	no.Store(0)
+	named := machine.Now()
 	if err := child.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a hundred answers", func() bool { return yes.Load()+no.Load() >= 100 })
-	if n := yes.Load(); n > 0 {
-		t.Errorf("a process that was stopped for a session says %d times that it is the nominee", n)
+	for later := 0; later < 100; {
+		a, goesOn := <-said
+		switch {
+		case !goesOn:
+			t.Fatal("the child has ended")
+		case a.asked <= named:
+			continue
+		case a.yes:
+			t.Fatal("a process that was stopped for a session says that it is the nominee")
+		}
+		later++
 	}
 }
 
-// beStopped answers every few milliseconds whether it is the nominee. The answer is printed after it was computed, so a
-// process that is stopped between the two may print one that is old; it marks those by the time between.
+// answer is what the child said, and when it was asked.
+type answer struct {
+	yes   bool
+	asked int64
+}
+
+// beStopped answers every few milliseconds whether it is the nominee.
 func beStopped(t *testing.T, seeds []string, name string) {
-	g, err := group.Join(within(t), []kgo.Opt{kgo.SeedBrokers(seeds...)}, group.Config{Name: name, SessionTimeout: 6 * time.Second})
+	g, err := group.Join(within(t), []kgo.Opt{kgo.SeedBrokers(seeds...)}, group.Config{Name: name, SessionTimeout: stoppedSession})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 12_000 {
-		asked := time.Now()
-		yes := g.Nominated()
-		if time.Since(asked) < time.Second {
-			fmt.Println("nominated:", yes)
-		}
+	for range 60_000 {
+		asked := machine.Now()
+		fmt.Printf("nominated: %t at %d\n", g.Nominated(), asked)
 		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -20,6 +20,7 @@ import (
 // TestRealTwoOfThreeDown: no write may succeed, and none that failed be said to have. When the brokers are back the cell
 // holds the last success or one of the open writes, for old readers and new ones.
 func TestRealTwoOfThreeDown(t *testing.T) {
+	soak(t)
 	b := startReal(t)
 	s := b.open(b.direct())
 	v := b.create(s, "key", "first")
@@ -64,6 +65,7 @@ func (b *brokers) recovers(s *kafkalog.Store, key string, v driver.Version) {
 
 // TestRealTooFewCopies: where all three copies are asked for and one is missing, a write is refused without being written.
 func TestRealTooFewCopies(t *testing.T) {
+	soak(t)
 	b := startReal(t)
 	s := b.open(b.direct())
 	v := b.create(s, "key", "first")
@@ -102,6 +104,7 @@ func (b *brokers) alter(setting, value string) {
 
 // TestRealBrokersRestart: all brokers are killed and come back on their files. Nothing is lost.
 func TestRealBrokersRestart(t *testing.T) {
+	soak(t)
 	b := startReal(t)
 	s := b.open(b.direct())
 	v := b.create(s, "key", "0")
@@ -263,6 +266,7 @@ func (b *brokers) removeUpTo(offset int64) {
 
 // TestRealLogIsBounded writes three times what the log may hold. The bounds are the lowest that Open takes.
 func TestRealLogIsBounded(t *testing.T) {
+	soak(t)
 	const retention, segment = 16 << 20, 2 << 20
 	b := startReal(t)
 	s := b.open(b.direct())

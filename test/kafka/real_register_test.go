@@ -66,7 +66,11 @@ func (b *brokers) roll() {
 
 // TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all clients.
 func TestRealRegisterIsLinearizable(t *testing.T) {
-	for _, r := range realRegimes() {
+	regimes := realRegimes()
+	if testing.Short() {
+		regimes = regimes[:1]
+	}
+	for _, r := range regimes {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("%s,seed=%d", r.name, seed), func(t *testing.T) { r.play(startReal(t), seed) })
 	}

@@ -16,9 +16,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// realPatience is how long brokers may take until all is as it was: the session of one that ended is 6 s, but a machine that is
-// busy may need minutes to start all three.
-const realPatience = 3 * time.Minute
+// realRuns is how often a test makes the faults that it measures.
+var realRuns = flag.Int("runs", 1, "how often each fault is made on brokers")
+
+// realRounds is how many of n rounds a test makes: all of them from three runs on.
+func realRounds(n int) int { return min(n, (n+2)/3**realRuns) }
+
+// soak leaves a test with faults on brokers, or of minutes, out of the short pass.
+func soak(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long: run it without -short")
+	}
+}
 
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {
@@ -41,20 +51,12 @@ func startReal(t testing.TB) *brokers {
 	return &brokers{kafkad.Shared(t), t, fresh("elections")}
 }
 
-func (b *brokers) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), realPatience)
-	b.tb.Cleanup(cancel)
-	return ctx
-}
+func (b *brokers) context() context.Context { return within(b.tb) }
 
 // eventually asks until it is so.
 func (b *brokers) eventually(what string, so func() bool) {
 	b.tb.Helper()
-	for end := time.Now().Add(realPatience); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.tb.Fatalf("not within %v: %s", realPatience, what)
-		}
-	}
+	eventually(b.tb, what, so)
 }
 
 // create writes the first value of a cell. Brokers that have just been started may need several attempts.
@@ -88,7 +90,7 @@ var usual = kafkalog.WithTimeout(2 * time.Second)
 
 func (b *brokers) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
 	b.tb.Helper()
-	s, err := kafkalog.Open(b.context(), connection, b.topic, append([]kafkalog.Option{kafkalog.WithTimeout(steady)}, opts...)...)
+	s, err := kafkalog.Open(b.context(), connection, b.topic, append([]kafkalog.Option{kafkalog.WithTimeout(unhurried)}, opts...)...)
 	if err != nil {
 		b.tb.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (b *broker) format(ctx context.Context, l layout) error {
 	if err := os.WriteFile(b.properties(), []byte(l.properties(b.n, filepath.Join(b.dir, "data"))), 0o600); err != nil {
 		return err
 	}
-	cmd := b.run(ctx, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "kafka.tools.StorageTool", "format", "-t", l.ID, "-c", b.properties())
+	cmd := b.run(ctx, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "kafka.tools.StorageTool", "format", "--cluster-id="+l.ID, "--config", b.properties()) // an id may begin with "-"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("format broker %d: %w: %s", b.n, err, tail(out))
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// patience is how long brokers may take to answer, or to end.
-const patience = 3 * time.Minute
+// patience is how long brokers may take to answer, or to end. Only a hang takes longer, on a busy machine too.
+const patience = 10 * time.Minute
 
 // Signal sends a signal to a broker and returns at once.
 func (c *Cluster) Signal(n int, sig os.Signal) error {
