@@ -50,13 +50,15 @@ func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
 		if err = c.begin(ctx); err == nil {
 			return c, nil
 		}
-		if err = errors.Join(err, c.End()); try == tries || !c.crowded() {
+		again := try < tries && (c.crowded() || c.endedEarly() != nil)
+		if err = errors.Join(err, c.End()); !again {
 			return nil, err
 		}
 	}
 }
 
-// tries is how often other ports are taken, when somebody else has taken one before the brokers did.
+// tries is how often the brokers are started, when somebody else has taken one of their ports or one of them has ended by itself, as
+// they do on a machine that is too busy.
 const tries = 3
 
 // crowded reports whether a broker found one of its ports taken.

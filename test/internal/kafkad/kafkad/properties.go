@@ -76,6 +76,7 @@ offsets.topic.num.partitions=3
 transaction.state.log.replication.factor=3
 transaction.state.log.min.isr=2
 transaction.state.log.num.partitions=3
+initial.broker.registration.timeout.ms=600000
 broker.heartbeat.interval.ms=1000
 broker.session.timeout.ms=6000
 group.initial.rebalance.delay.ms=0
