@@ -34,7 +34,7 @@ func newElection(f *fixed, name string, s *settings, nominator driver.Nominator)
 	e := &Election{member: member{fixed: f, key: name, settings: s}}
 	m := &e.member
 	if nominator != nil {
-		m.heeds = &nomination{from: nominator}
+		m.heeds = newNomination(nominator)
 	}
 	m.machine = *protocol.New(&s.machine, incarnation(f.store))
 	return e

@@ -7,7 +7,14 @@ package tenure
 //   - is asked to finish if it leads, with ErrIneligible; the lease is renewed until its work has, and then released, as in
 //     any hand-over. A claim that is on its way is taken back.
 //
-// If no candidate is eligible nobody leads.
+// If no candidate is eligible nobody leads. A Nominator that is a driver.Gate says so too: then both must agree.
 func (e *Election) SetEligible(eligible bool) {
-	e.member.step(func(now Reading) { e.member.machine.Stand(now, eligible) })
+	m := &e.member
+	m.step(func(now Reading) {
+		if n := m.heeds; n != nil && n.gate != nil {
+			n.unfit = !eligible
+			eligible = eligible && n.gate.MayLead()
+		}
+		m.machine.Stand(now, eligible)
+	})
 }

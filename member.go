@@ -73,6 +73,9 @@ func (m *member) step(input func(now Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
+	if m.heeds != nil {
+		m.heeds.admit(m, now)
+	}
 	if input != nil {
 		input(now)
 	}

@@ -8,6 +8,9 @@ import (
 // nomination is what this member hears from its Nominator while it takes part.
 type nomination struct {
 	from driver.Nominator
+	gate driver.Gate // nil: this member may lead whatever its Nominator says
+	// unfit is what SetEligible said last, where there is a gate.
+	unfit bool
 	// serial names the present wish to hear; what belongs to an earlier one is not heard.
 	serial uint64
 	on     bool
@@ -18,6 +21,19 @@ type nomination struct {
 	of   uint64
 	// vacant: nobody leads; told is what the Nominator knows of that.
 	vacant, told bool
+}
+
+func newNomination(from driver.Nominator) *nomination {
+	n := &nomination{from: from}
+	n.gate, _ = from.(driver.Gate)
+	return n
+}
+
+// admit tells the machine what the gate says now. It runs under the member's lock.
+func (n *nomination) admit(m *member, now Reading) {
+	if n.gate != nil {
+		m.machine.Stand(now, !n.unfit && n.gate.MayLead())
+	}
 }
 
 // want begins or ends listening. It runs under the member's lock, so the Nominator is called elsewhere.

@@ -50,7 +50,7 @@ type Status struct {
 	Pace Pace
 	// Term is the latest term of this candidate, 0 before the first. It is no permission to act: ask Term.Err.
 	Term uint64
-	// Eligible is what Election.SetEligible said last.
+	// Eligible is what Election.SetEligible said last, and a Nominator that is a driver.Gate.
 	Eligible bool
 	// Record is what was last seen in the store.
 	Record Record

@@ -1,0 +1,94 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// gate is a Nominator that says besides when its candidate may lead at all.
+type gate struct {
+	appointer
+	open atomic.Bool
+}
+
+func (g *gate) MayLead() bool { return g.open.Load() }
+
+// set says it as the contract has it: the answer changes, and then a see is called.
+func (g *gate) set(open bool) {
+	g.open.Store(open)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, see := range g.sees {
+		see(g.yes)
+	}
+}
+
+func gated(by *gate) func(*tenure.Config) { return func(c *tenure.Config) { c.Nominator = by } }
+
+// A candidate whose gate is closed never claims, however long nobody leads, and one that leads is asked to finish.
+func TestGateKeepsACandidateOut(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var g gate
+		r := start(t, mustNew(t, store, "a", gated(&g)), holdOn)
+		time.Sleep(20 * lease)
+		if len(r.won) > 0 {
+			t.Fatal("a candidate leads that may not")
+		}
+		g.set(true)
+		first := within(t, 4*lease, r.won, "term of one that may lead")
+		g.set(false)
+		<-first.Soft().Done()
+		if cause := context.Cause(first.Soft()); !errors.Is(cause, tenure.ErrIneligible) {
+			t.Errorf("it was asked to finish because of %v", cause)
+		}
+		time.Sleep(20 * lease)
+		if len(r.won) > 0 {
+			t.Error("it leads again")
+		}
+		_ = r.end(t)
+	})
+}
+
+// The gate is asked at each step: one that closes without a word, as while the process was stopped, closes all the same.
+func TestGateIsAskedBeforeAClaim(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var g gate
+		g.open.Store(true)
+		r := start(t, mustNew(t, store, "a", gated(&g)), holdOn)
+		time.Sleep(lease / 2) // it waits for the nominee
+		if len(r.won) > 0 {
+			t.Fatal("it has not waited for the nominee")
+		}
+		g.open.Store(false)
+		time.Sleep(20 * lease)
+		if len(r.won) > 0 {
+			t.Error("a candidate leads that may not")
+		}
+		_ = r.end(t)
+	})
+}
+
+// Both SetEligible and the gate must agree.
+func TestGateAndEligibility(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var g gate
+		e := mustNew(t, store, "a", gated(&g))
+		r := start(t, e, holdOn)
+		e.SetEligible(true)
+		time.Sleep(10 * lease)
+		e.SetEligible(false)
+		g.set(true)
+		time.Sleep(10 * lease)
+		if len(r.won) > 0 {
+			t.Error("one of the two is enough")
+		}
+		e.SetEligible(true)
+		within(t, 4*lease, r.won, "term")
+		_ = r.end(t)
+	})
+}
