@@ -191,8 +191,8 @@ func replacedBy(t *testing.T, a, b *process) (took time.Duration) {
 	}
 }
 
-// TestNeliWithoutACoordinator: the leader leaves in time and in order though the group does not say so; then there is none,
-// or the first one that may go without.
+// TestNeliWithoutACoordinator: the leader leaves in time and in order though the group does not say so. Then there is none, since goNELI
+// may lead unseen, until somebody says that goNELI is gone.
 func TestNeliWithoutACoordinator(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")
@@ -202,10 +202,14 @@ func TestNeliWithoutACoordinator(t *testing.T) {
 		time.Sleep(16 * time.Second)
 		a.idle(time.Minute)
 		a.expect(neli.LeaderAcquired{}, neli.LeaderRevoked{})
-		b := begin("b", func(cfg *neli.Config) { cfg.Precedence = neli.Duration(10 * time.Second) })
-		b.mustLead(time.Minute)
-		gone.Remove()
+		soon := func(cfg *neli.Config) { cfg.Precedence = neli.Duration(10 * time.Second) }
+		b := begin("b", soon)
+		b.idle(5 * time.Minute)
 		b.mustClose()
+		last := begin("c", soon, func(cfg *neli.Config) { cfg.WithoutGoNELI = true })
+		last.mustLead(time.Minute)
+		gone.Remove()
+		last.mustClose()
 		a.mustLead(patience)
 		a.mustClose()
 	})

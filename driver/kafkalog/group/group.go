@@ -33,7 +33,10 @@ type Group struct {
 	vacant  time.Time // since when nobody leads; zero while somebody does
 }
 
-var _ driver.Attentive = (*Group)(nil)
+var (
+	_ driver.Attentive = (*Group)(nil)
+	_ driver.Gate      = (*Group)(nil)
+)
 
 // identity is what the coordinator calls this member.
 type identity struct {
@@ -48,7 +51,7 @@ func newGroup(client *kgo.Client, cfg Config) *Group {
 		cfg:         cfg,
 		client:      client,
 		coordinator: &coordinator{client: client, group: cfg.Name, timeout: cfg.timeout()},
-		nomination:  newNomination(cfg.SessionTimeout - cfg.margin()),
+		nomination:  newNomination(cfg.SessionTimeout-cfg.margin(), cfg.BesideGoNELI),
 		rejoin:      make(chan struct{}, 1),
 		hurry:       make(chan struct{}, 1),
 		met:         make(chan struct{}),
@@ -61,13 +64,17 @@ func newGroup(client *kgo.Client, cfg Config) *Group {
 // Name is the consumer group's.
 func (g *Group) Name() string { return g.cfg.Name }
 
-// Nominate calls see with whether this member is the nominee, soon and then at each change, one call at a time, until stop
+// Nominate calls see with whether this member is the nominee, soon and then at each change of that or of MayLead, one call at a time, until stop
 // is called. A see that blocks keeps the news from others who called Nominate, and nothing else: it holds up neither the group nor
 // the end of the nomination.
 func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomination.watch(see) }
 
 // Nominated reports whether this member is the nominee, by the clock at the time of the question.
 func (g *Group) Nominated() bool { return g.nomination.now() }
+
+// MayLead implements driver.Gate: with Config.BesideGoNELI a candidate that is not the nominee may lead only while the coordinator
+// confirms that it is a member; without, always.
+func (g *Group) MayLead() bool { return g.nomination.mayLead() }
 
 // Err is what is wrong with the membership now, or nil. The member goes on trying whatever it is, unless it is a fenced
 // static member.

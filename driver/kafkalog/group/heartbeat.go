@@ -69,10 +69,10 @@ func (g *Group) heartbeat() error {
 func (g *Group) judge(m identity, sent time.Time, err error) error {
 	switch {
 	case err == nil:
-		g.nomination.answered(sent)
+		g.nomination.answered(sent, true)
 		g.note("heartbeat", nil)
 	case errors.Is(err, kerr.RebalanceInProgress):
-		g.nomination.answered(sent)
+		g.nomination.answered(sent, false)
 		if g.current(m) {
 			raise(g.rejoin)
 		}

@@ -9,25 +9,30 @@ import (
 // nomination is whether this member is the nominee, and those who are told.
 type nomination struct {
 	usable  time.Duration // how long an answer is good for, from when its request was sent
+	gated   bool          // one that is not the nominee may lead only while its place is confirmed
 	changed chan struct{} // capacity 1: there may be something to tell
 
 	mu       sync.Mutex
 	assigned bool      // the group gave partition 0 to this member
 	since    time.Time // when the last request was sent that the coordinator answered to a member; zero: none counts
-	ended    bool
-	timer    *time.Timer
-	watches  []*watch
+	// confirmed is when the last request was sent that the coordinator answered to a member of a group that is not about to be shared
+	// out; zero: none counts. In a group that is, a member is thrown out that does not join again in time.
+	confirmed time.Time
+	ended     bool
+	timer     *time.Timer
+	watches   []*watch
 }
 
 type watch struct {
 	see  func(bool)
 	told bool // the first call was made
 	last bool
+	may  bool // what mayLead was
 }
 
-func newNomination(usable time.Duration) *nomination {
-	n := &nomination{usable: usable, changed: make(chan struct{}, 1)}
-	n.timer = time.AfterFunc(usable, n.wake)
+func newNomination(usable time.Duration, gated bool) *nomination {
+	n := &nomination{usable: usable, gated: gated, changed: make(chan struct{}, 1)}
+	n.timer = time.AfterFunc(usable, n.ring)
 	n.timer.Stop()
 	return n
 }
@@ -45,17 +50,39 @@ func (n *nomination) assign(yes bool, sent time.Time) {
 	n.mu.Lock()
 	n.assigned = yes
 	n.mu.Unlock()
-	n.answered(sent)
+	n.answered(sent, true)
 }
 
-// answered is told that the coordinator took a request that was sent then for one of a member.
-func (n *nomination) answered(sent time.Time) {
+// answered is told that the coordinator took a request that was sent then for one of a member, and whether it confirmed a place that
+// lasts for a session.
+func (n *nomination) answered(sent time.Time, confirmed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if sent.After(n.since) {
 		n.since = sent
 	}
-	n.timer.Reset(n.remaining())
+	if confirmed && sent.After(n.confirmed) {
+		n.confirmed = sent
+	}
+	n.arm()
+	n.wake()
+}
+
+// arm has the timer ring when the next answer runs out. It is called under the lock.
+func (n *nomination) arm() {
+	for _, sent := range []time.Time{n.confirmed, n.since} { // the latter is never earlier
+		if left := n.remaining(sent); left > 0 && !n.ended {
+			n.timer.Reset(left)
+			return
+		}
+	}
+}
+
+// ring is called when an answer has run out.
+func (n *nomination) ring() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.arm()
 	n.wake()
 }
 
@@ -63,7 +90,7 @@ func (n *nomination) answered(sent time.Time) {
 func (n *nomination) lose() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.assigned, n.since = false, time.Time{}
+	n.assigned, n.since, n.confirmed = false, time.Time{}, time.Time{}
 	n.wake()
 }
 
@@ -84,10 +111,16 @@ func (n *nomination) owned() bool {
 }
 
 // holds computes the answer from the clock. It is called under the lock.
-func (n *nomination) holds() bool { return n.assigned && !n.ended && n.remaining() > 0 }
+func (n *nomination) holds() bool { return n.assigned && !n.ended && n.remaining(n.since) > 0 }
 
-// remaining is called under the lock.
-func (n *nomination) remaining() time.Duration { return n.usable - elapsed(n.since) }
+// admits reports whether this member may lead: anyway, as the nominee, or because it has a place in the group. While it has, brokers
+// admit no member of another kind. It is called under the lock.
+func (n *nomination) admits() bool {
+	return !n.gated || n.holds() || !n.ended && n.remaining(n.confirmed) > 0
+}
+
+// remaining is how long an answer to a request that was sent then is good for.
+func (n *nomination) remaining(sent time.Time) time.Duration { return n.usable - elapsed(sent) }
 
 // elapsed is the larger of what the monotonic clock and the wall clock make of it: the first does not count the time that a
 // machine sleeps.
@@ -100,6 +133,12 @@ func (n *nomination) now() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.holds()
+}
+
+func (n *nomination) mayLead() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.admits()
 }
 
 // watch registers see. Stop may be called from it.
@@ -140,10 +179,10 @@ func (n *nomination) tell() {
 func (n *nomination) next() (w *watch, state, over bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	state = n.holds()
+	state, may := n.holds(), n.admits()
 	for _, w := range n.watches {
-		if !w.told || w.last != state {
-			w.told, w.last = true, state
+		if !w.told || w.last != state || w.may != may {
+			w.told, w.last, w.may = true, state, may
 			return w, state, false
 		}
 	}

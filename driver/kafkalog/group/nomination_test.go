@@ -33,29 +33,29 @@ func (h *heard) check(t *testing.T, what string, want ...bool) {
 // TestNomination: it needs the partition and an answer whose request is not too old, and ends by itself.
 func TestNomination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNomination(10 * time.Second)
+		n := newNomination(10*time.Second, false)
 		go n.tell()
 		defer n.end()
 		var h heard
 		defer n.watch(h.see)()
 		h.check(t, "at first", false)
-		n.answered(time.Now())
+		n.answered(time.Now(), true)
 		h.check(t, "without the partition", false)
 		began := time.Now()
 		n.assign(true, began)
 		h.check(t, "with it", false, true)
 		time.Sleep(7 * time.Second)
-		n.answered(began.Add(5 * time.Second))
+		n.answered(began.Add(5*time.Second), true)
 		time.Sleep(8*time.Second - time.Nanosecond)
 		h.check(t, "counted from when it was sent", false, true)
 		time.Sleep(time.Nanosecond)
 		h.check(t, "over", false, true, false)
-		n.answered(time.Now().Add(-10 * time.Second))
+		n.answered(time.Now().Add(-10*time.Second), true)
 		h.check(t, "by an answer that comes too late", false, true, false)
-		n.answered(time.Now())
+		n.answered(time.Now(), true)
 		h.check(t, "resumed", false, true, false, true)
 		n.lose()
-		n.answered(time.Now())
+		n.answered(time.Now(), true)
 		h.check(t, "lost", false, true, false, true, false)
 	})
 }
@@ -63,14 +63,51 @@ func TestNomination(t *testing.T) {
 // TestOlderAnswerTakesNothing: answers may come out of order.
 func TestOlderAnswerTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNomination(10 * time.Second)
+		n := newNomination(10*time.Second, false)
 		n.assign(true, time.Now())
-		n.answered(time.Now().Add(-9 * time.Second))
+		n.answered(time.Now().Add(-9*time.Second), true)
 		time.Sleep(9 * time.Second)
 		if !n.now() {
 			t.Error("an older answer shortened the nomination")
 		}
 		n.end()
+	})
+}
+
+// TestGate: a member that is not named may lead while its place is confirmed, which an answer to a member of a group that is about to be
+// shared out does not do; the nominee always may. Each change is told.
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNomination(10*time.Second, true)
+		go n.tell()
+		defer n.end()
+		var h heard
+		defer n.watch(h.see)()
+		expect := func(what string, may bool, told ...bool) {
+			t.Helper()
+			h.check(t, what, told...)
+			if n.mayLead() != may {
+				t.Errorf("%s: may lead: %v", what, !may)
+			}
+		}
+		expect("at first", false, false)
+		n.answered(time.Now(), false)
+		expect("by a group that is shared out", false, false)
+		n.answered(time.Now(), true)
+		expect("as a member", true, false, false)
+		time.Sleep(5 * time.Second)
+		n.answered(time.Now(), false)
+		expect("as a member of late", true, false, false)
+		time.Sleep(5 * time.Second)
+		expect("not confirmed for long", false, false, false, false)
+		n.assign(true, time.Now())
+		expect("as the nominee", true, false, false, false, true)
+		n.lose()
+		expect("without a place", false, false, false, false, true, false)
+		n.answered(time.Now(), true)
+		expect("as a member again", true, false, false, false, true, false, false)
+		time.Sleep(10 * time.Second)
+		expect("in silence", false, false, false, false, true, false, false, false)
 	})
 }
 
@@ -89,7 +126,7 @@ func TestWallClock(t *testing.T) {
 // TestTelling: to each all that concerns it; who stops is not told; who blocks holds up nothing else.
 func TestTelling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNomination(time.Minute)
+		n := newNomination(time.Minute, false)
 		var before, late heard
 		stopBefore := n.watch(before.see)
 		go n.tell()

@@ -33,7 +33,7 @@ func newKafka(c Config, p properties) *kafka {
 	timeout := *c.HeartbeatTimeout
 	g := group.Config{
 		Name: c.LeaderGroupID, Topic: c.LeaderTopic, Instance: p.instance,
-		SessionTimeout: sessions * timeout, Heartbeat: heartbeat(c, p),
+		SessionTimeout: sessions * timeout, Heartbeat: heartbeat(c, p), BesideGoNELI: !c.WithoutGoNELI,
 		Logger: c.Scribe.With("name", c.Name),
 	}
 	return &kafka{
