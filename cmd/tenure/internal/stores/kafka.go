@@ -38,6 +38,8 @@ type NELI struct {
 	Topic string `json:"topic,omitempty"`
 	// NomineeOnly has nobody else claim, ever.
 	NomineeOnly bool `json:"nomineeOnly,omitempty"`
+	// WithoutGoNELI: no process of goNELI's joins the group, so that others claim without it too.
+	WithoutGoNELI bool `json:"withoutGoNELI,omitempty"`
 	// Session is how long a member may be silent; 0: 15 s.
 	Session time.Duration `json:"session,omitempty"`
 }
@@ -71,6 +73,9 @@ func (k *Kafka) parameters() []parameter {
 		ps = append(ps, parameter{"mode", "neli"}, parameter{"group", n.Group}, parameter{"group-topic", n.Topic})
 		if n.NomineeOnly {
 			ps = append(ps, parameter{"nominee-only", "true"})
+		}
+		if n.WithoutGoNELI {
+			ps = append(ps, parameter{"without-goneli", "true"})
 		}
 		if n.Session != 0 {
 			ps = append(ps, parameter{"session", n.Session.String()})

@@ -21,7 +21,7 @@ const shapeKafka = "kafka://host:9092,host:9092/topic"
 const kafkaPort = "9092"
 
 // kafkaParameters are those of kafka:// URLs.
-var kafkaParameters = []string{"mode", "group", "group-topic", "nominee-only", "session", "replicas", "timeout"}
+var kafkaParameters = []string{"mode", "group", "group-topic", "nominee-only", "without-goneli", "session", "replicas", "timeout"}
 
 // How long a broker may take for an answer.
 const (
@@ -178,6 +178,8 @@ func (n *NELI) setOne(key, value string) error {
 		n.Topic = value
 	case "nominee-only":
 		n.NomineeOnly, err = truth(value)
+	case "without-goneli":
+		n.WithoutGoNELI, err = truth(value)
 	case "session":
 		n.Session, err = span(value, time.Second, 30*time.Minute)
 	}

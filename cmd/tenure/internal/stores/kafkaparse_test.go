@@ -29,12 +29,12 @@ func TestParseKafka(t *testing.T) {
 		{"kafka://us@er:pass@h/t", stores.Kafka{Brokers: []string{"h"}, User: "us@er", Password: "pass", Topic: "t"}, "kafka://***@h/t"},
 		{"kafka://h/t?mode=neli", stores.Kafka{Brokers: []string{"h"}, Topic: "t", NELI: &stores.NELI{}}, ""},
 		{
-			"kafka://h/t?timeout=500ms&session=6s&nominee-only=true&group-topic=T&group=g&mode=neli&replicas=2",
+			"kafka://h/t?timeout=500ms&session=6s&without-goneli=true&nominee-only=true&group-topic=T&group=g&mode=neli&replicas=2",
 			stores.Kafka{
 				Brokers: []string{"h"}, Topic: "t", Replicas: 2, Timeout: 500 * time.Millisecond,
-				NELI: &stores.NELI{Group: "g", Topic: "T", NomineeOnly: true, Session: 6 * time.Second},
+				NELI: &stores.NELI{Group: "g", Topic: "T", NomineeOnly: true, WithoutGoNELI: true, Session: 6 * time.Second},
 			},
-			"kafka://h/t?mode=neli&group=g&group-topic=T&nominee-only=true&session=6s&replicas=2&timeout=500ms",
+			"kafka://h/t?mode=neli&group=g&group-topic=T&nominee-only=true&without-goneli=true&session=6s&replicas=2&timeout=500ms",
 		},
 	} {
 		t.Run(c.raw, func(t *testing.T) {

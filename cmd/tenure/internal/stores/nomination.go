@@ -35,6 +35,7 @@ func (s *Store) Nominate(ctx context.Context, election string) (*Nomination, err
 	}
 	g, err := group.Join(ctx, s.connection, group.Config{
 		Name: name, Topic: k.NELI.topicFor(election), SessionTimeout: k.NELI.Session, Replicas: k.Replicas, NoCreate: !s.create,
+		BesideGoNELI: !k.NELI.WithoutGoNELI,
 	})
 	if err != nil {
 		return nil, s.place.blame(k.explainGroup(name, k.NELI.topicFor(election), err))
@@ -54,7 +55,10 @@ func (n *NELI) tell(election string) string {
 	if n.NomineeOnly {
 		return text + "Nobody else ever does."
 	}
-	return text + "Others wait a lease longer before they claim."
+	if n.WithoutGoNELI {
+		return text + "Others wait a lease longer before they claim."
+	}
+	return text + "Others wait a lease longer before they claim, and claim only while the group confirms them as members."
 }
 
 // topicFor is what the group subscribes to.
