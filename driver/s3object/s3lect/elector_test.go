@@ -481,6 +481,50 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
+// Two renewals must fit, or each slow request ends leadership. The least timeout that an error names is accepted.
+func TestTwoRenewalsFitIntoTheTimeout(t *testing.T) {
+	cases := []struct {
+		interval, timeout time.Duration
+		least             string // empty: accepted
+	}{
+		{5 * time.Second, 5500 * time.Millisecond, "10.4s"},
+		{5 * time.Second, 6 * time.Second, "10.4s"},
+		{5 * time.Second, 10400 * time.Millisecond, ""},
+		{5 * time.Second, 15 * time.Second, ""},
+		{10 * time.Second, 15 * time.Second, "20.6s"},
+		{10 * time.Second, 20600 * time.Millisecond, ""},
+		{time.Second, 2 * time.Second, "2.1s"},
+		{time.Second, 2100 * time.Millisecond, ""},
+		{900 * time.Millisecond, 2 * time.Second, ""},
+	}
+	for _, c := range cases {
+		opts := options(memory.NewPolled(), "a")
+		opts.Config.FrequentInterval, opts.Config.LeaderTimeout = c.interval, c.timeout
+		_, err := s3lect.NewS3Elector(opts)
+		mustName(t, err, c.interval, c.timeout, c.least)
+		a := mustElector(t, options(memory.NewPolled(), "a"))
+		cfg := *a.GetConfig()
+		cfg.FrequentInterval, cfg.LeaderTimeout = c.interval, c.timeout
+		mustName(t, a.UpdateConfig(cfg), c.interval, c.timeout, c.least)
+	}
+}
+
+// mustName requires an error with both settings and the least timeout, or none if that is empty.
+func mustName(t *testing.T, err error, interval, timeout time.Duration, least string) {
+	t.Helper()
+	if least == "" {
+		if err != nil {
+			t.Errorf("%v within %v: %v", interval, timeout, err)
+		}
+		return
+	}
+	for _, part := range []string{"LeaderTimeout is " + timeout.String(), "FrequentInterval " + interval.String(), "at least " + least} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v within %v: %v; want %q", interval, timeout, err, part)
+		}
+	}
+}
+
 // Where nothing is given but a path that names a bucket, the AWS SDK's own configuration is used.
 func TestStorageFromTheEnvironment(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")

@@ -32,8 +32,11 @@ func (e *S3Elector) open(opts S3ElectorOptions) error {
 	if err != nil {
 		return err
 	}
-	e.election, err = tenure.New(store, name, e.settings(&e.cfg))
-	return err
+	settings := e.settings(&e.cfg)
+	if e.election, err = tenure.New(store, name, settings); err != nil {
+		return err
+	}
+	return checkRoom(settings)
 }
 
 // store is where the lockfile is, and its key there.

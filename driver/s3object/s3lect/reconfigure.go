@@ -42,7 +42,11 @@ func (e *S3Elector) update(change func(*ElectorConfig)) error {
 	if err := e.roots.check(next.PeerCACert); err != nil {
 		return err
 	}
-	if err := e.election.Reconfigure(e.settings(&next)); err != nil {
+	settings := e.settings(&next)
+	if err := checkRoom(settings); err != nil {
+		return err
+	}
+	if err := e.election.Reconfigure(settings); err != nil {
 		return err
 	}
 	e.mu.Lock()
