@@ -3,14 +3,12 @@
 package s3
 
 import (
-	"context"
 	"flag"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver/s3object"
@@ -90,26 +88,6 @@ func realRelay(t testing.TB, url string) (*relay.Relay, string) {
 	t.Cleanup(r.Close)
 	_, address, _ := strings.Cut(r.URL(), "://")
 	return r, "http://" + address
-}
-
-// reserve is how much of the time limit of the tests is left for reports and for stopping servers.
-const reserve = 20 * time.Second
-
-// left is how long what must happen may take: until nearly the time limit of the tests, so that only a
-// hang takes too long.
-func left(t testing.TB) time.Duration {
-	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
-		if end, ok := limited.Deadline(); ok {
-			return max(time.Until(end)-reserve, time.Second)
-		}
-	}
-	return time.Hour
-}
-
-func realContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), left(t))
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func lastOf(urls []string) string { return urls[len(urls)-1] }

@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
@@ -36,7 +37,7 @@ func socketHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 		t.Fatal(err)
 	}
 	h := fakeHarness(t, s, r, opts...)
-	h.Patience = left(t)
+	h.Patience = limit.Left()
 	return h
 }
 
