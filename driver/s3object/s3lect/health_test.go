@@ -10,6 +10,8 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +65,26 @@ func TestHealthServerIsChecked(t *testing.T) {
 	}
 	if err := h.Stop(t.Context()); err != nil || h.Addr() != nil {
 		t.Errorf("not started: %v, %v", h.Addr(), err)
+	}
+}
+
+// ownElector is a program's own, of which the handler asks nothing but the status.
+type ownElector struct {
+	s3lect.Elector
+	status s3lect.LeadershipStatus
+}
+
+func (o ownElector) GetLeadershipStatus() *s3lect.LeadershipStatus { return &o.status }
+
+func TestHandlerAroundAnotherElector(t *testing.T) {
+	seen := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	status := s3lect.LeadershipStatus{LeaderID: "a", LeaderAddr: "10.0.0.1:8443", LeaderLastSeen: seen}
+	for leads, code := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
+		status.IsLeader = leads
+		w := ask(s3lect.NewLeadershipHandler(ownElector{status: status}, nil), http.MethodGet)
+		if w.Code != code || leads && !strings.Contains(w.Body.String(), `"lastUpdated":"2030-01-02T03:04:05Z"`) {
+			t.Errorf("leader %v: %d %s", leads, w.Code, w.Body)
+		}
 	}
 }
 
