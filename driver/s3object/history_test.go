@@ -1,0 +1,133 @@
+package s3object
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// wiped is the bucket after somebody deleted and recreated it, or a server that lost its disk.
+func (s *stub) wiped() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.objects)
+}
+
+// settable shows a time of day that differs from the true one.
+func settable(off *atomic.Int64) func(*stub) {
+	return func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Date", time.Now().Add(time.Duration(off.Load())).UTC().Format(http.TimeFormat))
+			return false
+		}
+	}
+}
+
+func candidate(t *testing.T, store driver.Store, id string) *tenure.Election {
+	t.Helper()
+	e, err := tenure.New(store, "billing", tenure.Config{ID: id, Clock: tenure.StandardClock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func elected(t *testing.T, e *tenure.Election) *tenure.Term {
+	t.Helper()
+	term, err := e.Campaign(bounded(t, time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+// turn leads for a moment, and returns the token.
+func turn(t *testing.T, e *tenure.Election) uint64 {
+	t.Helper()
+	term := elected(t, e)
+	if err := term.Resign(bounded(t, time.Hour)); err != nil {
+		t.Error(err)
+	}
+	return term.Token()
+}
+
+// TestBucketIsRecreated under a leader: the next one has a higher token, and comes after the first has ended.
+func TestBucketIsRecreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startStub(t)
+		first := elected(t, candidate(t, s.open(t), "a"))
+		s.wiped()
+		second := elected(t, candidate(t, s.open(t), "b")) // which knows nothing of the former bucket
+		if err := first.Err(); !errors.Is(err, tenure.ErrLost) && !errors.Is(err, tenure.ErrExpired) {
+			t.Errorf("the former leader's term: %v", err)
+		}
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d after %d", second.Token(), first.Token())
+		}
+		_ = first.Resign(bounded(t, time.Hour)) // there is nothing to be confirmed
+		_ = second.Resign(bounded(t, time.Hour))
+	})
+}
+
+// TestVersionsOfAFormerBucket are refused: a member that slept meanwhile claims over nothing.
+func TestVersionsOfAFormerBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startStub(t)
+		sleeper := s.open(t)
+		var former []driver.Version
+		for range 3 {
+			turn(t, candidate(t, s.open(t), "a"))
+			former = append(former, s.read(t, sleeper, "billing").Version)
+		}
+		s.wiped()
+		for range 4 { // as many writes as before, and more
+			leader := elected(t, candidate(t, s.open(t), "b"))
+			for _, v := range former {
+				if _, err := sleeper.CompareAndSwap(t.Context(), "billing", v, []byte("claim")); !errors.Is(err, driver.ErrConflict) {
+					t.Errorf("from version %s of the former bucket: %v", v, err)
+				}
+			}
+			if err := leader.Resign(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestClockOfTheServerGoesBack: the object knows the highest term. Only where it is deleted as well
+// can tokens fall, for a candidate that has seen none of them.
+func TestClockOfTheServerGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var off atomic.Int64
+		s := startStub(t, settable(&off))
+		old := candidate(t, s.open(t), "old")
+		highest := turn(t, old)
+		grows := func(token uint64, why string) {
+			t.Helper()
+			if token <= highest {
+				t.Errorf("token %d after %d: %s", token, highest, why)
+			}
+			highest = max(highest, token)
+		}
+		off.Store(int64(-24 * time.Hour))
+		grows(turn(t, candidate(t, s.open(t), "young")), "the object is there")
+		grows(turn(t, old), "the object is there")
+		s.wiped()
+		grows(turn(t, old), "the candidate has seen all former terms")
+		s.wiped()
+		if token := turn(t, candidate(t, s.open(t), "younger")); token >= highest {
+			t.Errorf("token %d after %d: the documentation is too careful", token, highest)
+		}
+		grows(turn(t, old), "the candidate has seen all former terms")
+		s.wiped()
+		off.Store(int64(time.Minute))
+		grows(turn(t, candidate(t, s.open(t), "youngest")), "the clock is past the former terms")
+	})
+}
