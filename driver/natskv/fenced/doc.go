@@ -18,7 +18,8 @@
 //     to [Publisher.Begin] knows what they did, all of it.
 //   - An error means that the message is not stored and never will be, but for ErrUnknown, which says that it is not known.
 //   - Without the fence nothing is accepted: a fence that has expired, was purged or crowded out by other messages has
-//     the server refuse. A leader whose lease is valid then puts up another one, within the same call of Publish.
+//     the server refuse. A leader whose lease is valid then takes back all subjects of it, within the same call of Publish
+//     and before it sends the message again.
 //
 // A message that is on its way when the lease ends may land later, if it does so before the next leader's Open. So a new
 // leader opens first, then reads, then works.
@@ -38,12 +39,14 @@
 // may pass then. The same goes for a message of the fence that somebody deletes by its sequence, unless the stream allows
 // roll-ups. In a stream that was deleted and made again nothing of before passes.
 //
-// A leader whose clocks all stood still (a virtual machine frozen, then resumed) is stopped by the fence of the next one. If
-// that has gone missing before the next one has published again, the old one takes itself for the leader and puts up its own, until
-// the next one publishes. So keep the fence: no MaxAge without AllowMsgTTL, no limits of the whole stream that discard old messages.
+// A leader whose clocks all stood still (a virtual machine frozen, then resumed) is stopped by the fence of the next one,
+// also by a single subject that is left of it. If all eight have gone missing, the old leader takes itself for the leader
+// and puts up a fence of its own. What it publishes then stands after messages of the next term, up to where the next
+// leader publishes again: that call takes the whole fence back before it sends. So keep the fence: no MaxAge without
+// AllowMsgTTL, no limits of the whole stream that discard old messages, no Nats-Rollup: all by other means.
 //
 // There is no order between messages through a Publisher and those by other means. Scheduled messages, which the server publishes
-// later without any condition, and atomic batches are refused.
+// later without any condition, atomic batches and roll-ups of the whole stream are refused with ErrHeader.
 //
 // # Rights
 //
