@@ -124,7 +124,8 @@ func (p *Publisher) judge(found post, subject string) (own bool, err error) {
 	return true, nil
 }
 
-// claim is a compare-and-swap: one that comes late finds another last message and is refused.
+// claim is a compare-and-swap: one that comes late finds another last message and is refused. What was acknowledged is read
+// back, since the account may map the subject to another.
 func (p *Publisher) claim(ctx context.Context, subject string, last uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -142,6 +143,16 @@ func (p *Publisher) claim(ctx context.Context, subject string, last uint64) (uin
 	ack, err := acknowledged(p.wire.request(ctx, m))
 	if err != nil {
 		return 0, err
+	}
+	stored, err := p.wire.at(ctx, p.stream, ack.Sequence)
+	switch {
+	case err != nil:
+		return 0, err
+	case stored.Sequence == 0: // nor can it be held: the next try finds out what is there instead
+		return 0, errRemoved
+	case stored.Subject != subject:
+		return 0, fmt.Errorf("%w: what is published on %s is stored under %s, so that the fence is not where it is looked for: "+
+			"exempt %s.> from the mappings of the account", ErrUnfit, subject, stored.Subject, p.fence)
 	}
 	return ack.Sequence, nil
 }

@@ -48,6 +48,9 @@ var errOffline = errors.New("not connected to a server")
 // errLost ends a request whose connection is gone. The library would let it wait for an answer that has nowhere to come.
 var errLost = errors.New("the connection was lost before the answer came")
 
+// errRemoved: a message of the fence was not there any more when it had been acknowledged.
+var errRemoved = errors.New("the stream removes messages of the fence as soon as they are stored")
+
 // codeSameIDBusy is a replicated stream's answer to a message while another of the same Nats-Msg-Id is on its way.
 const codeSameIDBusy jetstream.ErrorCode = 10158
 

@@ -60,9 +60,15 @@ func (in *standIn) get(m *nats.Msg) string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	var q struct {
-		Subject string `json:"last_by_subj"`
+		Subject  string `json:"last_by_subj"`
+		Sequence uint64 `json:"seq"`
 	}
 	_ = json.Unmarshal(m.Data, &q)
+	for subject, at := range in.at {
+		if at == q.Sequence {
+			q.Subject = subject
+		}
+	}
 	last := in.last[q.Subject]
 	if last == nil {
 		return `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`
@@ -71,7 +77,7 @@ func (in *standIn) get(m *nats.Msg) string {
 	for k, v := range last.Header {
 		header += k + ": " + v[0] + "\r\n"
 	}
-	encoded, _ := json.Marshal(map[string]any{"message": map[string]any{"seq": in.at[q.Subject], "hdrs": []byte(header + "\r\n")}})
+	encoded, _ := json.Marshal(map[string]any{"message": map[string]any{"subject": q.Subject, "seq": in.at[q.Subject], "hdrs": []byte(header + "\r\n")}})
 	return string(encoded)
 }
 

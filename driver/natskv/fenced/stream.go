@@ -102,18 +102,29 @@ func (p *Publisher) same(ctx context.Context) error {
 	return err
 }
 
-// post is the last message on a subject of the fence, with sequence 0 if there is none.
+// post is a message of a stream, with sequence 0 if it is not there.
 type post struct {
+	Subject  string `json:"subject"`
 	Sequence uint64 `json:"seq"`
 	Header   []byte `json:"hdrs"`
 }
 
-// last asks the stream's leader, which is who decides what may be written.
+// last is the last message on a subject.
 func (w wire) last(ctx context.Context, name, subject string) (post, error) {
+	return w.get(ctx, name, fmt.Appendf(nil, "{\"last_by_subj\":%q}", subject))
+}
+
+// at is the message with a sequence.
+func (w wire) at(ctx context.Context, name string, sequence uint64) (post, error) {
+	return w.get(ctx, name, fmt.Appendf(nil, "{\"seq\":%d}", sequence))
+}
+
+// get asks the stream's leader, which is who decides what may be written.
+func (w wire) get(ctx context.Context, name string, which []byte) (post, error) {
 	var got struct {
 		Message post `json:"message"`
 	}
-	err := w.ask(ctx, "STREAM.MSG.GET."+name, fmt.Appendf(nil, "{\"last_by_subj\":%q}", subject), &got)
+	err := w.ask(ctx, "STREAM.MSG.GET."+name, which, &got)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeMessageNotFound {
 		return post{}, nil

@@ -57,6 +57,63 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
+// mapped is a scene in an account that stores a share of what is published to the fence elsewhere, and a way to change it.
+func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
+	t.Helper()
+	srv := startServer(t)
+	remap = func(percent uint8) {
+		must(t, srv.GlobalAccount().AddWeightedMappings(fence+".>",
+			server.NewMapDest("payments.elsewhere.>", percent), server.NewMapDest(fence+".>", 100-percent)))
+	}
+	remap(percent)
+	s = &scene{t, connect(t, srv), memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}}
+	s.create()
+	return s, remap
+}
+
+// TestMapped: an account that maps the subjects of the fence stores it where nobody looks for it.
+func TestMapped(t *testing.T) {
+	t.Parallel()
+	s, _ := mapped(t, 100)
+	_, err := fenced.Open(within(t), s.elect("a").term, s.js, "PAYMENTS", fence)
+	if !errors.Is(err, fenced.ErrUnfit) || !strings.Contains(err.Error(), "payments.elsewhere") {
+		t.Errorf("told %v", err)
+	}
+}
+
+// TestHalfMapped: where only some of the messages are mapped, as for canaries, a fence is whole or refused.
+func TestHalfMapped(t *testing.T) {
+	t.Parallel()
+	s, _ := mapped(t, 50)
+	leader := s.elect("a")
+	for range 20 {
+		_, err := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
+		lanes := len(s.subjects(fence + ".>"))
+		if err == nil && lanes != 8 || err != nil && !errors.Is(err, fenced.ErrUnfit) {
+			t.Errorf("told %v, with %d lanes", err, lanes)
+		}
+	}
+}
+
+// TestMappedLater: a fence that is taken back where subjects are mapped by then is refused likewise.
+func TestMappedLater(t *testing.T) {
+	t.Parallel()
+	s, remap := mapped(t, 0)
+	p := s.elect("a").open()
+	s.publish(p, "one")
+	remap(100)
+	s.purge("0")
+	for range 8 {
+		if _, err := p.Publish(within(t), message("two")); err != nil {
+			if !errors.Is(err, fenced.ErrUnfit) {
+				t.Errorf("told %v", err)
+			}
+			return
+		}
+	}
+	t.Error("nobody has missed a lane")
+}
+
 // TestNames: what is no name is refused without a question.
 func TestNames(t *testing.T) {
 	t.Parallel()
