@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -211,6 +212,9 @@ func (a *armada) spread(when string) measure {
 		bound: "1.05", verdict: figures.Within(float64(most) <= max(1.05*share, math.Ceil(share)))}
 }
 
+// often is how often a change that goes on says how far it is.
+const often = 30 * time.Second
+
 // change brings something about and waits until it is over.
 func (a *armada) change(bring func() error) (took, error) {
 	if err := a.read(); err != nil {
@@ -221,6 +225,7 @@ func (a *armada) change(bring func() error) (took, error) {
 	if err := bring(); err != nil {
 		return took{}, err
 	}
+	said := began
 	for quiet := began; machine.Now()-max(quiet, a.led.last) < int64(5*time.Second); a.b.sleep(settle) {
 		if err := a.read(); err != nil {
 			return took{}, err
@@ -228,8 +233,14 @@ func (a *armada) change(bring func() error) (took, error) {
 		if a.led.balanced == 0 {
 			quiet = machine.Now()
 		}
+		now := machine.Now()
+		far := fmt.Sprintf("after %s %v of %d led, %d moved", figures.Show(time.Duration(now-began)), a.led.loads(a.members), len(a.role.Elections), a.led.moved)
 		if a.b.ctx.Err() != nil {
-			return took{}, fmt.Errorf("after %v: %v of %d led", time.Duration(machine.Now()-began), a.led.loads(a.members), len(a.role.Elections))
+			return took{}, errors.New(far)
+		}
+		if now-said > int64(often) {
+			said = now
+			fmt.Fprintln(a.b.log, " ", far)
 		}
 	}
 	l := &a.led
