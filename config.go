@@ -112,6 +112,7 @@ type Config struct {
 	Retry []time.Duration
 
 	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r, 1+r].
+	// Members may have different ones: the record states it, and whoever has worse clocks waits longer.
 	Drift float64
 	// TimerLateness is how late a timer may fire on this machine, for the sake of those who rely on the contexts.
 	TimerLateness time.Duration
@@ -298,7 +299,7 @@ func (c *Config) checkRecord() error {
 	_, err = record.Encode(record.Record{
 		LeaderID: c.ID, LeaderAddr: c.Address, Metadata: c.Metadata, LastUpdated: time.Unix(0, 1), Lease: MaxLease,
 		Term: record.MaxTerm, Seq: record.MaxTerm, Incarnation: strings.Repeat("0", record.MaxToken), Nonce: random,
-		Priority: -record.MaxPriority,
+		Priority: -record.MaxPriority, Drift: record.MaxDrift,
 		Released: true, Successor: strings.Repeat("x", record.MaxName),
 	})
 	if err != nil {

@@ -63,13 +63,15 @@ func (e *Election) Reconfigure(cfg Config) error {
 
 // protocol is what the state machine needs to know, but for who it is.
 func (c *Config) protocol() protocol.Config {
-	return protocol.Config{
+	p := protocol.Config{
 		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
 		Nominated: c.Nominator != nil, Precedence: c.Precedence, NomineeOnly: c.NomineeOnly,
-		Lease: c.Lease, Renew: c.Renew, Budget: c.Lease - c.Margin(), StopWithin: c.StopWithin,
+		Lease: c.Lease, Renew: c.Renew,
 		FinishWithin: c.FinishWithin, Grace: c.Grace, Splay: c.Splay,
 		Poll: c.Poll, PollStable: c.PollStable, Retry: c.Retry, HeadStart: headStart,
 	}
+	p.Promise(c.Drift, c.TimerLateness, c.StopWithin)
+	return p
 }
 
 // headStart is what a named successor is given before others claim.

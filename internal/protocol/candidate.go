@@ -73,7 +73,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 	case m.view.stale:
 		// It was put back, or comes from a server that has lost touch: that it is released, or this member's own, was so
 		// once. Whoever has held a later term may do so yet.
-		return max(m.view.wait(m.cfg.Lease), m.view.longLease), true
+		return m.view.wait(m.cfg), true
 	case m.mine():
 		// This incarnation's own term is over and its work has stopped (L4). But a store that changes what it is given
 		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
@@ -81,7 +81,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 	case c.Kind == Valid && c.Record.Released:
 		return m.precedence(&c.Record), true
 	}
-	return m.view.wait(m.cfg.Lease), true
+	return m.view.wait(m.cfg), true
 }
 
 // absence: whoever held when the record vanished is given a moment to put a released one there, which saves a lease.

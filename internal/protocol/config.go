@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"errors"
+	"math"
 	"time"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	Lease  time.Duration
 	Renew  time.Duration
 	Budget time.Duration
+	// Drift is the bound of this member's clocks in parts per million. Budget allows for it, and records state it.
+	Drift uint32
 	// StopWithin is the part of the margin that the user reserves.
 	StopWithin time.Duration
 	// FinishWithin bounds the time from being asked to leave until renewing stops.
@@ -66,8 +69,29 @@ type Config struct {
 // Margin is the part of a lease that its holder does not use (rule L3): what two clocks may drift apart during the lease
 // if each runs true within r, plus the lateness of timers d, plus what the user reserves for work to stop.
 func Margin(lease time.Duration, r float64, d, stopWithin time.Duration) time.Duration {
+	r = float64(PPM(r)) / million
 	drift := time.Duration(float64(lease) * 2 * r / (1 + r))
 	return drift + d + stopWithin
+}
+
+// Promise sets Drift, StopWithin and Budget: how much of Lease this member relies on while it leads, with clocks that run
+// true within r and timers that are late by up to d.
+func (c *Config) Promise(r float64, d, stopWithin time.Duration) {
+	c.Drift, c.StopWithin, c.Budget = PPM(r), stopWithin, c.Lease-Margin(c.Lease, r, d, stopWithin)
+}
+
+const million = 1_000_000
+
+// PPM is a bound in parts per million, rounded up. What floating-point numbers add to a whole number of them is left out.
+func PPM(r float64) uint32 { return uint32(math.Ceil(r*million - 0.001)) }
+
+// stretch is how long a member waits, by clocks that run true within own, for a lease to run out whose holder's run true
+// within r: lease * (1+own)/(1+r), rounded up, and never less than the lease (L3). Both are in parts per million.
+func stretch(lease time.Duration, own, r uint32) time.Duration {
+	if own <= r {
+		return lease
+	}
+	return lease + (lease*time.Duration(own-r)+million+time.Duration(r)-1)/(million+time.Duration(r))
 }
 
 // TimerLateness is the default of d: how late a timer may fire on a busy machine.

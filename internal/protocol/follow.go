@@ -110,7 +110,7 @@ func (m *Machine) headStart() time.Duration {
 	if m.told() {
 		return m.cfg.HeadStart + yields/8
 	}
-	gap := max(m.beat(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.wait(m.cfg.Lease)))
+	gap := max(m.beat(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.wait(m.cfg)))
 	return max(m.cfg.HeadStart, gap+gap/8) + yields/8
 }
 

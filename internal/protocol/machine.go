@@ -352,7 +352,7 @@ func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }
 // write sends a record of ours and remembers it until its fate is known.
 func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r record.Record) *Op {
 	r.Nonce = m.nonce()
-	r.Lease = m.leaseFor(p)
+	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)
 	m.lease.moves++ // it may be one with a shorter lease
 	m.pending = append(m.pending, attempt{
 		promise: promise{sent: now.Instant, budget: m.cfg.Budget, renew: m.cfg.Renew},
@@ -368,6 +368,14 @@ func (m *Machine) leaseFor(p purpose) time.Duration {
 		return max(m.cfg.Lease, m.view.longLease)
 	}
 	return m.cfg.Lease
+}
+
+// boundFor: a vacant record stands for whoever may have led before, whose bound is not known.
+func (m *Machine) boundFor(p purpose) uint32 {
+	if p == create {
+		return 0
+	}
+	return m.cfg.Drift
 }
 
 func (m *Machine) nonce() string {

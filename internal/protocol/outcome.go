@@ -221,6 +221,8 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		m.doubt() // it knows no terms by which it could be told to be the later one
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
+	case m.view.older(&c):
+		m.doubt() // a late one of a term that was cut short by a vacant record, or one that was put back
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
 		m.doubt()
 	default:

@@ -42,7 +42,7 @@ func (m *Machine) aspire(now clock.Reading, at *alarm) {
 		return
 	}
 	back := m.hold - now.FollowerSince(m.notBefore) // nobody asks for what he would not take yet
-	if left := max(back, m.health.rest(now, m.view.wait(m.cfg.Lease))); left > 0 {
+	if left := max(back, m.health.rest(now, m.view.wait(m.cfg))); left > 0 {
 		at.in(left)
 		return
 	}

@@ -75,6 +75,9 @@ func (s *stage) describe(op *protocol.Op) string {
 	if r.Lease != s.cfg.Lease {
 		text += fmt.Sprintf(" lease=%v", r.Lease)
 	}
+	if r.Drift > 0 {
+		text += fmt.Sprintf(" drift=%d", r.Drift)
+	}
 	if r.Successor != "" {
 		text += " successor=" + r.Successor
 	}

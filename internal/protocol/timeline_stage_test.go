@@ -132,8 +132,7 @@ func (s *stage) configure(words []string) error {
 			continue
 		}
 		key, value, _ := strings.Cut(w, "=")
-		if n, err := strconv.Atoi(value); key == "priority" && err == nil {
-			s.cfg.Priority = n
+		if n, err := strconv.Atoi(value); err == nil && s.number(key, n) {
 			continue
 		}
 		d, err := time.ParseDuration(value)
@@ -147,6 +146,19 @@ func (s *stage) configure(words []string) error {
 		*fields[key] = d
 	}
 	return nil
+}
+
+// number is a setting that is no time.
+func (s *stage) number(key string, n int) bool {
+	switch key {
+	case "priority":
+		s.cfg.Priority = n
+	case "drift":
+		s.cfg.Drift = uint32(n)
+	default:
+		return false
+	}
+	return true
 }
 
 // tell gives the machine one input.

@@ -47,7 +47,7 @@ func parseArgs(words []string) (args, error) {
 			a.lease, err = time.ParseDuration(value)
 		case key == "delay":
 			a.delay, err = time.ParseDuration(value)
-		case key == "term" || key == "seq" || key == "floor" || key == "era":
+		case key == "term" || key == "seq" || key == "floor" || key == "era" || key == "drift":
 			a.number[key], err = strconv.ParseUint(value, 10, 64)
 		case slices.Contains(textWords, key):
 			a.text[key] = value
@@ -92,6 +92,7 @@ func (s *stage) record(a args) record.Record {
 		r = record.Record{
 			LeaderID: a.text["holder"], Incarnation: a.text["incarnation"], Term: a.number["term"], Seq: a.number["seq"],
 			Nonce: a.text["nonce"], Lease: a.lease, Released: a.flag["released"], Successor: a.text["successor"],
+			Drift: uint32(a.number["drift"]),
 		}
 		if r.Incarnation == "" && r.LeaderID != "" {
 			r.Incarnation = r.LeaderID + "1"

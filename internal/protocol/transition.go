@@ -103,7 +103,7 @@ func (m *Machine) lasts() time.Duration {
 	if own := m.view.cell.Record.Lease; m.phase == Idle && own > 0 {
 		return own
 	}
-	return m.view.wait(m.cfg.Lease)
+	return m.view.wait(m.cfg)
 }
 
 // Phase returns where this member stands.

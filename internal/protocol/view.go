@@ -187,9 +187,24 @@ func (v *view) remade(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era !
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
 
 // wait is how long a stamp must have been in view before anybody may act as if its lease had run out: never less than
-// the record's lease, and never less than one's own, which may be the one that a shorter record replaced.
-func (v *view) wait(own time.Duration) time.Duration {
-	return max(own, v.cell.Record.Lease)
+// the record's lease, and never less than one's own, which may be the one that a damaged record hides. What was put
+// back may hide any lease that was ever seen.
+func (v *view) wait(cfg *Config) time.Duration {
+	lease := max(cfg.Lease, v.cell.Record.Lease)
+	if v.stale {
+		lease = max(lease, v.longLease)
+	}
+	return stretch(lease, cfg.Drift, v.bound())
+}
+
+// bound is the smallest bound, in parts per million, that a holder may have allowed for whose lease may be running: what
+// the record in view states if it names the only such holder. Nobody knows whose lease is waited for where a record is
+// vacant or damaged, or was put back; an older release states no bound. All of these count as 0.
+func (v *view) bound() uint32 {
+	if v.stale || !v.held() {
+		return 0
+	}
+	return v.cell.Record.Drift
 }
 
 // spread is a few milliseconds, different for each member and term, so that a crowd does not claim at one instant (H1).

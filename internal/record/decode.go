@@ -48,7 +48,7 @@ func (w *wire) record() Record {
 		LeaderID: w.LeaderID, LeaderAddr: w.LeaderAddr, LastUpdated: w.LastUpdated, Term: w.Term,
 		Incarnation: w.Incarnation, Seq: w.Seq, Nonce: w.Nonce,
 		Released: w.Released, Successor: w.Successor, Request: w.Request,
-		Priority: w.Priority, Metadata: w.Metadata,
+		Priority: w.Priority, Drift: w.DriftPPM, Metadata: w.Metadata,
 	}
 	// A number of milliseconds that overflows a Duration must not wrap round into a valid one.
 	if w.LeaseMillis > 0 && w.LeaseMillis <= MaxLease.Milliseconds() {

@@ -19,6 +19,7 @@ func check(r *Record) error {
 		number("seq", r.Seq),
 		lease(r.Lease),
 		CheckPriority(r.Priority),
+		drift(r.Drift),
 		holder(r),
 		request(r.Request),
 		CheckMetadata(r.Metadata),
@@ -53,6 +54,13 @@ func number(field string, n uint64) error {
 func CheckPriority(n int) error {
 	if n < -MaxPriority || n > MaxPriority {
 		return fmt.Errorf("priority is %d, beyond ±%d", n, MaxPriority)
+	}
+	return nil
+}
+
+func drift(ppm uint32) error {
+	if ppm > MaxDrift {
+		return fmt.Errorf("driftPPM is %d, more than %d", ppm, MaxDrift)
 	}
 	return nil
 }

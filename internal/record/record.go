@@ -20,6 +20,8 @@ const (
 	MaxToken = 64
 	// MaxPriority bounds priorities in both directions.
 	MaxPriority = 1_000_000
+	// MaxDrift is the largest bound for the rate of clocks, in parts per million.
+	MaxDrift = 500_000
 	// MaxMetadata is the limit in bytes of all keys and values of the metadata together.
 	MaxMetadata = 1024
 	// MaxBytes is the limit of the whole document.
@@ -48,6 +50,9 @@ type Record struct {
 	Request   *Request
 	// Priority is the holder's: a candidate with a higher one may ask it to hand over.
 	Priority int
+	// Drift is the bound, in parts per million, that the writer of this state gave for the rate of its clocks. 0: unknown,
+	// as in records of releases that state none.
+	Drift    uint32
 	Metadata map[string]string
 }
 
@@ -78,6 +83,7 @@ type wire struct {
 	Successor   string            `json:"successor,omitempty"`
 	Request     *Request          `json:"request,omitempty"`
 	Priority    int               `json:"priority,omitempty"`
+	DriftPPM    uint32            `json:"driftPPM,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
@@ -89,7 +95,7 @@ func Encode(r Record) ([]byte, error) {
 	b, err := json.Marshal(wire{
 		LeaderID: r.LeaderID, LeaderAddr: r.LeaderAddr, LastUpdated: r.LastUpdated.UTC(), Term: r.Term,
 		LeaseMillis: r.Lease.Milliseconds(), Incarnation: r.Incarnation, Seq: r.Seq, Nonce: r.Nonce,
-		Released: r.Released, Successor: r.Successor, Request: r.Request, Priority: r.Priority, Metadata: r.Metadata,
+		Released: r.Released, Successor: r.Successor, Request: r.Request, Priority: r.Priority, DriftPPM: r.Drift, Metadata: r.Metadata,
 	})
 	if err != nil {
 		return nil, err

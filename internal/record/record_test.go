@@ -33,6 +33,10 @@ var shapes = map[string]Record{
 		LeaderID: "node-1", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: 42, Lease: time.Second,
 		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef", Priority: -7,
 	},
+	"drift": {
+		LeaderID: "node-1", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: 42, Lease: time.Second,
+		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef", Drift: 10_000,
+	},
 	"metadata": {
 		LeaderID: "nœud \"1\" <&>", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: MaxTerm, Lease: MaxLease,
 		Incarnation: "00c0ffee00c0ffee", Seq: MaxTerm, Nonce: "0123456789abcdef", Metadata: map[string]string{"zone": "b", "a": "ü"},
@@ -115,6 +119,8 @@ func TestEveryLimitHoldsWhenWritingAndWhenReading(t *testing.T) {
 		{"last term", func(r *Record) { r.Term = MaxTerm }, true, "2^53-1 is exact everywhere"},
 		{"term too high", func(r *Record) { r.Term = MaxTerm + 1 }, false, "beyond it some readers round"},
 		{"seq too high", func(r *Record) { r.Seq = MaxTerm + 1 }, false, "likewise"},
+		{"widest drift", func(r *Record) { r.Drift = MaxDrift }, true, "at the edge"},
+		{"drift too wide", func(r *Record) { r.Drift = MaxDrift + 1 }, false, "no clock that a lease is counted on is that wrong"},
 		{"least lease", func(r *Record) { r.Lease = time.Millisecond }, true, "at the edge"},
 		{"no lease", func(r *Record) { r.Lease = 0 }, false, "nobody would wait"},
 		{"longest lease", func(r *Record) { r.Lease = MaxLease }, true, "at the edge"},

@@ -44,17 +44,36 @@ func (c *machineClocks) step(t, d time.Duration) {
 
 // retune draws new rates: the hardware within the promised bound, often at its very edge, and what the time daemon makes of
 // CLOCK_MONOTONIC far beyond it.
-func (w *world) retune(c *machineClocks) {
-	raw := 1 + w.cfg.Drift*drift*(2*w.rng.Float64()-1)
+func (w *world) retune(p *process) {
+	off := w.cfg.Drift * p.bound
+	raw := 1 + off*(2*w.rng.Float64()-1)
 	if w.chance(0.5) {
-		raw = 1 + w.cfg.Drift*drift*float64(1-2*w.rng.IntN(2))
+		raw = 1 + off*float64(1-2*w.rng.IntN(2))
 	}
 	// CLOCK_BOOTTIME is slewed like CLOCK_MONOTONIC, and differs from it by the time spent asleep alone.
 	mono := raw
 	if w.plan.slew && w.chance(0.5) {
 		mono = raw * (1 + slew*max(-1, min(1, 3*w.rng.Float64()-1.5)))
 	}
-	c.set(w.now, mono, raw, mono)
+	p.clocks.set(w.now, mono, raw, mono)
+}
+
+// bind gives the i-th process the bound that it states for its clocks, and that they keep.
+func (w *world) bind(p *process, i int) {
+	p.bound = drift
+	if w.plan.bounds && i > 0 {
+		p.bound = [...]float64{loose, drift * 3, loose, drift}[(i-1+w.extra.rng.IntN(2))%4]
+	}
+	// An older release states nothing, and waits without regard to bounds: it is there with the smallest alone.
+	p.silent = w.plan.silent && p.bound == drift
+}
+
+// widest is the largest bound that a process may state.
+func (p *plan) widest() float64 {
+	if p.bounds {
+		return loose
+	}
+	return drift
 }
 
 // origin is what the clocks of a machine show when it starts: anything, also less than nothing.

@@ -145,7 +145,7 @@ func (w *world) name(from, to *node) {
 // tried: another leads by now. Then nobody is fit to.
 func (w *world) tried(from, to *node, certain bool) {
 	n := w.leading()
-	vague := !w.plan.watch && w.plan.mixed // see handOver
+	vague := w.vague() // see handOver
 	if n == nil || n == from || certain && n.name != to.name && !vague {
 		w.check.failf("%s was to take over from %s, which is not eligible, and did not", to.incarnation(), from.incarnation())
 		return

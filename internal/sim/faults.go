@@ -33,6 +33,7 @@ func (w *world) schedule() {
 	w.every(p.wreck, 15*p.lease, w.wreck)
 	w.every(p.resets, 2*p.lease, w.reset)
 	w.every(p.defaced(), 8*p.lease, w.deface)
+	w.every(p.bounds, 3*p.lease, w.strain)
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
 }
 
@@ -94,7 +95,7 @@ func (w *world) crash(n *node) {
 
 func (w *world) drift(n *node) {
 	if !n.proc.clocks.asleep {
-		w.retune(n.proc.clocks)
+		w.retune(n.proc)
 		w.rearm(n.proc)
 	}
 }
@@ -165,7 +166,12 @@ func (w *world) longest() time.Duration {
 	if w.plan.mixed {
 		lease = lease * 3 / 2
 	}
-	return time.Duration(float64(lease) / (1 - w.cfg.Drift*drift))
+	off := w.plan.widest()
+	stretch := 1.0
+	if w.plan.bounds { // who knows no other's bound waits longer by its own
+		stretch += off
+	}
+	return time.Duration(float64(lease) * stretch / (1 - w.cfg.Drift*off))
 }
 
 // nap: a member that has lost its store sleeps for a little while, so that awake, by a slow clock, and asleep together
@@ -250,9 +256,7 @@ func (w *world) wreck() {
 	}
 	w.tracef(nil, "the record of term %d is damaged", was.Term)
 	w.blind()
-	c := malformed
-	c.Record = record.Record{Lease: was.Lease, Term: was.Term}
-	w.store.put(c)
+	w.garble()
 	w.queue.add(w.now+w.span(w.plan.lease), w.reset)
 	if w.chance(0.5) {
 		w.replace()
@@ -280,12 +284,19 @@ func (w *world) breakRecord() {
 }
 
 func (w *world) rollback() {
-	if len(w.store.history) == 0 || w.now < max(w.check.amnesty, w.check.fragile) {
-		return // two of them within a lease can give a leader its old term back for good
+	if len(w.store.history) == 0 {
+		return
 	}
 	c := w.store.history[w.rng.IntN(len(w.store.history))]
 	if w.plan.pristine && w.chance(0.3) {
 		c = protocol.Cell{Pristine: true}
+	}
+	w.putBack(c)
+}
+
+func (w *world) putBack(c protocol.Cell) {
+	if w.now < max(w.check.amnesty, w.check.fragile) {
+		return // two of them within a lease can give a leader its old term back for good
 	}
 	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
 	w.check.forgive(w.now + w.longest())

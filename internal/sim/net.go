@@ -13,6 +13,9 @@ func (n *node) send(op protocol.Op) {
 	w := n.w
 	w.stats.ops++
 	n.count(op.Write)
+	if n.proc.silent {
+		op.Record.Drift = 0
+	}
 	w.check.sent(n, &op)
 	w.check.cost()
 	if w.plan.withdraws && op.Write && !w.calm && w.chance(0.02) {
@@ -47,6 +50,7 @@ func (n *node) deliver(life int, op protocol.Op) {
 		if n.sever(op, out) {
 			return
 		}
+		n.strained(out == protocol.Applied)
 		n.answer(life, op, protocol.Cell{}, v, out)
 		return
 	}

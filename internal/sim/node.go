@@ -11,6 +11,8 @@ import (
 // process is what two elections of one program share: its machine's clocks, and being stopped.
 type process struct {
 	clocks     *machineClocks
+	bound      float64       // what its clocks keep to
+	silent     bool          // its records do not state it
 	stillUntil time.Duration // nothing happens in it before
 	cutUntil   time.Duration // it does not reach the store before
 	// excusedUntil: it was frozen with all its clocks, which no lease can see; until then what it believes may be as old.
@@ -48,6 +50,7 @@ type node struct {
 	seen      uint64        // the highest term that this life was shown
 	due       time.Duration // when the lease will be over
 	withdrew  time.Duration // when it last gave up seeking
+	straining bool          // it is cut off as soon as it has renewed
 	severing  bool          // the next renewal is the last that reaches the store for a while
 	born      time.Duration // when this life began
 	asked     time.Duration // when it last asked for a hand-over to itself
@@ -77,7 +80,7 @@ func (n *node) boot() {
 	n.lives++
 	n.alive, n.working, n.inside, n.timed = true, false, false, false
 	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
-	n.born, n.severing = n.w.now, false
+	n.born, n.severing, n.straining = n.w.now, false, false
 	cfg := n.w.configure(n, n.w.someLease())
 	n.m, n.late = protocol.New(&cfg, n.incarnation()), protocol.TimerLateness(cfg.Lease)
 	n.m.Watching(n.w.plan.watch)
@@ -181,6 +184,9 @@ func (n *node) transition(t protocol.Transition) {
 		n.working, n.inside, n.stalled = true, true, false
 		n.former, n.term = n.term, t.Term
 		n.serveAsNominee()
+		if w.plan.bounds && !w.calm && w.extra.chance(0.2) {
+			w.strain()
+		}
 		if w.chance(0.7) { // other work never asks, and relies on its context
 			n.act(n.lives, t.Term, w.plan.lease/2)
 		}

@@ -106,7 +106,7 @@ func shoot() *film {
 // member makes one with clocks that run true.
 func (w *world) member(name string, index int) *node {
 	clocks := &machineClocks{mono: 1, raw: 1, boot: 1}
-	n := &node{w: w, name: name, index: index, proc: &process{clocks: clocks}}
+	n := &node{w: w, name: name, index: index, proc: &process{bound: drift, clocks: clocks}}
 	w.nodes = append(w.nodes, n)
 	return n
 }

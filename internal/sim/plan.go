@@ -6,8 +6,12 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// drift is the bound r that the elections are promised; -drift multiplies what the clocks really do.
-const drift = 0.01
+// drift is the bound r that members state for their clocks, and loose the one that some state where they differ. The flag
+// -drift multiplies what the clocks really do.
+const (
+	drift = 0.01
+	loose = 0.1
+)
 
 // slew is what a time daemon may do to CLOCK_MONOTONIC.
 const slew = 0.083
@@ -62,6 +66,8 @@ type plan struct {
 	fickle    bool // members are at times not fit to lead
 	wreck     bool // a leader's record is damaged, and shows its lease yet
 	resets    bool // an operator sets right what is not sound, and looks often
+	bounds    bool // members state different bounds for their clocks
+	silent    bool // and some state none, as older releases do
 }
 
 func (w *world) draw() plan {
@@ -99,6 +105,7 @@ func (w *world) draw() plan {
 		p.erase, p.foreign, p.broken = false, false, false
 	}
 	w.drawMore(&p)
+	w.drawExtra(&p)
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	if !p.pristine {
 		p.startSeq += 5
@@ -116,6 +123,19 @@ func (w *world) drawMore(p *plan) {
 	p.rollback = p.rollback || p.watch && !p.freeze && w.more.chance(0.15) // those who watch know better
 }
 
+// drawExtra draws what came last.
+func (w *world) drawExtra(p *plan) {
+	p.bounds = w.extra.chance(0.25)
+	p.silent = p.bounds && w.extra.chance(0.4)
+	if p.bounds {
+		p.erase = p.erase || !p.mixed && w.extra.chance(0.3)
+		p.wreck = p.wreck || w.extra.chance(0.4)
+		p.foreign = p.foreign || !p.mixed && w.extra.chance(0.3)
+		p.resets = p.resets || (p.foreign || p.broken || p.wreck) && w.extra.chance(0.7)
+		p.rollback = p.rollback || p.watch && !p.freeze && !p.mixed && w.extra.chance(0.5)
+	}
+}
+
 // forgets: the record may be lost, and the store does not vouch for terms. Then they can repeat themselves, and all that
 // can be asked is that nobody claims what he knows better.
 func (p *plan) forgets() bool {
@@ -124,7 +144,7 @@ func (p *plan) forgets() bool {
 
 // free: nothing but what was there from the beginning decides for how long somebody leads.
 func (p *plan) free() bool {
-	return !(p.nominated || p.fickle || p.wreck || p.foreign && (p.mixed || p.resets))
+	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.foreign && (p.mixed || p.resets))
 }
 
 // defaced: the same foreign bytes are there again and again, and with them the resets of before.
@@ -165,12 +185,13 @@ func (w *world) configure(n *node, lease time.Duration) protocol.Config {
 		priority = n.index + 1
 	}
 	d := protocol.TimerLateness(lease)
-	return protocol.Config{
+	cfg := protocol.Config{
 		ID: n.name, Priority: priority, Lease: lease, Renew: lease / 3,
-		Budget:       lease - protocol.Margin(lease, drift, d, p.stopWithin),
 		FinishWithin: p.finishWithin, Grace: p.grace, Poll: p.poll, PollStable: p.pollStable,
 		Nominated: p.nominated, Precedence: p.precedence(), NomineeOnly: p.strict,
 		Retry:     []time.Duration{0, min(100*time.Millisecond, lease/12), min(time.Second, lease/6)},
 		HeadStart: 250 * time.Millisecond, Rand: w.rng.Uint64,
 	}
+	cfg.Promise(n.proc.bound, d, p.stopWithin)
+	return cfg
 }

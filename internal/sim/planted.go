@@ -51,15 +51,15 @@ var planted = []bug{
 	},
 	{
 		Name: "wait-clamped", Rule: "L2", Left: "the wait is clamped to nine tenths of the lease",
-		Edit: []edit{{"protocol/view.go", "	return max(own, v.cell.Record.Lease)", "	return max(own, v.cell.Record.Lease) * 9 / 10"}},
+		Edit: []edit{{"protocol/view.go", "	lease := max(cfg.Lease, v.cell.Record.Lease)\n", "	lease := max(cfg.Lease, v.cell.Record.Lease) * 9 / 10\n"}},
 	},
 	{
 		Name: "own-lease-only", Rule: "L2", Left: "a follower waits its own lease, whatever the record says",
-		Edit: []edit{{"protocol/view.go", "	return max(own, v.cell.Record.Lease)", "	return own"}},
+		Edit: []edit{{"protocol/view.go", "	lease := max(cfg.Lease, v.cell.Record.Lease)\n", "	lease := cfg.Lease\n"}},
 	},
 	{
 		Name: "record-lease-only", Rule: "L2", Left: "a follower waits the record's lease, though its own is longer",
-		Edit: []edit{{"protocol/view.go", "	return max(own, v.cell.Record.Lease)", "	return v.cell.Record.Lease"}},
+		Edit: []edit{{"protocol/view.go", "	lease := max(cfg.Lease, v.cell.Record.Lease)\n", "	lease := v.cell.Record.Lease\n"}},
 	},
 
 	// L3: the margin.
@@ -74,6 +74,45 @@ var planted = []bug{
 	{
 		Name: "no-stop-margin", Rule: "L3", Left: "the margin has no part for work that takes time to stop",
 		Edit: []edit{{"protocol/config.go", "	return drift + d + stopWithin", "	return drift + d"}},
+	},
+
+	// L3: bounds that differ.
+	{
+		Name: "bounds-ignored", Rule: "L3", Left: "a follower waits for the lease alone, though its clocks may be worse than the leader allowed for",
+		Edit: []edit{{"protocol/config.go", "	if own <= r {", "	if own <= r || r < million {"}},
+	},
+	{
+		Name: "unknown-bound-as-own", Rule: "L3", Left: "a leader that states no bound is taken for one that allowed for the follower's",
+		Edit: []edit{{"protocol/view.go", "	return v.cell.Record.Drift\n", "	if v.cell.Record.Drift == 0 {\n		return million\n	}\n	return v.cell.Record.Drift\n"}},
+	},
+	{
+		Name: "vacant-states-bound", Rule: "L3, L11", Left: "a vacant record states its writer's bound, and is waited out by it",
+		Edit: []edit{
+			{"protocol/machine.go", "	if p == create {\n		return 0", "	if p == 0 {\n		return 0"},
+			{"protocol/view.go", "	if v.stale || !v.held() {", "	if v.stale {"},
+		},
+	},
+	{
+		Name: "broken-by-own-bound", Rule: "L3, L15", Left: "a malformed record is waited out as if its holder had allowed for the follower's bound",
+		Edit: []edit{{"protocol/view.go", "	if v.stale || !v.held() {", "	if v.cell.Kind == Broken {\n		return million\n	}\n	if v.stale || !v.held() {"}},
+	},
+	{
+		Name: "old-state-bound", Rule: "L3, L10", Left: "a record that was put back is waited out by the bound that it states, though another's lease may be running",
+		Edit: []edit{{"protocol/view.go", "	if v.stale || !v.held() {", "	if !v.held() {"}},
+		Note: "Whoever knows the later state hears of the older one when it next reads, so late after the last renewal that bounds that differ do not show; the timeline L03-drift holds it.",
+	},
+	{
+		Name: "reset-states-bound", Rule: "L3, L15", Left: "what a reset puts there is waited out as if whoever led had allowed for the follower's bound",
+		Edit: []edit{
+			{"protocol/reset.go", "Seq: 0, Lease: lease,", "Seq: 0, Drift: record.MaxDrift, Lease: lease,"},
+			{"protocol/candidate.go", "record.Record{Term: m.floor(), Seq: drafted(c)}", "record.Record{Term: m.floor(), Seq: drafted(c), Drift: c.Record.Drift}"},
+			{"protocol/machine.go", "	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)", "	r.Lease, r.Drift = m.leaseFor(p), max(r.Drift, m.boundFor(p))"},
+			{"protocol/view.go", "	if v.stale || !v.held() {", "	if v.stale {"},
+		},
+	},
+	{
+		Name: "bound-overstated", Rule: "L3", Left: "a leader states a larger bound than it allowed for",
+		Edit: []edit{{"protocol/machine.go", "	return m.cfg.Drift\n", "	return record.MaxDrift\n"}},
 	},
 
 	{

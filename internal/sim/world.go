@@ -14,6 +14,7 @@ import (
 type world struct {
 	dice
 	more        dice // for what few runs know of, so that the others are as they were before there was such a thing
+	extra       dice // and for what fewer yet do
 	cfg         settings
 	plan        plan
 	now         time.Duration
@@ -64,7 +65,7 @@ var (
 // run plays one seed to its end, or to its first fault.
 func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), out: trace, verbose: trace != nil}
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), out: trace, verbose: trace != nil}
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	w.check = newCheck(w)
@@ -102,8 +103,11 @@ func (w *world) populate() {
 		if w.plan.twins && i == 1 {
 			n.proc, n.name = w.nodes[0].proc, w.nodes[0].name
 		}
+		if n.proc.bound == 0 {
+			w.bind(n.proc, i)
+		}
 		n.proc.clocks.reading = w.origin()
-		w.retune(n.proc.clocks)
+		w.retune(n.proc)
 		w.nodes = append(w.nodes, n)
 		w.queue.add(w.span(w.plan.lease/2), n.boot)
 	}
