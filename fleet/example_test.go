@@ -39,7 +39,10 @@ func Example() {
 
 // Work that has a loop of its own needs no goroutine for each term.
 func Example_stay() {
-	f, err := fleet.New(memory.New(), "workers", fleet.Config{Election: tenure.Config{ID: "node-1"}, Elections: []string{"a"}})
+	f, err := fleet.New(memory.New(), "workers", fleet.Config{
+		Election:  tenure.Config{ID: "node-1"},
+		Elections: []string{"a"},
+	})
 	if err != nil {
 		panic(err)
 	}

@@ -110,7 +110,9 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 }
 
 // fleet is three members, of which one leads and the others follow it over their streams.
-func fleet(t *testing.T, on wires, lasting time.Duration) (leader won, followers []*member, terms chan won, cells *memory.Polled) {
+func fleet(t *testing.T, on wires, lasting time.Duration) (
+	leader won, followers []*member, terms chan won, cells *memory.Polled,
+) {
 	t.Helper()
 	cells, terms = memory.NewPolled(), make(chan won, 100)
 	var all []*member
@@ -127,8 +129,8 @@ func fleet(t *testing.T, on wires, lasting time.Duration) (leader won, followers
 	return leader, followers, terms, cells
 }
 
-// calm requires that nobody reads for so many renewals: all follow by pushes. Whoever hears nothing reads more often than
-// each second.
+// calm requires that no follower reads for so many renewals: all follow by pushes. A follower that
+// hears nothing reads more often than each second.
 func calm(t *testing.T, followers []*member, renewals int) {
 	t.Helper()
 	before := reads(followers)
@@ -204,8 +206,8 @@ func TestCrashIsActedOnWhenTheLeaseEnds(t *testing.T) {
 	})
 }
 
-// crashIsActedOn returns the time from the last renewal of a leader that crashed to the next election. It holds for a
-// leader that has lost its lease before, as it may where the machine stalls.
+// crashIsActedOn returns the time from the last renewal of a leader that crashed to the next election.
+// It holds for a leader that has lost its lease before, as it may where the machine stalls.
 func crashIsActedOn(t *testing.T, on wires) time.Duration {
 	leader, _, terms, cells := fleet(t, on, lease)
 	leader.member.cells.Partition()

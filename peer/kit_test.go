@@ -30,8 +30,9 @@ const (
 // wires connect peers: pipes in bubbles, or sockets. The zero value connects nobody.
 type wires struct {
 	listen func(network, address string) (net.Listener, error)
-	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: as always
-	any    string                                                               // the address that stands for a free one
+	// dial is nil where stores dial as always.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	any  string // the address that stands for a free one
 }
 
 // overPipes runs a test in a bubble of its own, with pipes for a network.
@@ -185,7 +186,8 @@ func serving(t testing.TB, on wires, s *Store) string {
 	l := on.free(t)
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := s.Serve(l); err != nil && !errors.Is(err, errClosed) { // a short test may close it before this begins
+		// A short test may close the store before this begins.
+		if err := s.Serve(l); err != nil && !errors.Is(err, errClosed) {
 			t.Error(err)
 		}
 	})

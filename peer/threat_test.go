@@ -162,7 +162,8 @@ func TestThreats(t *testing.T) {
 	}
 }
 
-// threaten follows an impostor that says something sound and then the bad. It returns what was believed of that.
+// threaten follows an impostor that says something sound and then the bad. It returns what of that
+// was believed.
 func threaten(t *testing.T, on wires, report string, bad func(*impostor, []byte) []byte) string {
 	i := newImpostor(t)
 	i.answer = func(w http.ResponseWriter, c []byte) {

@@ -21,7 +21,8 @@
 //	}
 //
 // Within a testing/synctest bubble, in which New is to be called, waiting costs no time. Without one everything works
-// as well; only a lease that runs out after [Stage.Cut] then takes its 30 seconds, unless the test shortens Config.Lease.
+// as well; only a lease that runs out after [Stage.Cut] then takes its 30 seconds, unless the test
+// shortens Config.Lease.
 //
 // The stage sees what the store holds. Whoever is elected there learns of it a moment later, and only then is its
 // function called: let a test wait for what its code does, as on service.began above.

@@ -108,7 +108,8 @@ func cutLeavesNothing(t *trial) {
 		within(soon, func() { _ = c.do(ctx) })
 	})
 	heal()
-	if !within(lingering, func() { t.eventually(func() bool { return runtime.NumGoroutine() < before+calls/2 }) }) {
+	few := func() bool { return runtime.NumGoroutine() < before+calls/2 }
+	if !within(lingering, func() { t.eventually(few) }) {
 		t.Errorf("%d goroutines before and %d after %d calls that were cut off", before, runtime.NumGoroutine(), calls)
 	}
 }

@@ -4,8 +4,10 @@ import "testing"
 
 // RunElection runs real elections over the store, as subtests beside one another, each with a harness of its own from
 // open. It adds nothing to the contract that Run checks: it is for what nobody thought of when that was written, and
-// takes some leases, of two seconds or what the store needs. Two leaders and a falling token fail a case at once. A case
-// that fails otherwise, and whose leader lost a lease because the machine stalled, is repeated until the test's time limit.
+// takes some leases, of two seconds or what the store needs.
+//
+// Two leaders and a falling token fail a case at once. A case that fails otherwise is repeated, until
+// the test's time limit, if its leader lost the lease because the machine stalled.
 func RunElection(t *testing.T, open func(t testing.TB) Harness) {
 	t.Run("election", func(t *testing.T) { // which ends when all within have
 		for _, c := range electionCases() {

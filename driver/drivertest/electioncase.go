@@ -114,7 +114,8 @@ func removalEndsTerm(c *contest) {
 	term := c.elect(a)
 	for _, remove := range removals {
 		remove(c.trial, c.election)
-		if cause := c.ended(term.Context(), "the term of a removed record"); !errors.Is(cause, tenure.ErrLost) || errors.Is(cause, tenure.ErrExpired) {
+		cause := c.ended(term.Context(), "the term of a removed record")
+		if !errors.Is(cause, tenure.ErrLost) || errors.Is(cause, tenure.ErrExpired) {
 			c.Errorf("the term ended with %v", cause)
 		}
 		_ = term.Resign(c.ctx) // there is nothing to be confirmed

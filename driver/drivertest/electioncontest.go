@@ -32,7 +32,10 @@ type contest struct {
 }
 
 func newContest(t *trial, lease time.Duration) *contest {
-	c := &contest{trial: t, real: t.reporter, election: t.key("election"), lease: lease, open: map[*tenure.Term]bool{}, lapsed: make(chan struct{})}
+	c := &contest{
+		trial: t, real: t.reporter, election: t.key("election"), lease: lease,
+		open: map[*tenure.Term]bool{}, lapsed: make(chan struct{}),
+	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
 }
@@ -63,7 +66,8 @@ func (c *contest) begins(term *tenure.Term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for other := range c.open {
-		if other.Err() == nil && term.Err() == nil { // in this order: the other was valid after this one began
+		// In this order: the other was valid after this one began.
+		if other.Err() == nil && term.Err() == nil {
 			c.breach("term %d began while term %d went on", term.Token(), other.Token())
 		}
 	}

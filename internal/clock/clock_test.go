@@ -56,7 +56,8 @@ func TestSystem(t *testing.T) {
 		last = now
 	}
 	now := c.Now()
-	for end := time.Now().Add(patience.Left(t)); now.FollowerSince(first.Instant) < 20*time.Millisecond; now = c.Now() {
+	end := time.Now().Add(patience.Left(t))
+	for ; now.FollowerSince(first.Instant) < 20*time.Millisecond; now = c.Now() {
 		if time.Now().After(end) {
 			t.Fatalf("a clock stands still: %+v after %+v", now, first)
 		}
