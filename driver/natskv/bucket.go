@@ -3,14 +3,18 @@ package natskv
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 )
 
-// unwritten is the version of a cell in a stream that never had a message. It is no number, so no write has it.
-const unwritten driver.Version = "unwritten"
+// unwritten begins the version of a cell in a stream that never had a message. The stream's last
+// sequence follows. The version is no number, so no write has it.
+const unwritten = "unwritten "
+
+func isUnwritten(v driver.Version) bool { return strings.HasPrefix(string(v), unwritten) }
 
 // bucket reaches a bucket over the connection.
 type bucket struct {
@@ -125,19 +129,13 @@ func versionOf(sequence uint64) driver.Version {
 
 // absent describes a key that the stream has no message of.
 func (b *bucket) absent(info streamInfo) driver.Entry {
-	if b.pristine && b.neverWritten(info) {
-		return driver.Entry{Version: unwritten, Pristine: true, Floor: info.life().floor(0), Era: uint64(info.life())}
-	}
 	e := info.life().entry(info.State.LastSeq, nil)
+	if b.pristine && info.neverWritten(parseRelease(b.nc.ConnectedServerVersion())) {
+		e.Version, e.Pristine = unwritten+e.Version, true
+		return e
+	}
 	e.Version, e.Notice = "", info.loss()
 	return e
-}
-
-// neverWritten reports whether the stream is known to be untouched. Memory may have been full until a restart a moment
-// ago, and before 2.9.0 a server did not look whether the sequence that it should expect was 0.
-func (b *bucket) neverWritten(info streamInfo) bool {
-	return info.State.LastSeq == 0 && info.Config.Storage == "file" &&
-		parseRelease(b.nc.ConnectedServerVersion()).atLeast(release{2, 9, 0})
 }
 
 // info asks the stream's leader for the stream's settings and state.

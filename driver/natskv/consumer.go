@@ -55,7 +55,7 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 		_ = sub.Unsubscribe() // it fails only without a connection, and then the server has dropped it
 		c.quiet.Stop()
 	}
-	l := &link{life: c.life, anew: after > 0 && info.resumable(after) == 0, lost: c.lost, stop: stop}
+	l := &link{life: c.life, floor: info.floor(), anew: after > 0 && info.resumable(after) == 0, lost: c.lost, stop: stop}
 	if l.after, err = b.bind(ctx, inbox, info, after); err != nil {
 		stop()
 		return nil, err
@@ -84,13 +84,11 @@ func (b *bucket) bind(ctx context.Context, inbox string, was streamInfo, after u
 
 // resumable returns the sequence of a floor, or 0 if it is of another life of the bucket, or the stream does not reach that far: a
 // consumer that starts beyond its end would hear nothing until it has grown as long as it once was.
-func (i streamInfo) resumable(after uint64) uint64 {
-	l := i.life()
-	if after < l.floor(1) || after > l.floor(i.State.LastSeq) {
-		return 0
-	}
-	return after - uint64(l)
-}
+//
+// Where sequences do not recur, a floor of another life looks like a sequence before the first
+// message. Then the consumer begins with the first message, and the feed sees by the life of its
+// links that the bucket is another one.
+func (i streamInfo) resumable(after uint64) uint64 { return i.life().sequence(after, i.State.LastSeq) }
 
 // reconnects matters because the server forgets a consumer whose subscription is gone, and a restarted one knows none.
 func (b *bucket) reconnects() (again <-chan nats.Status, stop func()) {

@@ -31,6 +31,7 @@ type source interface {
 type link struct {
 	after uint64          // the floor after which it begins; 0 if not known
 	life  life            // the life of the bucket that it tells of; 0 if not known
+	floor uint64          // of what is absent when it begins; 0 if not known
 	anew  bool            // it does not go on from where it should: the bucket was made anew, or put back
 	lost  <-chan struct{} // closed when the link is lost
 	stop  func()          // ends the link and waits for nothing; to be called once, lost or not
@@ -44,7 +45,8 @@ type feed struct {
 	calls   *aside.Calls
 	deliver func(key string, e driver.Entry)
 	link    *link
-	anew    func(life)    // told when the past of the bucket is not what it was
+	anew    func(*link)   // told when the past of the bucket is not what it was
+	life    life          // that the links told of so far; 0 if not known
 	last    atomic.Uint64 // the floor of the last message delivered or known to be older; 0 if there is none
 }
 
@@ -67,9 +69,10 @@ func (f *feed) open(ctx context.Context) error {
 	if l.after > 0 {
 		f.last.CompareAndSwap(before, l.after) // unless a message has come already
 	}
-	if l.anew {
-		f.anew(l.life)
+	if l.anew || f.life != 0 && l.life != 0 && l.life != f.life {
+		f.anew(l)
 	}
+	f.life = l.life
 	return nil
 }
 

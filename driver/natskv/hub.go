@@ -161,12 +161,15 @@ func (h *hub) deliver(key string, e driver.Entry) {
 }
 
 // anew tells all watches that the bucket was made anew or put back: what they know may be void, and no message may ever say so.
-func (h *hub) anew(l life) {
+//
+// The floor is that of the last sequence. The beginning of the life would be too high where sequences
+// begin at another clock's time, and a term above its own sequence could recur after a purge.
+func (h *hub) anew(l *link) {
 	h.mu.Lock()
 	keys := slices.Collect(maps.Keys(h.watches))
 	h.mu.Unlock()
 	for _, key := range keys {
-		h.deliver(key, driver.Entry{Era: uint64(l), Floor: uint64(l)})
+		h.deliver(key, driver.Entry{Era: uint64(l.life), Floor: l.floor})
 	}
 }
 

@@ -17,6 +17,23 @@ type streamInfo struct {
 // life is 0 where the description does not say.
 func (i streamInfo) life() life { return life(max(0, i.Created.UnixMicro())) }
 
+// untouched reports whether nothing was ever stored: the last sequence is the one before the first,
+// and no message has left its time.
+func (i streamInfo) untouched() bool {
+	return i.State.LastSeq+1 == max(1, i.Config.FirstSeq) && i.State.Messages == 0 && i.State.LastTime.IsZero()
+}
+
+// neverWritten reports whether the stream is known to be untouched. A restart a moment ago may have
+// emptied memory, and files too in a release that loses them. Before 2.9.0 a server did not compare
+// the last sequence with an expected one of 0.
+func (i streamInfo) neverWritten(r release) bool {
+	return i.untouched() && i.Config.Storage == "file" && r.atLeast(release{2, 9, 0}) &&
+		(i.Config.FirstSeq <= 1 || r.beginsAnywhere())
+}
+
+// floor is that of an absent key.
+func (i streamInfo) floor() uint64 { return i.life().floor(i.State.LastSeq) }
+
 // streamGroup has no name on a server that is in no cluster.
 type streamGroup struct {
 	Name string `json:"name"`
@@ -48,6 +65,7 @@ type streamConfig struct {
 	MarkerTTL            time.Duration   `json:"subject_delete_marker_ttl"`
 	PersistMode          string          `json:"persist_mode"`
 	Transform            json.RawMessage `json:"subject_transform"`
+	FirstSeq             uint64          `json:"first_seq"` // 0 if unset, or dropped since
 }
 
 // origin is another stream that a stream copies.

@@ -43,7 +43,7 @@ func removal(h nats.Header) error {
 // empty sooner than its messages can have expired was purged.
 func (i streamInfo) loss() error {
 	switch age := i.Config.MaxAge; {
-	case i.State.LastSeq == 0:
+	case i.untouched():
 		return nil
 	case age == 0, i.State.Messages == 0 && !i.Now.IsZero() && i.Now.Sub(i.State.LastTime) < age:
 		return ErrPurged

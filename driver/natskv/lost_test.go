@@ -18,7 +18,7 @@ func TestLostAnswer(t *testing.T) {
 	p := startProxy(t, f.server.ClientURL())
 	js := newJetStream(t, connect(t, p.url()))
 	store := openStore(t, js, f.kv.Bucket())
-	first, err := store.CompareAndSwap(testContext(t), testKey, unwritten, []byte("first"))
+	first, err := store.CompareAndSwap(testContext(t), testKey, unwritten+"0", []byte("first"))
 	f.must(err)
 
 	heal := p.cut()
@@ -53,7 +53,7 @@ func TestOfflineSendsNothing(t *testing.T) {
 	store := openStore(t, newJetStream(t, nc), f.kv.Bucket())
 	restart(t, f.server, func() {
 		eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
-		_, err := store.CompareAndSwap(testContext(t), testKey, unwritten, []byte("late"))
+		_, err := store.CompareAndSwap(testContext(t), testKey, unwritten+"0", []byte("late"))
 		if !errors.Is(err, errOffline) {
 			t.Errorf("a swap without a connection: %v; want to hear that there is none", err)
 		}

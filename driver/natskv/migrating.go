@@ -179,7 +179,7 @@ func (o opening) suits(b *bucket) error {
 const missing = "missing "
 
 func mark(v driver.Version) driver.Version {
-	if v == "" || v == unwritten {
+	if v == "" || isUnwritten(v) {
 		return v
 	}
 	return missing + v
@@ -188,5 +188,5 @@ func mark(v driver.Version) driver.Version {
 // unmark returns the version as the bucket has it, and whether it is that of an absence.
 func unmark(v driver.Version) (driver.Version, bool) {
 	bare, marked := strings.CutPrefix(string(v), missing)
-	return driver.Version(bare), marked || v == "" || v == unwritten
+	return driver.Version(bare), marked || v == "" || isUnwritten(v)
 }

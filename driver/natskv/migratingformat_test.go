@@ -116,7 +116,7 @@ func TestVacantRecordIsWaitedOutForOldOnes(t *testing.T) {
 }
 
 func TestVersionsOfAbsences(t *testing.T) {
-	for v, missing := range map[driver.Version]bool{"": true, unwritten: true, "17": false} {
+	for v, missing := range map[driver.Version]bool{"": true, unwritten + "0": true, unwritten + "1795303312068703": true, "17": false} {
 		e := testFormat.show(driver.Entry{Version: v})
 		if bare, absence := unmark(e.Version); bare != v || !absence {
 			t.Errorf("version %q of an absence comes back as %q, %v", v, bare, absence)

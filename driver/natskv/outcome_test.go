@@ -112,7 +112,9 @@ func TestConditions(t *testing.T) {
 	}{
 		{"", jetstream.ExpectedLastSubjSeqHeader, "0", jetstream.ExpectedLastSeqHeader, "the key has no message"},
 		{"42", jetstream.ExpectedLastSubjSeqHeader, "42", jetstream.ExpectedLastSeqHeader, "the key's last message is this one"},
-		{unwritten, jetstream.ExpectedLastSeqHeader, "0", jetstream.ExpectedLastSubjSeqHeader, "the stream has no message"},
+		{unwritten + "0", jetstream.ExpectedLastSeqHeader, "0", jetstream.ExpectedLastSubjSeqHeader, "the stream has no message"},
+		{unwritten + "1795303312068703", jetstream.ExpectedLastSeqHeader, "1795303312068703", jetstream.ExpectedLastSubjSeqHeader,
+			"nor has one that begins at a time"},
 	} {
 		if _, err := store.CompareAndSwap(testContext(t), testKey, c.prev, []byte("v")); err != nil {
 			t.Fatal(err)
@@ -130,7 +132,7 @@ func TestConditions(t *testing.T) {
 // TestForeignVersion: a version that the store did not give out must not become a condition that holds.
 func TestForeignVersion(t *testing.T) {
 	f := newFixture(t)
-	for _, v := range []driver.Version{"0", "-1", "1 ", "never", "1e3", "99999999999999999999"} {
+	for _, v := range []driver.Version{"0", "-1", "1 ", "never", "1e3", "99999999999999999999", unwritten, unwritten + "x"} {
 		if _, err := f.store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); outcomeOf(err) != open {
 			t.Errorf("swap from version %q: %v; want an error that is no conflict", v, err)
 		}

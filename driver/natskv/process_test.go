@@ -22,7 +22,7 @@ func TestKilledServer(t *testing.T) {
 	js := newJetStream(t, nc)
 	kv := addBucket(t, js)
 	store := openStore(t, js, kv.Bucket())
-	v := unwritten
+	v := driver.Version(unwritten + "0")
 	for range 50 {
 		var err error
 		if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); err != nil {

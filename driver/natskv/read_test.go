@@ -27,7 +27,7 @@ func TestReadStates(t *testing.T) {
 	}{
 		{"never written", "the first leader of a bucket need not wait, if somebody vouches for it", plain,
 			func(*fixture) {},
-			driver.Entry{Version: unwritten, Pristine: true}},
+			driver.Entry{Version: unwritten + "0", Pristine: true}},
 		{"never written in memory", "a restart empties memory, and an old leader may still lead", inMemory,
 			func(*fixture) {},
 			driver.Entry{}},

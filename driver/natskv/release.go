@@ -21,4 +21,15 @@ func (r release) known() bool { return r != release{} }
 
 func (r release) atLeast(other release) bool { return slices.Compare(r[:], other[:]) >= 0 }
 
+// losesFirst reports whether the release may start without the messages of a file stream that has
+// a first sequence of its own, while the first message is still there
+// (https://github.com/nats-io/nats-server/pull/6753).
+func (r release) losesFirst() bool {
+	return r.atLeast(release{2, 10, 0}) && !r.atLeast(release{2, 10, 28}) ||
+		r.atLeast(release{2, 11, 0}) && !r.atLeast(release{2, 11, 2})
+}
+
+// beginsAnywhere reports whether a stream can safely have a first sequence of its own.
+func (r release) beginsAnywhere() bool { return r.atLeast(release{2, 10, 28}) && !r.losesFirst() }
+
 func (r release) String() string { return fmt.Sprintf("%d.%d.%d", r[0], r[1], r[2]) }

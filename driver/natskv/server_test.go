@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -191,7 +192,9 @@ func openStore(t testing.TB, js jetstream.JetStream, name string, opts ...Option
 func undisturbed(ctx context.Context, do func(context.Context) error) error {
 	for {
 		err := do(ctx)
-		if !errors.Is(err, errOffline) && !errors.Is(err, errLost) && !errors.Is(err, nats.ErrDisconnected) || ctx.Err() != nil {
+		cut := func(by error) bool { return errors.Is(err, by) }
+		ends := []error{errOffline, errLost, nats.ErrDisconnected, nats.ErrReconnectBufExceeded}
+		if !slices.ContainsFunc(ends, cut) || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -262,6 +265,9 @@ func (f *fixture) counted(floor uint64) uint64 {
 	f.must(err)
 	described, err := convert(status.(*jetstream.KeyValueBucketStatus).StreamInfo())
 	f.must(err)
+	if first := described.Config.FirstSeq; first > 1 {
+		return floor - (first - 1)
+	}
 	if from := uint64(described.life()); floor >= from && from > 0 {
 		return floor - from
 	}

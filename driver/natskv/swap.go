@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -43,9 +44,10 @@ func (b *bucket) publish(ctx context.Context, key string, header nats.Header, va
 // the first, whatever was expected of the second.
 func (b *bucket) conditions(prev driver.Version) (nats.Header, error) {
 	h := nats.Header{jetstream.ExpectedStreamHeader: {b.stream}}
-	if prev == unwritten {
-		h[jetstream.ExpectedLastSeqHeader] = []string{"0"}
-		return h, nil
+	if last, ok := strings.CutPrefix(string(prev), unwritten); ok {
+		sequence, err := strconv.ParseUint(last, 10, 64)
+		h[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(sequence, 10)}
+		return h, err
 	}
 	sequence, err := sequenceOf(prev)
 	if err != nil {
