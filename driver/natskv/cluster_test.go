@@ -28,13 +28,13 @@ func TestInspectInCluster(t *testing.T) {
 		bucket []func(*jetstream.KeyValueConfig)
 		want   []string
 	}{
-		"three replicas": {[]func(*jetstream.KeyValueConfig){inThree}, nil},
+		"three replicas": {[]func(*jetstream.KeyValueConfig){inThree}, []string{"warning: first_seq"}},
 		"one replica": {nil, []string{
-			"warning: replicas: the loss of one server stops all elections, though there is a cluster (nats kv edit"}},
+			"warning: replicas: the loss of one server stops all elections, though there is a cluster (nats kv edit", "warning: first_seq"}},
 		"one replica in memory": {[]func(*jetstream.KeyValueConfig){inMemory}, []string{
-			"warning: replicas", "unsafe: storage: a restart of the server forgets all records and terms"}},
+			"warning: replicas", "unsafe: storage: a restart of the server forgets all records and terms", "warning: first_seq"}},
 		"three replicas in memory": {[]func(*jetstream.KeyValueConfig){inMemory, inThree}, []string{
-			"warning: storage: a restart of all servers forgets"}},
+			"warning: storage: a restart of all servers forgets", "warning: first_seq"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kv := addBucket(t, js, c.bucket...)
@@ -49,6 +49,40 @@ func TestInspectInCluster(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCreateInCluster: the sequences go on from the first one, whoever leads the stream.
+func TestCreateInCluster(t *testing.T) {
+	long(t)
+	t.Parallel()
+	nc := connect(t, startCluster(t)[0].ClientURL())
+	f := &fixture{TB: t, nc: nc, js: newJetStream(t, nc)}
+	f.kv = created(t, f.js, "ELECTIONS", Replicas(3))
+	s := openStore(t, f.js, "ELECTIONS", Pristine())
+	e := f.read(s, testKey)
+	if !e.Pristine || e.Floor < absolute {
+		t.Fatalf("a fresh bucket reads %+v", e)
+	}
+	for i := range 20 {
+		eventually(t, "a write is applied", func() bool {
+			v, err := s.CompareAndSwap(testContext(t), testKey, e.Version, fmt.Append(nil, i))
+			if err == nil && v != versionOf(e.Floor+1) {
+				t.Fatalf("version %s after %+v", v, e)
+			}
+			now, failed := s.Read(testContext(t), testKey) // a write without an answer may be there
+			if failed == nil && now.Floor < e.Floor {
+				t.Fatalf("%+v after %+v", now, e)
+			}
+			if failed == nil {
+				e = now
+			}
+			return string(e.Value) == fmt.Sprint(i)
+		})
+		if i%5 == 0 {
+			_, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_ELECTIONS", nil, patience())
+			f.must(err)
+		}
 	}
 }
 

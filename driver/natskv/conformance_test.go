@@ -20,28 +20,30 @@ type variant struct {
 	open   func(t testing.TB, nc *nats.Conn, bucket string) driver.Store
 	denies bool // it can tell a missing right
 	rare   bool // much the same as another
+	create bool // the bucket is one of Create
 }
 
 func variants() []variant {
 	return []variant{
-		{"file", func(*jetstream.KeyValueConfig) {}, opened, true, false},
-		{"memory", inMemory, opened, true, true},
-		{"ttl", withTTL(5 * time.Minute), opened, true, true},
-		{"handle", func(*jetstream.KeyValueConfig) {}, handled, false, false},
-		{"legacy handle", func(*jetstream.KeyValueConfig) {}, handledLegacy, false, true},
+		{"file", func(*jetstream.KeyValueConfig) {}, opened, true, false, false},
+		{"created", func(*jetstream.KeyValueConfig) {}, vouched, true, false, true},
+		{"memory", inMemory, opened, true, true, false},
+		{"ttl", withTTL(5 * time.Minute), opened, true, true, false},
+		{"handle", func(*jetstream.KeyValueConfig) {}, handled, false, false, false},
+		{"legacy handle", func(*jetstream.KeyValueConfig) {}, handledLegacy, false, true, false},
 	}
 }
 
 // TestConformance is within the process; TestConformanceOnSockets has all variants.
 func TestConformance(t *testing.T) {
-	v := variant{"memory", inMemory, opened, true, false}
+	v := variant{"memory", inMemory, opened, true, false, true}
 	s := startServer(t, withNobody)
 	drivertest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
 }
 
 // TestElections is in virtual time; TestElectionsOnSockets is not.
 func TestElections(t *testing.T) {
-	inBubbles(t, variant{"memory", inMemory, opened, true, false})
+	inBubbles(t, variant{"memory", inMemory, opened, true, false, false})
 }
 
 func inBubbles(t *testing.T, v variant) {
@@ -79,7 +81,7 @@ func TestElectionsWhileMigrating(t *testing.T) {
 		c.Storage, c.TTL = jetstream.MemoryStorage, 6*time.Second
 	}, func(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 		return quoting{openStore(t, newJetStream(t, nc), bucket, Migrating())}
-	}, true, false})
+	}, true, false, false})
 }
 
 func BenchmarkStore(b *testing.B) {
@@ -113,7 +115,7 @@ func permissions(publish []string, subscribe ...string) *server.Permissions {
 func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 	t.Helper()
 	operator := connect(t, s.ClientURL(), nats.UserInfo("all", "x"))
-	kv := addBucket(t, newJetStream(t, operator), v.bucket)
+	kv := v.add(t, newJetStream(t, operator))
 	h := drivertest.Harness{
 		Peer:     v.open(t, operator, kv.Bucket()),
 		Delete:   func(ctx context.Context, key string) error { return kv.Delete(ctx, key) },
@@ -141,6 +143,25 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 	return h
 }
 
+func (v variant) add(t testing.TB, js jetstream.JetStream) jetstream.KeyValue {
+	t.Helper()
+	if !v.create {
+		return addBucket(t, js, v.bucket)
+	}
+	return created(t, js, newBucketName(), v.bucket)
+}
+
+// created is a bucket of Create.
+func created(t testing.TB, js jetstream.JetStream, name string, opts ...CreateOption) jetstream.KeyValue {
+	t.Helper()
+	openStore(t, js, name, Create(opts...))
+	kv, err := js.KeyValue(testContext(t), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kv
+}
+
 // purge removes the messages of a key, the marker too, which "nats kv purge" leaves.
 func purge(js jetstream.JetStream, bucket string) func(context.Context, string) error {
 	return func(ctx context.Context, key string) error {
@@ -154,6 +175,11 @@ func purge(js jetstream.JetStream, bucket string) func(context.Context, string) 
 
 func opened(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 	return openStore(t, newJetStream(t, nc), bucket)
+}
+
+// vouched has the first election in a bucket begin at once.
+func vouched(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
+	return openStore(t, newJetStream(t, nc), bucket, Pristine())
 }
 
 func handled(t testing.TB, nc *nats.Conn, bucket string) driver.Store {

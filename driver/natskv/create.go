@@ -16,6 +16,11 @@ type CreateOption func(*jetstream.KeyValueConfig)
 
 // Create lets Open make the bucket if it is missing: file storage, history 1, one replica, no TTL, and markers of expired
 // keys where the server has them (2.11 and newer). A bucket that exists is left as it is.
+//
+// Where the server can do so (2.10.28, 2.11.2 and newer), the sequences of the bucket begin at the
+// present time of this machine in microseconds, so that none recurs when the bucket is deleted and
+// recreated. Candidates of older releases of Tenure must not take part in such a bucket;
+// docs/nats.md says why.
 func Create(opts ...CreateOption) Option {
 	return func(o *opening) {
 		c := jetstream.KeyValueConfig{
@@ -54,8 +59,13 @@ func (b *bucket) create(ctx context.Context, js jetstream.JetStream, c jetstream
 	if account.API.Level >= 1 && c.LimitMarkerTTL == 0 {
 		c.LimitMarkerTTL = markerTTL
 	}
-	if _, err := js.CreateKeyValue(ctx, c); !errors.Is(err, jetstream.ErrBucketExists) {
-		return reason(ctx, err)
+	if first := b.firstSequence(c, account.API.Level, time.Now()); first > 0 {
+		err = b.createAt(ctx, js, c, first)
+	} else {
+		_, err = js.CreateKeyValue(ctx, c)
 	}
-	return nil
+	if errors.Is(err, jetstream.ErrBucketExists) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return reason(ctx, err)
 }

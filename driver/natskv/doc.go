@@ -5,15 +5,17 @@
 // A cell is the last message on the subject $KV.<bucket>.<key>, its version is that message's sequence in the stream
 // KV_<bucket>, and a compare-and-swap is one publish that the stream's leader accepts only if that sequence is still the
 // last one of the subject. Reads go to the stream's leader too, never to a Direct Get, which any replica may answer from
-// its past. The sequence counts every write to the bucket and never goes back while the stream lives, so it is also the
-// floor of the terms.
+// its past. The sequence counts every write to the bucket and never goes back while the stream lives, so the floor of the
+// terms is made of it. In a bucket of [Create] it begins at a time in microseconds and is the floor; in any other bucket it
+// begins at 1, and the floor is the time at which the stream was created plus the sequence.
 //
 // A bucket may have a TTL, as those made by "nats kv add --ttl" have, and may hold other keys. The TTL is garbage
 // collection and nothing else: servers apply it by their own clocks, and the lease does not depend on it.
 //
 // # What it does not rely on
 //
-// Memory storage and a stream that was deleted and made again forget the sequence; terms then start low again. A server
+// Memory storage forgets the sequence when the server restarts; terms then start low again. In a bucket that counts from 1,
+// sequences recur when it is deleted and recreated; terms do not. A server
 // syncs its files every two minutes unless told "sync_interval: always", so a power failure of all replicas at once may
 // take back writes that were acknowledged. [Store.Inspect] says what of this applies to a bucket.
 //

@@ -41,7 +41,7 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 func inspect(s survey, lease time.Duration) []driver.Finding {
 	var all []driver.Finding
 	for _, look := range []func(survey, time.Duration) []driver.Finding{
-		atServers, atReplicas, atStorage, atTTL, atMarkers, atSizes, atLimits, atOrigin, atWritability, atHistory, atRelease,
+		atServers, atReplicas, atStorage, atSequences, atTTL, atMarkers, atSizes, atLimits, atOrigin, atWritability, atHistory, atRelease,
 	} {
 		all = append(all, look(s, lease)...)
 	}

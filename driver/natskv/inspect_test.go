@@ -22,6 +22,7 @@ func safe() survey {
 				MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxMsgsPerSubject: 1,
 			},
 			Cluster: streamGroup{Name: "C"},
+			State:   streamState{LastSeq: 1795303312068704},
 		},
 		server:     "2.15.2",
 		maxPayload: 1 << 20,
@@ -97,6 +98,29 @@ func TestInspect(t *testing.T) {
 			func(_ *survey, c *streamConfig) { c.MaxMsgsPerSubject = 64 }, []finding{advice("history")}},
 		{"endless history", "nobody reads it",
 			func(_ *survey, c *streamConfig) { c.MaxMsgsPerSubject = -1 }, []finding{advice("history")}},
+		{"sequences from 1", "they come back when it is recreated",
+			func(s *survey, _ *streamConfig) { s.info.State.LastSeq = 17 }, []finding{warning("first_seq")}},
+		{"sequences from 1, empty", "a purge is enough",
+			func(s *survey, _ *streamConfig) { s.info.State.LastSeq = 0 }, []finding{warning("first_seq")}},
+		{"sequences that begin at a time", "that is how Create makes it",
+			func(s *survey, c *streamConfig) {
+				c.FirstSeq, s.info.Created = 1795303312068704, time.UnixMicro(1795303312100000)
+			}, nil},
+		{"sequences that begin at a wrong time", "the clock that comes next may be right",
+			func(s *survey, c *streamConfig) {
+				c.FirstSeq, s.info.Created = 1795303312068704, time.UnixMicro(1795203312068704)
+			},
+			[]finding{warning("first_seq")}},
+		{"sequences that begin at a time, of a stream that does not tell its age", "nothing to compare with",
+			func(_ *survey, c *streamConfig) { c.FirstSeq = 1795303312068704 }, nil},
+		{"a release that loses such streams", "a restart sets terms back",
+			func(s *survey, c *streamConfig) {
+				c.FirstSeq, s.info.Created, s.server, c.Replicas = 1795303312068704, time.UnixMicro(1795303312068704), "2.11.1", 1
+			}, []finding{warning("replicas"), unsafe("first_seq")}},
+		{"such a stream in memory", "it has no file to lose",
+			func(s *survey, c *streamConfig) {
+				c.FirstSeq, s.info.Created, s.server, c.Storage = 1795303312068704, time.UnixMicro(1795303312068704), "2.10.27", "memory"
+			}, []finding{warning("storage"), warning("server")}},
 		{"old release", "acknowledged writes got lost",
 			func(s *survey, _ *streamConfig) { s.server = "2.12.2" }, []finding{warning("server")}},
 		{"release that is fixed", "there is nothing to upgrade to",

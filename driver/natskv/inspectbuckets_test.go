@@ -14,25 +14,26 @@ import (
 
 // TestInspectBuckets looks at real buckets, for the names and units of the settings.
 func TestInspectBuckets(t *testing.T) {
+	const seqs = "warning: first_seq: the bucket counts its writes from 1"
 	f := newFixture(t)
 	for _, c := range []struct {
 		name   string
 		change func(*jetstream.KeyValueConfig)
 		want   []string
 	}{
-		{"plain", func(*jetstream.KeyValueConfig) {}, []string{"advice: replicas"}},
-		{"memory", inMemory, []string{"advice: replicas", "unsafe: storage"}},
+		{"plain", func(*jetstream.KeyValueConfig) {}, []string{"advice: replicas", seqs}},
+		{"memory", inMemory, []string{"advice: replicas", "unsafe: storage", seqs}},
 		{"nats kv add --ttl 10s", withTTL(10 * time.Second),
-			[]string{"advice: replicas", "unsafe: ttl: a record expires after 10s, within the lease of 15s",
+			[]string{"advice: replicas", seqs, "unsafe: ttl: a record expires after 10s, within the lease of 15s",
 				"advice: limit_marker_ttl"}},
 		{"nats kv add --ttl 5m", withTTL(5 * time.Minute),
-			[]string{"advice: replicas", "advice: ttl", "advice: limit_marker_ttl"}},
+			[]string{"advice: replicas", seqs, "advice: ttl", "advice: limit_marker_ttl"}},
 		{"markers", func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Hour, time.Minute },
-			[]string{"advice: replicas", "advice: ttl"}},
+			[]string{"advice: replicas", seqs, "advice: ttl"}},
 		{"small", func(c *jetstream.KeyValueConfig) { c.MaxValueSize, c.MaxBytes, c.History = 1024, 1<<20, 3 },
-			[]string{"advice: replicas", "warning: max_value_size", "advice: max_bytes", "advice: history: 2 old records"}},
+			[]string{"advice: replicas", seqs, "warning: max_value_size", "advice: max_bytes", "advice: history: 2 old records"}},
 		{"sources", func(c *jetstream.KeyValueConfig) { c.Sources = []*jetstream.StreamSource{{Name: f.kv.Bucket()}} },
-			[]string{"advice: replicas", "unsafe: sources"}},
+			[]string{"advice: replicas", seqs, "unsafe: sources"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kv := addBucket(t, f.js, c.change)
