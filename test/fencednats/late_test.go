@@ -33,6 +33,7 @@ func each(t *testing.T, servers *scene) {
 		"LateFence":           lateFence,
 		"LostAnswer":          lostAnswer,
 		"Duplicate":           duplicate,
+		"OwnConditions":       ownConditions,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,4 +191,23 @@ func duplicate(s *scene) {
 		s.Errorf("the id of a message that was refused is used up: %+v, %v", ack, err)
 	}
 	s.expect(old.wrote("once"), next.wrote("once"))
+}
+
+// ownConditions: where several servers may have got a message, the refusal by one for a condition of the caller's does not
+// say that no other has stored it.
+func ownConditions(s *scene) {
+	leader := s.elect("a", s.js)
+	p := leader.open()
+	m := s.message("x")
+	m.Header = nats.Header{jetstream.ExpectedLastSeqHeader: {"1"}}
+	var refused *jetstream.APIError
+	if _, err := p.Publish(limit.Context(s), m); !errors.As(err, &refused) || errors.Is(err, fenced.ErrFenced) || errors.Is(err, fenced.ErrUnknown) != (s.cluster != nil) {
+		s.Errorf("with the stream's last sequence: %v", err)
+	}
+	m.Header = nats.Header{jetstream.ExpectedLastMsgIDHeader: {"other"}} // the end of a replicated stream
+	if _, err := p.Publish(limit.Context(s), m); errors.Is(err, fenced.ErrHeader) != (s.cluster != nil) || errors.As(err, &refused) == (s.cluster != nil) {
+		s.Errorf("with its last id: %v", err)
+	}
+	leader.publish(p, "y")
+	s.expect(leader.wrote("y"))
 }

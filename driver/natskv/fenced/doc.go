@@ -16,7 +16,9 @@
 //   - No message of an older term stands after the first message of a newer one, in the whole stream, over all subjects.
 //   - When Open has returned nil, the earlier terms have in the stream all that they ever will. A new leader that reads up
 //     to [Publisher.Begin] knows what they did, all of it.
-//   - An error means that the message is not stored and never will be, but for ErrUnknown, which says that it is not known.
+//   - An error means that the message is not stored and never will be, but for ErrUnknown, which says that it is not known. On a
+//     replicated stream that includes each refusal for a condition of the caller's own (Nats-Expected-Last-Sequence): another
+//     server may have stored the message.
 //   - Without the fence nothing is accepted: a fence that has expired, was purged or crowded out by other messages has
 //     the server refuse. A leader whose lease is valid then takes back all subjects of it, within the same call of Publish
 //     and before it sends the message again.
@@ -34,6 +36,10 @@
 //
 // # What is not guaranteed
 //
+// An election whose store was lost may count its terms from the beginning. The fence in the stream is of a higher term then, and
+// refuses the new leaders as if they were deposed, with ErrFenced, tenure.ErrLost and a text that says so. Stop all leaders
+// of before, and remove the fence from the stream: what they sent can land no more.
+//
 // The fence is as good as the server's memory. A stream in memory that a restart empties, a restored backup, a power failure that takes
 // back what was acknowledged (sync_interval) may take back the fence, and sequences come again: late messages of an older term
 // may pass then. The same goes for a message of the fence that somebody deletes by its sequence, unless the stream allows
@@ -46,7 +52,9 @@
 // AllowMsgTTL, no limits of the whole stream that discard old messages, no Nats-Rollup: all by other means.
 //
 // There is no order between messages through a Publisher and those by other means. Scheduled messages, which the server publishes
-// later without any condition, atomic batches and roll-ups of the whole stream are refused with ErrHeader.
+// later without any condition, atomic batches and roll-ups of the whole stream are refused with ErrHeader. So is Nats-Expected-Last-Msg-Id
+// on a replicated stream: when servers of release 2.15.2 refuse a message for it, they stop serving the stream, also after
+// a restart.
 //
 // # Rights
 //

@@ -114,14 +114,25 @@ func (p *Publisher) judge(found post, subject string) (own bool, err error) {
 	case by != p.term.Election():
 		return false, fmt.Errorf("%w: %s belongs to the election %s: give each a fence of its own", ErrFenced, subject, by)
 	case token > p.term.Token():
-		return false, fmt.Errorf("%w: term %d has taken it from term %d (%w: %w)",
-			ErrFenced, token, p.term.Token(), tenure.ErrLost, tenure.ErrDeposed)
+		return false, p.newer(token)
 	case token < p.term.Token():
 		return false, nil
 	case h.Get(holderHeader) != holder:
 		return false, fmt.Errorf("%w: another process has term %d too: was the election's store set back?", ErrFenced, token)
 	}
 	return true, nil
+}
+
+// newer is the error of a leader whose fence has another one's, of a higher term. It can be the newer leader's only if the
+// election's terms grow: its store may have lost them.
+func (p *Publisher) newer(token uint64) error {
+	err := fmt.Errorf("%w: term %d has taken it from term %d (%w: %w)", ErrFenced, token, p.term.Token(), tenure.ErrLost, tenure.ErrDeposed)
+	if p.term.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the lease of term %d is valid by this machine's clocks: either they stood still, or the election's store was lost "+
+		"and counts its terms from below %d: if term %d is of before that, stop all leaders of before, and remove their fence: "+
+		"nats stream purge %s --subject '%s.>'", err, p.term.Token(), token, token, p.stream, p.fence)
 }
 
 // claim is a compare-and-swap: one that comes late finds another last message and is refused. What was acknowledged is read

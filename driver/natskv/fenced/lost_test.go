@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 )
 
@@ -100,6 +101,29 @@ func TestLostBesideMany(t *testing.T) {
 	if n := len(s.stored()); n != 12*20 {
 		t.Errorf("%d of %d are stored", n, 12*20)
 	}
+}
+
+// TestStoreLost: an election whose store was lost counts terms from the beginning. The fence refuses the new leader, which is told
+// what may have happened and what to do; and that works.
+func TestStoreLost(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	old := s.elect("old")
+	next := old.supplant("next")
+	late := next.open()
+	s.publish(late, "before")
+	s.store = memory.New()
+	first := s.elect("first")
+	_, err := fenced.Open(within(t), first.term, s.js, "PAYMENTS", fence)
+	s.deposed(err)
+	const remedy = "nats stream purge PAYMENTS --subject 'payments.fence.>'"
+	if first.term.Err() != nil || !strings.Contains(err.Error(), "store was lost") || !strings.Contains(err.Error(), remedy) {
+		t.Errorf("told %v", err)
+	}
+	must(t, next.term.Resign(within(t)))
+	s.purge("01234567")
+	s.publish(first.open(), "after")
+	s.expect(next.wrote("before"), first.wrote("after"))
 }
 
 // TestRollUpAll: a message that removes the fence, with all else, is refused; one that removes those of its own subject is not.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,7 +17,8 @@ import (
 // What callers branch on.
 var (
 	// ErrFenced: the server refused the message, because the fence is another term's; it is not stored and never will be.
-	// With tenure.ErrLost a newer term exists and this leader is deposed. Without it somebody else uses the same fence: another
+	// With tenure.ErrLost a term of a higher token has the fence, and this leader is deposed; or the election's store was lost,
+	// and the text says what to do. Without it somebody else uses the same fence: another
 	// election, or a leader with the same token.
 	ErrFenced = errors.New("fenced: the fence is another term's")
 	// ErrUnknown: the message was sent and it is not known whether it is stored, or will be. It is decided at the latest
@@ -53,6 +55,19 @@ var errRemoved = errors.New("the stream removes messages of the fence as soon as
 
 // codeSameIDBusy is a replicated stream's answer to a message while another of the same Nats-Msg-Id is on its way.
 const codeSameIDBusy jetstream.ErrorCode = 10158
+
+// Refusals that depend on what the server has stored, which another one may see otherwise.
+const (
+	codeWrongLastID      jetstream.ErrorCode = 10070
+	codeBrokenCounter    jetstream.ErrorCode = 10172
+	codeInvalidScheduler jetstream.ErrorCode = 10212
+)
+
+// stateful says of a refusal that it tells only of the server that it comes from.
+func stateful(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && slices.Contains([]jetstream.ErrorCode{codeWrongLastID, codeBrokenCounter, codeInvalidScheduler}, api.ErrorCode)
+}
 
 // answer is the server's to a publish.
 type answer struct {

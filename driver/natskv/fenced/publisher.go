@@ -51,7 +51,7 @@ func (p *Publisher) Begin() uint64 { return p.beginning }
 // ErrHeader; driver.ErrDenied and the subject; jetstream.APIError for what the server refuses for another reason;
 // nats.ErrNoResponders if the stream has no leader now or does not listen on the subject; or ctx's cause.
 func (p *Publisher) Publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
-	if err := usable(m); err != nil {
+	if err := p.usable(m); err != nil {
 		return nil, err
 	}
 	ctx, cancel := bounded(ctx)
@@ -86,12 +86,16 @@ func (p *Publisher) copied(m *nats.Msg) *nats.Msg {
 	return c
 }
 
-// foreign are headers that take the fence's place, or have the server publish at another time, when it looks at no fence. A
-// roll-up of all would remove the fence.
+// foreign are headers that take the fence's place, or have the server publish at another time, when it looks at no fence.
 var foreign = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ScheduleHeader, "Nats-Batch-Id"}
 
-func usable(m *nats.Msg) error {
+// usable refuses headers that defeat the fence: also a roll-up of all, which removes it. Each replica of a stream takes
+// the refusal of a last id for an error in its log, which it cannot go on from.
+func (p *Publisher) usable(m *nats.Msg) error {
 	for name, values := range m.Header {
+		if p.replicated && strings.EqualFold(name, jetstream.ExpectedLastMsgIDHeader) {
+			return fmt.Errorf("%w: %s: a replicated stream never serves again when its servers refuse a message for this (2.15.2)", ErrHeader, name)
+		}
 		if strings.EqualFold(name, rollupHeader) && slices.ContainsFunc(values, rollsAll) {
 			return fmt.Errorf("%w: %s: all removes the fence too: roll up single subjects (sub)", ErrHeader, name)
 		}
@@ -137,7 +141,7 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 			if held, final = p.refused(ctx, l, held, m, moved); final != nil {
 				return nil, final
 			}
-		case !errors.Is(err, errBusy) && pause == firstPause:
+		case !errors.Is(err, errBusy) && pause == firstPause && !stateful(err):
 			return nil, err
 		case !errors.Is(err, errBusy): // what was sent before may have reached another server that stores it
 			return nil, p.doubt(err)
@@ -154,19 +158,21 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 // refused finds out why a message was refused that was sent under the condition of a sequence, and takes the fence back if it
 // has gone. It returns the sequence under which the message is to be sent again: also where the answer came from a server that
 // does not know of the newer term's fence yet. Only one that does can say that the message is not stored, since it has all
-// that stands before the fence, and would know the message's id.
+// that stands before the fence, and would know the message's id. That is not so where the caller has set a condition too: what
+// the answer names then may be the last sequence of the stream, with what is only proposed.
 func (p *Publisher) refused(ctx context.Context, l *lane, held uint64, m *nats.Msg, moved *movedError) (uint64, error) {
 	found, own, err := p.look(ctx, l.subject)
+	conditional := m.Header.Get(jetstream.ExpectedLastSeqHeader) != ""
 	var taken *takenError
 	switch {
 	case errors.As(err, &taken) && moved.last < taken.at:
 		return held, nil
-	case errors.As(err, &taken):
+	case errors.As(err, &taken) && !conditional:
 		return 0, err
 	case err != nil:
 		return 0, p.doubt(err)
-	case own && found == held && m.Header.Get(jetstream.ExpectedLastSeqHeader) != "":
-		return 0, fmt.Errorf("the server refused, and not for the fence: %w", moved.why)
+	case own && found == held && conditional:
+		return 0, p.doubt(fmt.Errorf("the server refused, and not for the fence: %w", moved.why))
 	case own && found == held:
 		return held, nil
 	}

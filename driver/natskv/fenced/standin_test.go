@@ -116,30 +116,37 @@ const (
 	stale     = `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 0"}}`
 	knows     = `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 99"}}`
 	full      = `{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"}}`
+	broken    = `{"error":{"code":400,"err_code":10172,"description":"message counter is broken"}}`
 	tooLarge  = `{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"}}`
 )
 
 // TestAnswers: what a server says of a message, what comes of it, and how often the message is sent.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
+	lastSeq := nats.Header{jetstream.ExpectedLastSeqHeader: {"7"}}
 	for name, c := range map[string]struct {
 		deposed bool // a newer term has taken the fence
+		header  nats.Header
 		answers []string
 		want    error
 		not     []error
 	}{
-		"stored":                         {false, []string{stored}, nil, nil},
-		"busy first":                     {false, []string{busy, sameID, stored}, nil, nil},
-		"stored by another server":       {false, []string{busy, duplicate}, nil, nil},
-		"refused by one that is behind":  {false, []string{stale, duplicate}, nil, nil},
-		"deposed":                        {true, []string{knows}, tenure.ErrLost, []error{fenced.ErrUnknown}},
-		"deposed, by one that is behind": {true, []string{stale, knows}, fenced.ErrFenced, []error{fenced.ErrUnknown}},
-		"deposed, but stored before":     {true, []string{stale, duplicate}, nil, nil},
-		"nobody can tell":                {false, []string{full}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
-		"not understood":                 {false, []string{"what"}, fenced.ErrUnknown, nil},
-		"nothing acknowledged":           {false, []string{"{}"}, fenced.ErrUnknown, nil},
-		"busy first, and then refused":   {false, []string{busy, tooLarge}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
-		"refused for another reason":     {false, []string{tooLarge}, jetstream.ErrStreamMessageExceedsMaximum, []error{fenced.ErrUnknown, fenced.ErrFenced}},
+		"stored":                                 {false, nil, []string{stored}, nil, nil},
+		"busy first":                             {false, nil, []string{busy, sameID, stored}, nil, nil},
+		"stored by another server":               {false, nil, []string{busy, duplicate}, nil, nil},
+		"refused by one that is behind":          {false, nil, []string{stale, duplicate}, nil, nil},
+		"deposed":                                {true, nil, []string{knows}, tenure.ErrLost, []error{fenced.ErrUnknown}},
+		"deposed, by one that is behind":         {true, nil, []string{stale, knows}, fenced.ErrFenced, []error{fenced.ErrUnknown}},
+		"deposed, but stored before":             {true, nil, []string{stale, duplicate}, nil, nil},
+		"nobody can tell":                        {false, nil, []string{full}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
+		"not understood":                         {false, nil, []string{"what"}, fenced.ErrUnknown, nil},
+		"nothing acknowledged":                   {false, nil, []string{"{}"}, fenced.ErrUnknown, nil},
+		"busy first, and then refused":           {false, nil, []string{busy, tooLarge}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
+		"refused for what one server has":        {false, nil, []string{broken}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
+		"refused for the caller's last sequence": {false, lastSeq, []string{stale}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
+		"deposed, and refused perhaps for the caller's last sequence": {true, lastSeq, []string{knows}, fenced.ErrUnknown, nil},
+		"deposed, and told so too":                                    {true, lastSeq, []string{knows}, tenure.ErrLost, nil},
+		"refused for another reason":                                  {false, nil, []string{tooLarge}, jetstream.ErrStreamMessageExceedsMaximum, []error{fenced.ErrUnknown, fenced.ErrFenced}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +155,9 @@ func TestAnswers(t *testing.T) {
 			if c.deposed {
 				in.supersede()
 			}
-			ack, err := p.Publish(within(t), message("x"))
+			m := message("x")
+			m.Header = c.header
+			ack, err := p.Publish(within(t), m)
 			if !errors.Is(err, c.want) {
 				t.Errorf("told %v, not %v", err, c.want)
 			}
