@@ -22,13 +22,24 @@ import (
 const fencedPartitions = 3
 
 func TestFencedOrder(t *testing.T) {
-	sceneInBubble(t, func(_ *testing.T, b scene) { fencedOrder(b, 20) })
+	sceneInBubble(t, func(_ *testing.T, b scene) { fencedOrder(b, 20, func() {}) })
 }
 
 // diary is what leaders were told of what they wrote.
 type diary struct {
 	mu   sync.Mutex
 	told map[string]error
+	seen map[uint64][]string // what stood in partition 0 when the producer of a term was open
+}
+
+func newDiary() *diary { return &diary{told: map[string]error{}, seen: map[uint64][]string{}} }
+
+func (l *diary) opened(term uint64, seen []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, again := l.seen[term]; !again {
+		l.seen[term] = seen
+	}
 }
 
 func (l *diary) enter(value string, err error) {
@@ -58,12 +69,12 @@ const (
 )
 
 // fencedOrder lets leaders follow one another on a network that delays what they ask of the brokers for longer than they lead,
-// so many and more until enough of them have written, and then looks at what stands in the log.
-func fencedOrder(b scene, leaders int) {
+// so many and more until enough of them have written. Then it calls calm, and looks at what stands in the log.
+func fencedOrder(b scene, leaders int, calm func()) {
 	b.makeTopic(fencedPartitions)
 	seed := rand.Uint64()
 	b.Log("seed", seed)
-	c, l := b.contest(), &diary{told: map[string]error{}}
+	c, l := b.contest(), newDiary()
 	delay := delays(seed)
 	var work sync.WaitGroup
 	var gates []*gate
@@ -84,6 +95,7 @@ func fencedOrder(b scene, leaders int) {
 	for _, g := range gates {
 		g.late.Wait()
 	}
+	calm()
 	p := c.elect("last", orderLease).open() // decides what is open
 	b.check(l, enoughWriters)
 	_ = p.Close()
@@ -110,6 +122,11 @@ func (n *candidacy) write(l *diary) {
 		time.Sleep(time.Millisecond) // else virtual time stands still
 		if p == nil {
 			p, _ = fenced.Open(within(n), n.term, n.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
+			if p != nil {
+				if seen, err := n.tryRead(); err == nil {
+					l.opened(n.term.Token(), seen)
+				}
+			}
 			continue
 		}
 		value := fmt.Sprintf("%s/%d", n.wrote(""), i)
@@ -147,6 +164,11 @@ func (b scene) check(l *diary, atLeast int) {
 			b.Errorf("partition %d holds a newer term's records before an older one's: %v", partition, tokens)
 		}
 	}
+	for term, seen := range l.seen {
+		if then, now := upTo(term, seen), upTo(term, first); !slices.Equal(then, now) {
+			b.Errorf("after the producer of term %d was open earlier terms went on: %d transactions, then %d", term, len(then), len(now))
+		}
+	}
 	count := map[string]int{}
 	for _, s := range first {
 		_, value, _ := strings.Cut(s, ":")
@@ -167,10 +189,22 @@ func (b scene) check(l *diary, atLeast int) {
 	if len(count) > 0 {
 		b.Errorf("nobody wrote %v", slices.Collect(maps.Keys(count)))
 	}
-	b.Logf("%d transactions by %d terms, %d told, of which %d unknown", len(first), len(terms), len(l.told), unknown)
+	b.Logf("%d transactions by %d terms, %d told, of which %d unknown; %d producers looked", len(first), len(terms), len(l.told),
+		unknown, len(l.seen))
 	if len(terms) < atLeast {
 		b.Errorf("only %d terms have written: this test proves little", len(terms))
 	}
+}
+
+// upTo are those of earlier terms than this one.
+func upTo(term uint64, seen []string) (earlier []string) {
+	for _, s := range seen {
+		token, _, _ := strings.Cut(s, ":")
+		if n, _ := strconv.ParseUint(token, 10, 64); n < term {
+			earlier = append(earlier, s)
+		}
+	}
+	return earlier
 }
 
 // staleInit asks for an epoch with one that another request has outdated, as clients do by themselves after some errors.

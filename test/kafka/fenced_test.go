@@ -282,7 +282,17 @@ func (c contest) decided() {
 }
 
 // end is where the partition ends for readers of an isolation level.
-func (b scene) end(partition int32, isolation int8) int64 {
+func (b scene) end(partition int32, isolation int8) (end int64) {
+	b.Helper()
+	eventually(b, "the end of the partition", func() bool {
+		var err error
+		end, err = b.tryEnd(within(b), partition, isolation)
+		return err == nil
+	})
+	return end
+}
+
+func (b scene) tryEnd(ctx context.Context, partition int32, isolation int8) (int64, error) {
 	b.Helper()
 	client := b.client()
 	defer client.Close()
@@ -292,26 +302,40 @@ func (b scene) end(partition int32, isolation int8) int64 {
 	t.Topic, t.Partitions = b.topic, append(t.Partitions, p)
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.IsolationLevel, req.Topics = isolation, append(req.Topics, t)
-	got, err := req.RequestWith(within(b), client)
+	got, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return 0, err
+	}
+	return got.Topics[0].Partitions[0].Offset, kerr.ErrorForCode(got.Topics[0].Partitions[0].ErrorCode)
+}
+
+func (b scene) read(partition int32, isolation kgo.IsolationLevel) []string {
+	b.Helper()
+	seen, err := b.readUpTo(within(b), partition, b.end(partition, 0), isolation)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := kerr.ErrorForCode(got.Topics[0].Partitions[0].ErrorCode); err != nil {
-		b.Fatal(err)
-	}
-	return got.Topics[0].Partitions[0].Offset
+	return seen
 }
 
-func (b scene) read(partition int32, isolation kgo.IsolationLevel) (seen []string) {
+// tryRead reads what is committed in partition 0, while the term lasts.
+func (n *candidacy) tryRead() ([]string, error) {
+	end, err := n.tryEnd(n.term.Context(), 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	return n.readUpTo(n.term.Context(), 0, end, kgo.ReadCommitted())
+}
+
+func (b scene) readUpTo(ctx context.Context, partition int32, end int64, isolation kgo.IsolationLevel) (seen []string, err error) {
 	b.Helper()
-	end := b.end(partition, 0)
 	client := b.client(kgo.FetchIsolationLevel(isolation), kgo.KeepControlRecords(),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{b.topic: {partition: kgo.NewOffset().AtStart()}}))
 	defer client.Close()
 	for at := int64(0); at < end; {
-		got := client.PollFetches(within(b))
+		got := client.PollFetches(ctx)
 		if err := got.Err(); err != nil {
-			b.Fatal(err)
+			return nil, err
 		}
 		for _, r := range got.Records() {
 			at = r.Offset + 1
@@ -325,7 +349,7 @@ func (b scene) read(partition int32, isolation kgo.IsolationLevel) (seen []strin
 			seen = append(seen, fmt.Sprintf("%d:%s", token, r.Value))
 		}
 	}
-	return seen
+	return seen, nil
 }
 
 func (b scene) expect(want ...string) {

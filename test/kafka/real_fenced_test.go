@@ -56,7 +56,7 @@ func TestRealFencedRights(t *testing.T) {
 func TestRealFencedOrder(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	fencedOrder(realScene(t), 8)
+	fencedOrder(realScene(t), 8, func() {})
 }
 
 // TestRealFencedRestart: each broker in turn is stopped and started again, while a leader writes.
@@ -65,7 +65,7 @@ func TestRealFencedRestart(t *testing.T) {
 	c := kafkad.Shared(t)
 	b := scene{t, c.Seeds(), fresh("written"), nil}
 	b.makeTopic(fencedPartitions)
-	leader, l := b.contest().elect("a", time.Hour), &diary{told: map[string]error{}}
+	leader, l := b.contest().elect("a", time.Hour), newDiary()
 	p, err := fenced.Open(within(b), leader.term, leader.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,121 @@
+//go:build integration
+
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
+	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// TestRealFencedOrderOverKills is TestRealFencedOrder while one broker after another is killed and started again: requests for an
+// epoch and commits are late, transactions are aborted in doubt, and coordinators and leaders of partitions move.
+func TestRealFencedOrderOverKills(t *testing.T) {
+	soak(t)
+	c := kafkad.Shared(t)
+	over, stopped := make(chan struct{}), make(chan error, 1)
+	kills := 0
+	go func() {
+		for {
+			select {
+			case <-over:
+				stopped <- nil
+				return
+			default:
+			}
+			kills++
+			n := rand.IntN(3) + 1
+			if err := errors.Join(c.Kill(n), c.Start(n), c.Complete(within(t))); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	fencedOrder(realScene(t), 8**realRuns, func() {
+		close(over)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		t.Logf("%d kills", kills)
+	})
+}
+
+// txnCoordinator is the number of the broker that coordinates the election's transactions.
+func (c contest) txnCoordinator() (n int) {
+	c.Helper()
+	client := c.client()
+	defer client.Close()
+	req := kmsg.NewPtrFindCoordinatorRequest()
+	req.CoordinatorType, req.CoordinatorKey, req.CoordinatorKeys = 1, c.name, []string{c.name}
+	eventually(c, "a coordinator", func() bool {
+		got, err := req.RequestWith(within(c), client)
+		if err != nil || kerr.ErrorForCode(got.Coordinators[0].ErrorCode) != nil {
+			return false
+		}
+		n = int(got.Coordinators[0].NodeID)
+		return true
+	})
+	return n
+}
+
+// TestRealFencedCoordinatorKilled: a deposed leader's request reaches the coordinator some moments before that is killed, so that
+// nobody knows what became of it. What the next leader sees when its producer is open is final.
+func TestRealFencedCoordinatorKilled(t *testing.T) {
+	soak(t)
+	for name, key := range map[string]kmsg.Key{"request for an epoch": kmsg.InitProducerID, "records": kmsg.Produce, "commit": kmsg.EndTxn} {
+		for run := range 2 * *realRuns {
+			t.Run(fmt.Sprint(name, " ", run), func(t *testing.T) { coordinatorKilled(t, key) })
+		}
+	}
+}
+
+func coordinatorKilled(t *testing.T, key kmsg.Key) {
+	c, b := kafkad.Shared(t), realScene(t)
+	b.makeTopic(1)
+	old := b.contest().elect("old", shortLease)
+	first := old.open()
+	b.produce(first, "early")
+	want := []string{old.wrote("early")}
+	if key == kmsg.InitProducerID {
+		_ = first.Close()
+	}
+	if err := c.Complete(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	coordinator := old.txnCoordinator()
+	old.hold(key)
+	done := aside(func() error {
+		if key != kmsg.InitProducerID {
+			return first.Produce(within(b), records("late")...)
+		}
+		_, err := fenced.Open(within(b), old.term, old.options())
+		return err
+	})
+	letter := old.caught()
+	next := old.depose("next", shortLease)
+	letter.lose()
+	time.Sleep(rand.N(30 * time.Millisecond)) // as far as the request gets in that time
+	if err := c.Kill(coordinator); err != nil {
+		t.Fatal(err)
+	}
+	p := next.open()
+	seen := b.committed()
+	b.lost(b.outcomeOf(done))
+	_ = first.Close()
+	if !slices.Equal(seen, want) && (key != kmsg.EndTxn || !slices.Equal(seen, append(want, old.wrote("late")))) {
+		t.Errorf("the next leader sees %q", seen)
+	}
+	if err := errors.Join(c.Start(coordinator), c.Complete(within(t))); err != nil {
+		t.Fatal(err)
+	}
+	b.produce(p, "mine")
+	b.expect(append(seen, next.wrote("mine"))...)
+}
