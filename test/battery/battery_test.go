@@ -89,25 +89,23 @@ func TestDisturbed(t *testing.T) {
 	stale.byTime.Stale = 1
 	late, wrong := []string{"something came late"}, []string{"a promise"}
 	for _, c := range []struct {
-		name             string
-		o                outcome
-		measuring, final bool
-		said             string
+		name  string
+		o     outcome
+		final bool
+		said  string
 	}{
-		{"nothing wrong", outcome{stood: lease}, true, false, fine},
-		{"late", outcome{late: late, stood: lease / 10}, true, false, fine},
-		{"late, and it stood still", outcome{late: late, stood: lease}, true, false, disturbed},
-		{"the same where times are not measured", outcome{late: late, stood: lease}, false, false, fine},
-		{"late for the last time", outcome{late: late, stood: lease}, true, true, excused},
-		{"a promise", outcome{wrong: wrong, stood: lease / 10}, false, false, failed},
-		{"a promise, and it stood still", outcome{wrong: wrong, stood: lease}, false, false, disturbed},
-		{"a promise for the last time", outcome{wrong: wrong, stood: lease}, false, true, excused},
-		{"an error for the last time", outcome{errs: []error{errors.New("x")}, stood: lease}, false, true, failed},
-		{"an act, and it stood still", outcome{judgement: stale, stood: lease}, false, false, failed},
-		{"a process, and it stood still", outcome{wrong: wrong, orphans: 1, stood: lease}, false, false, failed},
+		{"nothing wrong", outcome{stood: lease}, false, fine},
+		{"late", outcome{late: late, stood: lease / 10}, false, fine},
+		{"late, and it stood still", outcome{late: late, stood: lease}, false, fine},
+		{"a promise", outcome{wrong: wrong, stood: lease / 10}, false, failed},
+		{"a promise, and it stood still", outcome{wrong: wrong, stood: lease}, false, disturbed},
+		{"a promise for the last time", outcome{wrong: wrong, stood: lease}, true, excused},
+		{"an error for the last time", outcome{errs: []error{errors.New("x")}, stood: lease}, true, failed},
+		{"an act, and it stood still", outcome{judgement: stale, stood: lease}, false, failed},
+		{"a process, and it stood still", outcome{wrong: wrong, orphans: 1, stood: lease}, false, failed},
 	} {
 		j := &job{}
-		said, again := j.take(c.o, lease, c.measuring, c.final)
+		said, again := j.take(c.o, lease, c.final)
 		if said != c.said || again != (said == disturbed) || j.passed() != (said != failed) {
 			t.Errorf("%s: %q, again: %v, passed: %v", c.name, said, again, j.passed())
 		}
@@ -129,7 +127,7 @@ func TestControls(t *testing.T) {
 		{outcome{wrong: []string{"something came late"}, stood: time.Hour}, true, hides, false},
 		{outcome{judgement: stale}, false, shows, false},
 	} {
-		said, again := j.take(c.o, time.Second, true, c.final)
+		said, again := j.take(c.o, time.Second, c.final)
 		if said != c.said || again != c.again || j.passed() != (said == shows) {
 			t.Errorf("%+v: %q, again: %v, passed: %v", c.o, said, again, j.passed())
 		}

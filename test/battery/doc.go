@@ -23,5 +23,5 @@
 // It exits 1 if any row does not pass, or a control does, and prints the end of that journal and the logs of all its processes. What goes on
 // too long is ended by -timeout alone. If the machine stood still for more than a tenth of the lease, a leader may have lost the lease by
 // that: a run in which another promise than those on acts, tokens and processes was broken then is played again, up to eight times, and
-// not judged in the end. Where times are measured, without -quick, so is a run in which something came late.
+// in the end counts as late.
 package main

@@ -123,7 +123,7 @@ func (b *battery) perform(j *job) {
 			return // a part of a run says nothing
 		}
 		b.mu.Lock()
-		said, again := j.take(o, b.lease, !b.quick, try == tries || b.ctx.Err() != nil)
+		said, again := j.take(o, b.lease, try == tries || b.ctx.Err() != nil)
 		fmt.Fprintf(b.log, "%s, run %d: %s\n", j.name(), n, said)
 		for _, l := range o.late {
 			fmt.Fprintln(b.log, "  late:", l)
@@ -144,13 +144,13 @@ const (
 	failed    = "FAILED"
 	shows     = "its flaw shows"
 	hides     = "its flaw does NOT show"
-	disturbed = "the machine stood still for too long to judge times: played again"
+	disturbed = "the machine stood still for so long that the lease may have been lost by that: played again"
 	excused   = "the machine stood still for too long each time: only acts, tokens and what is left over are judged"
 )
 
 // take adds a run to a job, says how it ended, and whether it is to be played again. Of one that was disturbed only that counts which the
-// machine cannot be blamed for. That something came late fails nothing; it is a reason to play again where times are measured.
-func (j *job) take(o outcome, lease time.Duration, measuring, final bool) (said string, again bool) {
+// machine cannot be blamed for. That something came late fails nothing, and is no reason to play again.
+func (j *job) take(o outcome, lease time.Duration, final bool) (said string, again bool) {
 	switch {
 	case j.flaw != nil:
 		j.seen = j.seen.plus(o)
@@ -158,7 +158,7 @@ func (j *job) take(o outcome, lease time.Duration, measuring, final bool) (said 
 			return shows, false
 		}
 		return hides, !final
-	case o.passed() && (o.verdict() <= figures.Held || !measuring):
+	case o.passed():
 		j.seen = j.seen.plus(o)
 		return fine, false
 	case o.disturbed(lease) && !final:
@@ -170,9 +170,6 @@ func (j *job) take(o outcome, lease time.Duration, measuring, final bool) (said 
 		return excused, false
 	}
 	j.seen = j.seen.plus(o)
-	if o.passed() {
-		return fine, false
-	}
 	return failed, false
 }
 

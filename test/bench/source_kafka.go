@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"os"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
@@ -41,7 +44,11 @@ func (s *logSource) open(c command) (driver.Store, error) {
 	store := s.stores[c.Bucket]
 	if store == nil {
 		var err error
-		if store, err = kafkalog.Open(context.Background(), s.connection(), c.Bucket); err != nil {
+		err = patiently(context.Background(), func(ctx context.Context) error {
+			store, err = kafkalog.Open(ctx, s.connection(), c.Bucket)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 		s.stores[c.Bucket] = store
@@ -57,13 +64,29 @@ func (s *logSource) configure(ctx context.Context, c command, election string, c
 	if c.Session == 0 {
 		return nil
 	}
-	g, err := group.Join(ctx, s.connection(), group.Config{Name: election, SessionTimeout: c.Session})
+	var g *group.Group
+	err := patiently(ctx, func(ctx context.Context) (err error) {
+		g, err = group.Join(ctx, s.connection(), group.Config{Name: election, SessionTimeout: c.Session})
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = g.Close() })
 	cfg.Nominator, cfg.NomineeOnly, cfg.Metadata = g, c.Only, group.Metadata(election)
 	return nil
+}
+
+// patiently tries again where a busy broker gave no answer in time. Another error is one.
+func patiently(ctx context.Context, try func(context.Context) error) error {
+	for {
+		err := try(ctx)
+		var late net.Error
+		if ctx.Err() != nil || !errors.As(err, &late) || !late.Timeout() {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "  again, for", err)
+	}
 }
 
 func (s *logSource) requests() map[string]int { return s.tally.all() }

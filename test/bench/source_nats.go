@@ -53,7 +53,7 @@ func (s *natsSource) open(c command) (driver.Store, error) {
 
 // try opens a bucket, again where a busy server has just cut the connection.
 func (s *natsSource) try(bucket string) (store *natskv.Store, err error) {
-	for range 5 {
+	for end := time.Now().Add(attempt); time.Now().Before(end); {
 		if store, err = natskv.Open(context.Background(), s.js, bucket, s.opts...); err == nil {
 			break
 		}
