@@ -235,10 +235,14 @@ func TestDemoEndsByItself(t *testing.T) {
 // startServer runs a server that does not belong to the demo.
 func startServer(t *testing.T, users ...*server.User) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
-		Users: users,
-	})
+	return startServerWith(t, &server.Options{Users: users})
+}
+
+// startServerWith adds to these options.
+func startServerWith(t *testing.T, o *server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.JetStream, o.StoreDir, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir(), true, true
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal"
 )
 
 const about = `Tenure elects one leader among many processes on the store that they already run.
@@ -27,13 +29,32 @@ shown. Errors go to standard error as text, also with --json.`
 
 // run is the program: it returns the exit code.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
-	ctx := context.Background()
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
 	if signals := heeded(endings); len(signals) > 0 { // none would mean all
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, signals...)
 		defer stop()
 	}
+	outliveReaders()
+	if f, ok := out.(*os.File); !ok || !terminal.Keys(f) { // which the live view needs as it is
+		out = &outlet{Writer: out, end: end}
+	}
 	return execute(ctx, args, in, out, errs)
+}
+
+// outlet is standard output. When its reader has gone away, as "| head" does, the command ends in good order.
+type outlet struct {
+	io.Writer
+	end func()
+}
+
+func (o *outlet) Write(text []byte) (int, error) {
+	n, err := o.Writer.Write(text)
+	if errors.Is(err, syscall.EPIPE) {
+		o.end()
+	}
+	return n, err
 }
 
 // heeded leaves out the signals that are ignored from the beginning, as nohup and shells have it.

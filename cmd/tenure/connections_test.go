@@ -1,0 +1,68 @@
+//go:build integration && unix
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+)
+
+// A connection that the other end breaks is no reader of standard output that went away, though the system has one signal for both.
+func TestBrokenConnectionIsToldAndEndsNoWatch(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	h := homeAt(t, s.ClientURL()+"/ELECTIONS?pristine=true")
+	h.put(record("node-1", 7, time.Hour, time.Now(), ""))
+	w := tenureRuns(t, h.args("watch", "--json")...).start()
+	w.says(`"leader":"node-1"`)
+	other := homeAt(t, startServerWith(t, &server.Options{MaxConn: 1}).ClientURL()+"/ELECTIONS?pristine=true") // has the only connection
+	for range 10 {
+		status := tenureRuns(t, "status", "--store", other.url, "--election", "billing", "--connect-timeout", "0s").start()
+		status.ends(1)
+		if said := status.errs.String(); !strings.HasPrefix(said, "error: --store ") || !strings.Contains(said, "\nhint: ") {
+			t.Fatalf("it says %s", said)
+		}
+	}
+	s.Shutdown()
+	w.says(`"event":"store"`)
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+}
+
+// "tenure watch | head -1" ends in good order when there is something to write.
+func TestWatchEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(record("node-1", 7, time.Hour, time.Now(), ""))
+	cmd := exec.Command(guardtest.Self(), h.args("watch", "--json")...)
+	cmd.Env = append(cmd.Environ(), mainEnv+"=1")
+	var errs guardtest.Output
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer deadline.Do(t, func() { _ = cmd.Process.Kill() })()
+	if line, err := bufio.NewReader(io.LimitReader(out, 1<<16)).ReadString('\n'); err != nil || !strings.Contains(line, "node-1") {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.put(record("node-2", 9, time.Hour, time.Now(), ""))
+	if err := cmd.Wait(); err != nil || errs.String() != "" {
+		t.Errorf("%v; on standard error:\n%s", err, &errs)
+	}
+}
