@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
@@ -182,7 +183,7 @@ func guardOf() *exec.Cmd {
 func (r *runFlags) logger(out io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: r.level}
 	if r.format == "json" {
-		return slog.New(slog.NewJSONHandler(out, o))
+		return slog.New(slog.NewJSONHandler(jsonl.Escaping{Writer: out}, o))
 	}
 	return slog.New(slog.NewTextHandler(out, o))
 }

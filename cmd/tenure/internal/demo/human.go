@@ -45,14 +45,15 @@ func (h *human) begin(_ time.Time, o Options) {
 
 // introduce says in a few lines what is going on and what to try.
 func (h *human) introduce(o Options) {
-	fmt.Fprintf(h.out, "Election %q in %v\n", o.Election, o.Place)
+	say := func(format string, args ...any) { fmt.Fprintln(h.out, units.Plain(fmt.Sprintf(format, args...))) }
+	say("Election %q in %v", o.Election, o.Place)
 	try := o.Place.Commands(o.Election)
-	fmt.Fprintf(h.out, "  look in:          %s\n", try.Look)
+	say("  look in:          %s", try.Look)
 	if try.Delete != "" {
-		fmt.Fprintf(h.out, "  force a failover: %s\n", try.Delete)
+		say("  force a failover: %s", try.Delete)
 	}
 	if text := o.Place.Nomination(o.Election); text != "" {
-		fmt.Fprintln(h.out, text)
+		say("%s", text)
 	}
 	if o.Polled() {
 		fmt.Fprintf(h.out, "%s\n", hearing(o))
@@ -82,7 +83,7 @@ func plan(o Options) string {
 
 func (h *human) line(s style, at, who, what, term, text string) {
 	row := fmt.Sprintf("%s  %-*s  %s %*s  %s", h.paint.with(dim, fmt.Sprintf("%-12s", at)),
-		max(h.width, len("who")), who, h.paint.with(s, fmt.Sprintf("%-9s", what)), h.digits, term, text)
+		max(h.width, len("who")), units.Plain(who), h.paint.with(s, fmt.Sprintf("%-9s", what)), h.digits, term, units.Plain(text))
 	fmt.Fprintln(h.out, strings.TrimRight(row, " "))
 }
 

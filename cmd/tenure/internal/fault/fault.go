@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
 )
 
 // The exit codes of every command.
@@ -94,13 +96,13 @@ func Print(w io.Writer, err error) {
 	Tell(w, "error", err)
 }
 
-// Tell does so for what is no error yet, under another word.
+// Tell does so for what is no error yet, under another word. Servers and records may have put anything into the text.
 func Tell(w io.Writer, word string, err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w, "%s: %s\n", word, strings.TrimRight(line, "\n"))
+		fmt.Fprintf(w, "%s: %s\n", word, units.Plain(strings.TrimRight(line, "\n")))
 	}
 	var f *Error
 	if errors.As(err, &f) && f.Hint != "" {
-		fmt.Fprintf(w, "hint: %s\n", f.Hint)
+		fmt.Fprintf(w, "hint: %s\n", units.Plain(f.Hint))
 	}
 }

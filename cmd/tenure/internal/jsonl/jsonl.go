@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Head is what every object about an election begins with, as the library's events do.
@@ -25,5 +28,30 @@ func Print(out io.Writer, v any) {
 	if err != nil {
 		panic("tenure: a line of JSON: " + err.Error())
 	}
-	fmt.Fprintf(out, "%s\n", text)
+	fmt.Fprintf(out, "%s\n", Escape(text))
+}
+
+// Escape writes otherwise what JSON allows in its strings, though a terminal does something else with it than print it: U+007F to U+009F,
+// and characters that have no shape, such as those that turn the direction. The value stays the same.
+func Escape(text []byte) []byte {
+	var safe []byte
+	for i, r := range string(text) {
+		if r < 0x7f || unicode.IsPrint(r) {
+			safe = append(safe, text[i:i+utf8.RuneLen(r)]...)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			safe = fmt.Appendf(safe, `\u%04x`, unit)
+		}
+	}
+	return safe
+}
+
+// Escaping does so for what somebody else writes in JSON, one object at a time.
+type Escaping struct{ io.Writer }
+
+// Write reports the length of what it was given.
+func (e Escaping) Write(text []byte) (int, error) {
+	_, err := e.Writer.Write(Escape(text))
+	return len(text), err
 }

@@ -18,7 +18,7 @@ type lines struct {
 
 // newLines says what is watched.
 func newLines(o Options) *lines {
-	fmt.Fprintf(o.Out, "Election %q in %v. Ctrl-C ends.\n", o.Election, o.Place)
+	fmt.Fprintln(o.Out, units.Plain(fmt.Sprintf("Election %q in %v. Ctrl-C ends.", o.Election, o.Place)))
 	return &lines{out: o.Out}
 }
 

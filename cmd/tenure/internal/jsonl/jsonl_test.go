@@ -1,0 +1,41 @@
+package jsonl_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+)
+
+func TestLinesHoldNothingThatATerminalObeys(t *testing.T) {
+	for text, want := range map[string]string{
+		"nœud \"1\"":     `"nœud \"1\""`,
+		"\x1b[31m\r\n":   `"\u001b[31m\r\n"`,
+		"\x7f\u009b31m":  `"\u007f\u009b31m"`,
+		"\u202ex\u2066":  `"\u202ex\u2066"`,
+		"\U000e0041":     `"\udb40\udc41"`,
+		"\xff":           `"\ufffd"`,
+		"\u00a0\u2028":   `"\u00a0\u2028"`,
+		"日本語 \U0001f600": `"日本語 \U0001f600"`,
+	} {
+		var out strings.Builder
+		jsonl.Print(&out, text)
+		if got := strings.ReplaceAll(out.String(), "\U0001f600", `\U0001f600`); got != want+"\n" {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+		var back string
+		if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") {
+			t.Errorf("%q became %q, %v", text, back, err)
+		}
+	}
+}
+
+func TestEscapingLeavesLengthsAlone(t *testing.T) {
+	var out strings.Builder
+	slog.New(slog.NewJSONHandler(jsonl.Escaping{Writer: &out}, nil)).Info("seen", "leader", "\u202ex")
+	if got := out.String(); !strings.Contains(got, `"leader":"\u202ex"`) || !strings.HasSuffix(got, "}\n") {
+		t.Errorf("got %s", got)
+	}
+}
