@@ -18,20 +18,22 @@ const aboutHandOver = `Asks the leader, wherever it is, to finish its work and h
 anybody. The request is written into the record, and the leader meets it at its next renewal at the latest.
 
 With --to that candidate has a head start when the lease is released. If it is not there, or not eligible,
-another one leads, perhaps the same as before: then this is an error, and somebody leads all the same.
+another one leads, perhaps the same as before: then this is an error, and somebody leads all the same. If it
+leads already, nothing is asked.
 
 Waits for up to --wait until leadership has moved. Work that finishes slowly takes as long as its --finish-within,
 10 s by default; after that the leader's lease runs out.
 
 Exit codes:
-  0  leadership has moved, to --to if that is given; or with --wait 0, the leader is asked
+  0  leadership has moved, to --to if that is given; or that one leads already; or with --wait 0, the
+     leader is asked
   1  it has not, or to another one, or the store failed
   2  the command line is wrong
   3  nobody leads, so that nobody could be asked; or nobody has followed
 
 The lines of --json are objects with time, event, election, id (of this command), term and leader: "asked", also
-with to, once the leader of that term is asked; "moved", also with from and millis, when there is a new one. Those
-two are counted from when the request was in the store.`
+with to, once the leader of that term is asked; "moved", also with from and millis since then, when there is a
+new leader; "unchanged" if --to leads already, and also if the same leader leads again, which is an error.`
 
 const examplesHandOver = `  tenure hand-over --store nats://host:4222/ELECTIONS --election billing
   tenure hand-over --store nats://host:4222/ELECTIONS --election billing --to node-2 --wait 1m
@@ -84,6 +86,10 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if !s.Leader.Exists() {
 		return o.nobody()
 	}
+	if h.to != "" && h.to == s.Leader.ID { // asked to hand over it would leave, and nobody wants that
+		tell.unchanged(o, s.Leader)
+		return nil
+	}
 	if err := o.ask(ctx, h.to); err != nil {
 		return err
 	}
@@ -100,7 +106,13 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if err != nil {
 		return err
 	}
-	return o.outcome(s.Leader, now.Leader, h, func() { tell.moved(o, s.Leader, now.Leader, moved) })
+	return o.outcome(s.Leader, now.Leader, h, func() {
+		if now.Leader.Incarnation == s.Leader.Incarnation {
+			tell.unchanged(o, now.Leader)
+			return
+		}
+		tell.moved(o, s.Leader, now.Leader, moved)
+	})
 }
 
 // ask bounds the request as well, which is made in a few attempts.
@@ -153,6 +165,7 @@ func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()
 type handOverTeller interface {
 	asked(o *observer, leader tenure.Leader, to string)
 	moved(o *observer, from, to tenure.Leader, took time.Duration)
+	unchanged(o *observer, leader tenure.Leader)
 }
 
 func (h *handOverFlags) teller(out io.Writer) handOverTeller {
@@ -176,6 +189,10 @@ func (t handOverText) moved(_ *observer, _, to tenure.Leader, took time.Duration
 	fmt.Fprintln(t.out, units.Plain(fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took))))
 }
 
+func (t handOverText) unchanged(_ *observer, leader tenure.Leader) {
+	fmt.Fprintln(t.out, units.Plain(fmt.Sprintf("%s leads, in term %d", leader.ID, leader.Term)))
+}
+
 type handOverJSON struct{ out io.Writer }
 
 // step is one line of --json.
@@ -194,4 +211,8 @@ func (t handOverJSON) asked(o *observer, leader tenure.Leader, to string) {
 func (t handOverJSON) moved(o *observer, from, to tenure.Leader, took time.Duration) {
 	ms := units.Millis(took)
 	jsonl.Print(t.out, step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms})
+}
+
+func (t handOverJSON) unchanged(o *observer, leader tenure.Leader) {
+	jsonl.Print(t.out, step{Head: o.head("unchanged", leader.Term), Leader: leader.ID})
 }

@@ -16,7 +16,7 @@ func TestHandOver(t *testing.T) {
 	h.says("hand-over").must(t, 3, `^error: election "billing" in nats://\*\*\*@.*/ELECTIONS: nobody leads$`, `^hint: tenure status says why`)
 	first := h.join(tenure.Config{ID: "node-1"}, nil)
 	h.await(first, leads)
-	h.says("hand-over", "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over$`, `^node-1 leads in term \d+, .* later$`,
+	h.says("hand-over", "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over$`, `^node-1 leads, in term \d+$`,
 		`^error: node-1 leads again, in term \d+, as nobody else has followed it$`, `^hint: see that another candidate runs`)
 	h.await(first, leads)
 	others := []*member{h.join(tenure.Config{ID: "node-2"}, nil), h.join(tenure.Config{ID: "node-3"}, nil)}
@@ -40,6 +40,43 @@ func TestHandOverTellsOfEachStepInJSON(t *testing.T) {
 		`{"time":~,"event":"moved","election":"billing","id":~,"term":~,"leader":"node-2","from":"node-1","millis":~}` + "\n"
 	if got := terms.ReplaceAllString(r.golden(), "${1}~"); r.code != 0 || got != want {
 		t.Errorf("got %d\n%swant\n%s", r.code, got, want)
+	}
+}
+
+// Asked to hand over to itself, a leader would leave.
+func TestHandOverToWhoLeadsAlreadyChangesNothing(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	first := h.join(tenure.Config{ID: "node-1"}, nil)
+	term := h.await(first, leads).Term
+	h.await(h.join(tenure.Config{ID: "node-2"}, nil), follows("node-1"))
+	before := h.version()
+	h.says("hand-over", "--to", "node-1").must(t, 0, `^node-1 leads, in term \d+$`)
+	r := h.says("hand-over", "--to", "node-1", "--json")
+	want := `{"time":~,"event":"unchanged","election":"billing","id":~,"term":~,"leader":"node-1"}` + "\n"
+	if got := terms.ReplaceAllString(r.golden(), "${1}~"); r.code != 0 || got != want {
+		t.Errorf("got %d\n%swant\n%s", r.code, got, want)
+	}
+	if after := h.version(); after != before {
+		t.Errorf("version %v after %v", after, before)
+	}
+	if now := h.await(first, leads).Term; now != term {
+		t.Errorf("term %d after %d", now, term)
+	}
+}
+
+// A leader that is alone leads again, and a successor that is not there does not.
+func TestHandOverThatComesToNothingInJSON(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.await(h.join(tenure.Config{ID: "node-1"}, nil), leads)
+	for _, to := range []string{"", "node-9"} {
+		r := h.says("hand-over", "--to", to, "--wait", "1h", "--json")
+		want := `{"time":~,"event":"asked","election":"billing","id":~,"term":~,"leader":"node-1","to":"` + to + `"}` + "\n" +
+			`{"time":~,"event":"unchanged","election":"billing","id":~,"term":~,"leader":"node-1"}` + "\n"
+		if got := terms.ReplaceAllString(r.golden(), "${1}~"); r.code != 1 || got != want {
+			t.Errorf("to %q: got %d\n%swant\n%s", to, r.code, got, want)
+		}
 	}
 }
 
