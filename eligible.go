@@ -7,7 +7,8 @@ package tenure
 //   - is asked to finish if it leads, with ErrIneligible; the lease is renewed until its work has, and then released, as in
 //     any hand-over. A claim that is on its way is taken back.
 //
-// If no candidate is eligible nobody leads. A Nominator that is a driver.Gate says so too: then both must agree.
+// If no candidate is eligible nobody leads. A Nominator that is a driver.Gate says so too: then
+// both must agree.
 func (e *Election) SetEligible(eligible bool) {
 	m := &e.member
 	m.step(func(now Reading) {

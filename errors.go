@@ -56,7 +56,8 @@ var (
 	ErrHandOver = protocol.ErrHandOver
 	// ErrNominationLost: the leader is no longer the nominee of its Config.Nominator.
 	ErrNominationLost = protocol.ErrNominationLost
-	// ErrIneligible: the leader is not eligible any more, as Election.SetEligible or the driver.Gate of its Nominator said.
+	// ErrIneligible: the leader is not eligible any more, as Election.SetEligible or the
+	// driver.Gate of its Nominator said.
 	ErrIneligible = protocol.ErrIneligible
 )
 

@@ -30,7 +30,8 @@ func (g *gate) set(open bool) {
 
 func gated(by *gate) func(*tenure.Config) { return func(c *tenure.Config) { c.Nominator = by } }
 
-// A candidate whose gate is closed never claims, however long nobody leads, and one that leads is asked to finish.
+// A candidate whose gate is closed never claims, however long nobody leads, and one that leads is
+// asked to finish.
 func TestGateKeepsACandidateOut(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var g gate
@@ -54,7 +55,8 @@ func TestGateKeepsACandidateOut(t *testing.T) {
 	})
 }
 
-// The gate is asked at each step: one that closes without a word, as while the process was stopped, closes all the same.
+// The gate is asked at each step: one that closes without a word, as while the process was stopped,
+// closes all the same.
 func TestGateIsAskedBeforeAClaim(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var g gate

@@ -159,13 +159,15 @@ type Attentive interface {
 	Vacant(vacant bool)
 }
 
-// Gate is a Nominator beside which something else may lead that the election does not know of, such as members of another kind of
-// the same consumer group. It says when this candidate may lead at all.
+// Gate is a Nominator beside which something else may lead that the election does not know of, such
+// as members of another kind of the same consumer group. It says when this candidate may lead at
+// all.
 type Gate interface {
 	Nominator
-	// MayLead reports whether this candidate may lead now. While it may not it claims nothing, and if it leads it is asked to
-	// finish. The election asks before each of its steps, under its lock: the answer is computed at once, from the clock, and
-	// without a call of the election. A new answer is followed by a call of the see of Nominate.
+	// MayLead reports whether this candidate may lead now. While it may not it claims nothing, and
+	// if it leads it is asked to finish. The election asks before each of its steps, under its
+	// lock: the answer is computed at once, from the clock, and without a call of the election. A
+	// new answer is followed by a call of the see of Nominate.
 	MayLead() bool
 }
 

@@ -38,6 +38,7 @@ Kafka, --store kafka://[USER:PASSWORD@]HOST[:PORT],.../TOPIC[?...], takes these 
   group=NAME         the group; by default it is named like the election
   group-topic=NAME   its topic, any will do; by default the group's name with .neli
   nominee-only=true  nobody else ever claims; by default others do after a lease more
+  without-goneli=true  others claim without the group too: no process of goNELI joins it any more
   session=15s        how long a member of the group may be silent
   replicas=N         how many brokers keep a topic that --create makes; by default three
   timeout=2s         how long a broker may take to answer; by default half a lease, 2s at most

@@ -14,7 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// goneliJoins joins a group as a process of goNELI does, and returns when the group has given it the partition: then it leads.
+// goneliJoins joins a group as a process of goNELI does, and returns when the group has given it
+// the partition: then it leads.
 func (c *cluster) goneliJoins(t testing.TB, name, topic string) *kgo.Client {
 	t.Helper()
 	member := c.client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic), kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(15*time.Second))
@@ -22,8 +23,9 @@ func (c *cluster) goneliJoins(t testing.TB, name, topic string) *kgo.Client {
 	return member
 }
 
-// TestNeliBesideGoNELI: the only member of this package is cut off for longer than its session, and a process of goNELI, which knows
-// nothing of the log, is admitted to the group and leads. The one that comes back does not lead beside it, whatever Precedence is.
+// TestNeliBesideGoNELI: the only member of this package is cut off for longer than its session, and
+// a process of goNELI, which knows nothing of the log, is admitted to the group and leads. The one
+// that comes back does not lead beside it, whatever Precedence is.
 func TestNeliBesideGoNELI(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		w := &wire{dial: c.dial}
@@ -42,8 +44,9 @@ func TestNeliBesideGoNELI(t *testing.T) {
 	})
 }
 
-// TestGroupBesideGoNELI is the same with a group as the Nominator. Where the group may be of another kind a candidate that is not
-// named claims only as a confirmed member; elsewhere nothing is waited for.
+// TestGroupBesideGoNELI is the same with a group as the Nominator. Where the group may be of
+// another kind a candidate that is not named claims only as a confirmed member; elsewhere nothing
+// is waited for.
 func TestGroupBesideGoNELI(t *testing.T) {
 	t.Parallel()
 	for _, beside := range []bool{false, true} {
@@ -68,8 +71,9 @@ func TestGroupBesideGoNELI(t *testing.T) {
 	}
 }
 
-// TestGroupBesideNobody: a candidate that is a confirmed member leads after Precedence though another one is named that does not come;
-// one that the coordinator does not answer may not, and a leader that is not named finishes.
+// TestGroupBesideNobody: a candidate that is a confirmed member leads after Precedence though
+// another one is named that does not come; one that the coordinator does not answer may not, and a
+// leader that is not named finishes.
 func TestGroupBesideNobody(t *testing.T) {
 	t.Parallel()
 	inBubbleToo(t, func(t *testing.T, c *camp) {

@@ -7,7 +7,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// handClock goes only as far as it is put forward: a machine that stalls costs nobody on it a lease.
+// handClock goes only as far as it is put forward: a machine that stalls costs nobody on it a
+// lease.
 type handClock struct {
 	mu     sync.Mutex
 	now    time.Duration

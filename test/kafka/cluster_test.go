@@ -23,7 +23,8 @@ import (
 // patience is how long, in virtual time, a test waits for what must happen.
 const patience = time.Minute
 
-// A broker gets so much time for an answer where no broker is silent: on a machine that may be busy, and in virtual time.
+// A broker gets so much time for an answer where no broker is silent: on a machine that may be
+// busy, and in virtual time.
 const (
 	unhurried = 30 * time.Second
 	steady    = 6 * time.Second
@@ -74,7 +75,8 @@ func inBubble(t *testing.T, brokers int, test func(t *testing.T, c *cluster), op
 // virtual reports whether the caller is in a bubble, where clocks begin with the year 2000.
 func virtual() bool { return time.Now().Year() < 2020 }
 
-// giveUp is when a test stops waiting: in virtual time after patience, else shortly before the time limit of the tests.
+// giveUp is when a test stops waiting: in virtual time after patience, else shortly before the time
+// limit of the tests.
 func giveUp(t testing.TB) time.Time {
 	const report = 15 * time.Second // to say what was missing, and to clean up
 	if virtual() {

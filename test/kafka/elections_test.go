@@ -19,7 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// faulty are the errors that a cluster in trouble gives, two of them after it has done what was asked.
+// faulty are the errors that a cluster in trouble gives, two of them after it has done what was
+// asked.
 var faulty = []*kerr.Error{
 	kerr.NotLeaderForPartition, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.NotEnoughReplicas,
 	kerr.UnknownLeaderEpoch, kerr.OffsetNotAvailable, kerr.OffsetOutOfRange, kerr.UnknownServerError,
@@ -42,7 +43,8 @@ func (c *cluster) trouble(nth int64) {
 	}
 }
 
-// shake moves the partition and holds the network up, again and again, but not before there was progress.
+// shake moves the partition and holds the network up, again and again, but not before there was
+// progress.
 func (c *cluster) shake(ctx context.Context, relays []*relay.Relay, progress func() bool) {
 	for node := int32(0); ctx.Err() == nil; node = (node + 1) % 3 {
 		_ = c.MoveTopicPartition(topic, 0, node)
@@ -71,8 +73,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestElectionsOverFaults has three candidates while every twelfth request fails and the partition moves. Leaders leave in
-// good order; no two may lead at once, and no term may end before its time.
+// TestElectionsOverFaults has three candidates while every twelfth request fails and the partition
+// moves. Leaders leave in good order; no two may lead at once, and no term may end before its time.
 func TestElectionsOverFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, electionsOverFaults)

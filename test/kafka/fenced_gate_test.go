@@ -183,7 +183,8 @@ func (l *letter) deliver() {
 	}
 }
 
-// lose lets the request arrive at a broker that may be about to end: there may be no answer, and no connection.
+// lose lets the request arrive at a broker that may be about to end: there may be no answer, and no
+// connection.
 func (l *letter) lose() {
 	c := l.conn
 	defer c.order.pass()

@@ -69,7 +69,8 @@ const (
 )
 
 // fencedOrder lets leaders follow one another on a network that delays what they ask of the brokers for longer than they lead,
-// so many and more until enough of them have written. Then it calls calm, and looks at what stands in the log.
+// so many and more until enough of them have written. Then it calls calm, and looks at what stands
+// in the log.
 func fencedOrder(b scene, leaders int, calm func()) {
 	b.makeTopic(fencedPartitions)
 	seed := rand.Uint64()
@@ -207,7 +208,8 @@ func upTo(term uint64, seen []string) (earlier []string) {
 	return earlier
 }
 
-// staleInit asks for an epoch with one that another request has outdated, as clients do by themselves after some errors.
+// staleInit asks for an epoch with one that another request has outdated, as clients do by
+// themselves after some errors.
 func (b scene) staleInit() error {
 	client := b.client()
 	defer client.Close()

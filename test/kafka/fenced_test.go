@@ -24,7 +24,8 @@ import (
 )
 
 // shortLease is waited out by the next leader. It is the same for all of an election, and shorter than clients wait for an
-// answer that is held back. Outside of bubbles leases are longer, on clocks that are put forward by hand.
+// answer that is held back. Outside of bubbles leases are longer, on clocks that are put forward by
+// hand.
 const shortLease = 4 * time.Second
 
 // scene is a cluster, of either kind, with a topic of its own to write to.
@@ -184,7 +185,8 @@ func (n *candidacy) depose(id string, lease time.Duration) *candidacy {
 	return next
 }
 
-// release spares the next leader the wait for the end of the lease, which is not what the brokers decide by.
+// release spares the next leader the wait for the end of the lease, which is not what the brokers
+// decide by.
 func (c contest) release() {
 	c.Helper()
 	e := read(c, c.store, c.name)

@@ -68,8 +68,9 @@ func renewFillers(t testing.TB, s driver.Store, c *cluster) {
 	all.Wait()
 }
 
-// TestHeadIsGone: an operator, or retention, has removed the records of an idle election. It is absent then, to new readers and
-// to old ones; its old versions fit no more; its terms go on above the old ones.
+// TestHeadIsGone: an operator, or retention, has removed the records of an idle election. It is
+// absent then, to new readers and to old ones; its old versions fit no more; its terms go on above
+// the old ones.
 func TestHeadIsGone(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		old := c.open(c.direct(), ample)
@@ -108,8 +109,8 @@ func TestHeadIsGone(t *testing.T) {
 	})
 }
 
-// TestLogIsBounded writes far more than the log may hold, to a topic that Open has created, with a broker that does its
-// housekeeping. The bounds are the lowest that Open takes.
+// TestLogIsBounded writes far more than the log may hold, to a topic that Open has created, with a
+// broker that does its housekeeping. The bounds are the lowest that Open takes.
 func TestLogIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 32 MB")

@@ -191,8 +191,8 @@ func replacedBy(t *testing.T, a, b *process) (took time.Duration) {
 	}
 }
 
-// TestNeliWithoutACoordinator: the leader leaves in time and in order though the group does not say so. Then there is none, since goNELI
-// may lead unseen, until somebody says that goNELI is gone.
+// TestNeliWithoutACoordinator: the leader leaves in time and in order though the group does not say
+// so. Then there is none, since goNELI may lead unseen, until somebody says that goNELI is gone.
 func TestNeliWithoutACoordinator(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")

@@ -39,8 +39,8 @@ func BenchmarkRealQuantiles(b *testing.B) {
 	swaps(b, s, key, c.create(s, key, "start"))
 }
 
-// harness has the denied one lose its rights once it is there. The user is the same in all harnesses: they are made one after
-// another.
+// harness has the denied one lose its rights once it is there. The user is the same in all
+// harnesses: they are made one after another.
 func (b *brokers) harness(t testing.TB) drivertest.Harness {
 	h := b.allowed(t)
 	c := *b

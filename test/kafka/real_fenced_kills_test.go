@@ -16,8 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestRealFencedOrderOverKills is TestRealFencedOrder while one broker after another is killed and started again: requests for an
-// epoch and commits are late, transactions are aborted in doubt, and coordinators and leaders of partitions move.
+// TestRealFencedOrderOverKills is TestRealFencedOrder while one broker after another is killed and
+// started again: requests for an epoch and commits are late, transactions are aborted in doubt, and
+// coordinators and leaders of partitions move.
 func TestRealFencedOrderOverKills(t *testing.T) {
 	soak(t)
 	c := kafkad.Shared(t)
@@ -66,8 +67,9 @@ func (c contest) txnCoordinator() (n int) {
 	return n
 }
 
-// TestRealFencedCoordinatorKilled: a deposed leader's request reaches the coordinator some moments before that is killed, so that
-// nobody knows what became of it. What the next leader sees when its producer is open is final.
+// TestRealFencedCoordinatorKilled: a deposed leader's request reaches the coordinator some moments
+// before that is killed, so that nobody knows what became of it. What the next leader sees when its
+// producer is open is final.
 func TestRealFencedCoordinatorKilled(t *testing.T) {
 	soak(t)
 	for name, key := range map[string]kmsg.Key{"request for an epoch": kmsg.InitProducerID, "records": kmsg.Produce, "commit": kmsg.EndTxn} {

@@ -56,8 +56,8 @@ func spread(all []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p99 %v, max %v (n=%d)", ms(all[len(all)/2]), ms(all[(len(all)*99)/100]), ms(all[len(all)-1]), len(all))
 }
 
-// members waits until the group is stable with so many members, and returns the one that owns something: the nominee, by the word of
-// the coordinator.
+// members waits until the group is stable with so many members, and returns the one that owns
+// something: the nominee, by the word of the coordinator.
 func (g *guild) members(n int) (owner string) {
 	g.tb.Helper()
 	client := g.client()
@@ -82,7 +82,8 @@ func (g *guild) members(n int) (owner string) {
 	return owner
 }
 
-// unmoved waits until the group is stable with so many members and fails if the nomination has moved.
+// unmoved waits until the group is stable with so many members and fails if the nomination has
+// moved.
 func (g *guild) unmoved(n int, all []*candidate, first *candidate) {
 	g.tb.Helper()
 	g.members(n)

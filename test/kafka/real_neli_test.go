@@ -98,7 +98,8 @@ func TestRealNeliEnds(t *testing.T) {
 	}
 }
 
-// TestRealNeliFrozen: a leader that was stopped for more than a session does not do anything as a leader when it goes on.
+// TestRealNeliFrozen: a leader that was stopped for more than a session does not do anything as a
+// leader when it goes on.
 func TestRealNeliFrozen(t *testing.T) {
 	soak(t)
 	t.Parallel()

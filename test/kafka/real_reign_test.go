@@ -69,8 +69,9 @@ func (r *reign) judge(b *brokers) (kept bool) {
 	return kept
 }
 
-// TestRealReigns shows what a leader outlives. No two lead at once, and in the end somebody does. With a lease of a minute the first
-// leader must lead on; with shorter ones the test reports how often it does.
+// TestRealReigns shows what a leader outlives. No two lead at once, and in the end somebody does.
+// With a lease of a minute the first leader must lead on; with shorter ones the test reports how
+// often it does.
 func TestRealReigns(t *testing.T) {
 	soak(t)
 	kill := func(b *brokers, leader int) {

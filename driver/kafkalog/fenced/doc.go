@@ -53,7 +53,8 @@
 // # What it costs
 //
 // A client and its connections for each term, and requests when something is written. On three brokers that shared two busy
-// cores (go test -tags integration -run '^$' -bench RealFenced ./test/kafka) Open took 28 ms at the median and a transaction of
+// cores (go test -tags integration -run '^$' -bench RealFenced ./test/kafka) Open took 28 ms at the
+// median and a transaction of
 // one record 33 ms, or 59 ms right after another. Nil from Produce means that the commit is decided; readers see the records a
 // few milliseconds later, and a transaction that follows at once waits for that.
 //

@@ -46,10 +46,12 @@ type Config struct {
 	Replicas int
 	// NoCreate makes Join fail where the topic does not exist.
 	NoCreate bool
-	// BesideGoNELI says that processes of another kind may be in the group, or join it, which lead by owning partition 0 and
-	// know nothing of the election's log, as goNELI's do. Then a candidate that is not the nominee claims only while the coordinator confirms that it
-	// is a member: brokers admit no other kind meanwhile. A coordinator that does not answer counts as a group of the other kind, so
-	// nobody is elected without it, whatever Precedence is. One that leads and is no member any more is asked to finish.
+	// BesideGoNELI says that processes of another kind may be in the group, or join it, which lead
+	// by owning partition 0 and know nothing of the election's log, as goNELI's do. Then a
+	// candidate that is not the nominee claims only while the coordinator confirms that it is a
+	// member: brokers admit no other kind meanwhile. A coordinator that does not answer counts as a
+	// group of the other kind, so nobody is elected without it, whatever Precedence is. One that
+	// leads and is no member any more is asked to finish.
 	BesideGoNELI bool
 	// Instance makes this a static member, by a name that no other member has (Kafka calls it group.instance.id). It does
 	// not leave the group in Close, and who joins under the same name within SessionTimeout has its place, and so

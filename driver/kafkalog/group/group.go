@@ -64,7 +64,8 @@ func newGroup(client *kgo.Client, cfg Config) *Group {
 // Name is the consumer group's.
 func (g *Group) Name() string { return g.cfg.Name }
 
-// Nominate calls see with whether this member is the nominee, soon and then at each change of that or of MayLead, one call at a time, until stop
+// Nominate calls see with whether this member is the nominee, soon and then at each change of that
+// or of MayLead, one call at a time, until stop
 // is called. A see that blocks keeps the news from others who called Nominate, and nothing else: it holds up neither the group nor
 // the end of the nomination.
 func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomination.watch(see) }
@@ -72,8 +73,8 @@ func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomi
 // Nominated reports whether this member is the nominee, by the clock at the time of the question.
 func (g *Group) Nominated() bool { return g.nomination.now() }
 
-// MayLead implements driver.Gate: with Config.BesideGoNELI a candidate that is not the nominee may lead only while the coordinator
-// confirms that it is a member; without, always.
+// MayLead implements driver.Gate: with Config.BesideGoNELI a candidate that is not the nominee may
+// lead only while the coordinator confirms that it is a member; without, always.
 func (g *Group) MayLead() bool { return g.nomination.mayLead() }
 
 // Err is what is wrong with the membership now, or nil. The member goes on trying whatever it is, unless it is a fenced

@@ -15,8 +15,9 @@ type nomination struct {
 	mu       sync.Mutex
 	assigned bool      // the group gave partition 0 to this member
 	since    time.Time // when the last request was sent that the coordinator answered to a member; zero: none counts
-	// confirmed is when the last request was sent that the coordinator answered to a member of a group that is not about to be shared
-	// out; zero: none counts. In a group that is, a member is thrown out that does not join again in time.
+	// confirmed is when the last request was sent that the coordinator answered to a member of a
+	// group that is not about to be shared out; zero: none counts. In a group that is, a member is
+	// thrown out that does not join again in time.
 	confirmed time.Time
 	ended     bool
 	timer     *time.Timer
@@ -53,8 +54,8 @@ func (n *nomination) assign(yes bool, sent time.Time) {
 	n.answered(sent, true)
 }
 
-// answered is told that the coordinator took a request that was sent then for one of a member, and whether it confirmed a place that
-// lasts for a session.
+// answered is told that the coordinator took a request that was sent then for one of a member, and
+// whether it confirmed a place that lasts for a session.
 func (n *nomination) answered(sent time.Time, confirmed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,8 +114,8 @@ func (n *nomination) owned() bool {
 // holds computes the answer from the clock. It is called under the lock.
 func (n *nomination) holds() bool { return n.assigned && !n.ended && n.remaining(n.since) > 0 }
 
-// admits reports whether this member may lead: anyway, as the nominee, or because it has a place in the group. While it has, brokers
-// admit no member of another kind. It is called under the lock.
+// admits reports whether this member may lead: anyway, as the nominee, or because it has a place in
+// the group. While it has, brokers admit no member of another kind. It is called under the lock.
 func (n *nomination) admits() bool {
 	return !n.gated || n.holds() || !n.ended && n.remaining(n.confirmed) > 0
 }

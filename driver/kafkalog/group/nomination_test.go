@@ -74,8 +74,9 @@ func TestOlderAnswerTakesNothing(t *testing.T) {
 	})
 }
 
-// TestGate: a member that is not named may lead while its place is confirmed, which an answer to a member of a group that is about to be
-// shared out does not do; the nominee always may. Each change is told.
+// TestGate: a member that is not named may lead while its place is confirmed, which an answer to a
+// member of a group that is about to be shared out does not do; the nominee always may. Each change
+// is told.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(10*time.Second, true)

@@ -47,11 +47,13 @@ type Config struct {
 	HeartbeatTimeout *time.Duration
 
 	// Precedence lets candidates to whom the group has not given the partition lead as well, when for this long
-	// nobody did: so an owner that does not come does not leave everybody without a leader. Nil: the owner or nobody. See WithoutGoNELI.
+	// nobody did: so an owner that does not come does not leave everybody without a leader. Nil:
+	// the owner or nobody. See WithoutGoNELI.
 	Precedence *time.Duration
-	// WithoutGoNELI says that no process of goNELI's joins the group any more. Until it is set, Precedence lets a candidate lead only
-	// while the group's coordinator confirms that it is a member, for then brokers admit no process of goNELI's; a coordinator that
-	// does not answer leaves everybody without a leader. Set it in all processes once goNELI is gone for good.
+	// WithoutGoNELI says that no process of goNELI's joins the group any more. Until it is set,
+	// Precedence lets a candidate lead only while the group's coordinator confirms that it is a
+	// member, for then brokers admit no process of goNELI's; a coordinator that does not answer
+	// leaves everybody without a leader. Set it in all processes once goNELI is gone for good.
 	WithoutGoNELI bool
 	// ClientOptions are more options of the clients, for what has no property: a dialer, TLS, a SASL mechanism, hooks.
 	ClientOptions []kgo.Opt

@@ -60,7 +60,8 @@ func New(serverURL string) (*Relay, error) {
 	return begin(&loopback{}, l, address.Host), nil
 }
 
-// Over relays from one address of a network to another. In a network of pipes it works in the bubbles of testing/synctest.
+// Over relays from one address of a network to another. In a network of pipes it works in the
+// bubbles of testing/synctest.
 func Over(n Network, at, server string) (*Relay, error) {
 	l, err := n.Listen("tcp", at)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// patience is how long brokers may take to answer, or to end. Only a hang takes longer, on a busy machine too.
+// patience is how long brokers may take to answer, or to end. Only a hang takes longer, on a busy
+// machine too.
 const patience = 10 * time.Minute
 
 // Signal sends a signal to a broker and returns at once.

@@ -57,8 +57,8 @@ func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
 	}
 }
 
-// tries is how often the brokers are started, when somebody else has taken one of their ports or one of them has ended by itself, as
-// they do on a machine that is too busy.
+// tries is how often the brokers are started, when somebody else has taken one of their ports or
+// one of them has ended by itself, as they do on a machine that is too busy.
 const tries = 3
 
 // crowded reports whether a broker found one of its ports taken.

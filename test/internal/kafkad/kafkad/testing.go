@@ -31,8 +31,9 @@ var shared struct {
 	err  error
 }
 
-// Shared starts one cluster for all tests of a package, whose TestMain is Main, and fails the test if something is missing. Tests
-// that call it have the build tag integration: the brokers' program is fetched at the first need. At the end of each test what it did
+// Shared starts one cluster for all tests of a package, whose TestMain is Main, and fails the test
+// if something is missing. Tests that call it have the build tag integration: the brokers' program
+// is fetched at the first need. At the end of each test what it did
 // to brokers is mended, and waited for: tests that do something to them are not parallel ones, which follow when these are over.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
