@@ -22,7 +22,7 @@ import (
 const fencedPartitions = 3
 
 func TestFencedOrder(t *testing.T) {
-	sceneInBubble(t, func(_ *testing.T, b scene) { fencedOrder(b, 20, func() {}) })
+	sceneInBubble(t, func(_ *testing.T, b scene) { fencedOrder(b, 20, nil) })
 }
 
 // diary is what leaders were told of what they wrote.
@@ -69,8 +69,8 @@ const (
 )
 
 // fencedOrder lets leaders follow one another on a network that delays what they ask of the brokers for longer than they lead,
-// so many and more until enough of them have written. Then it calls calm, and looks at what stands
-// in the log.
+// so many and more until enough of them have written. Then it looks at what stands in the log. If
+// brokers are killed meanwhile, calm ends that.
 func fencedOrder(b scene, leaders int, calm func()) {
 	b.makeTopic(fencedPartitions)
 	seed := rand.Uint64()
@@ -82,7 +82,7 @@ func fencedOrder(b scene, leaders int, calm func()) {
 	leader := c.elect("0", orderLease)
 	for n := 1; ; n++ {
 		now := leader
-		now.delay = delay
+		now.delay, now.kills = delay, calm != nil
 		gates = append(gates, now.gate)
 		work.Go(func() { now.write(l) })
 		time.Sleep(time.Duration(1000+100*(n%4)) * time.Millisecond)
@@ -96,7 +96,9 @@ func fencedOrder(b scene, leaders int, calm func()) {
 	for _, g := range gates {
 		g.late.Wait()
 	}
-	calm()
+	if calm != nil {
+		calm()
+	}
 	p := c.elect("last", orderLease).open() // decides what is open
 	b.check(l, enoughWriters)
 	_ = p.Close()

@@ -40,7 +40,7 @@ func TestRealFencedOrderOverKills(t *testing.T) {
 			}
 		}
 	}()
-	fencedOrder(realScene(t), 8**realRuns, func() {
+	fencedOrder(realScene(t), 4**realRuns, func() {
 		close(over)
 		if err := <-stopped; err != nil {
 			t.Error(err)
@@ -73,7 +73,7 @@ func (c contest) txnCoordinator() (n int) {
 func TestRealFencedCoordinatorKilled(t *testing.T) {
 	soak(t)
 	for name, key := range map[string]kmsg.Key{"request for an epoch": kmsg.InitProducerID, "records": kmsg.Produce, "commit": kmsg.EndTxn} {
-		for run := range 2 * *realRuns {
+		for run := range *realRuns {
 			t.Run(fmt.Sprint(name, " ", run), func(t *testing.T) { coordinatorKilled(t, key) })
 		}
 	}

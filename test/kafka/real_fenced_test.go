@@ -56,7 +56,7 @@ func TestRealFencedRights(t *testing.T) {
 func TestRealFencedOrder(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	fencedOrder(realScene(t), 8, func() {})
+	fencedOrder(realScene(t), 8, nil)
 }
 
 // TestRealFencedRestart: each broker in turn is stopped and started again, while a leader writes.
