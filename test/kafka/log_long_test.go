@@ -112,9 +112,6 @@ func TestHeadIsGone(t *testing.T) {
 // TestLogIsBounded writes far more than the log may hold, to a topic that Open has created, with a
 // broker that does its housekeeping. The bounds are the lowest that Open takes.
 func TestLogIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 32 MB")
-	}
 	t.Parallel()
 	const retention, segment = 16 << 20, 2 << 20
 	c := start(t)
