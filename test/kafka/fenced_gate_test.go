@@ -184,20 +184,6 @@ func (l *letter) deliver() {
 	}
 }
 
-// lose lets the request arrive at a broker that may be about to end: there may be no answer, and no
-// connection.
-func (l *letter) lose() {
-	c := l.conn
-	defer c.order.pass()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_ = c.Conn.SetWriteDeadline(time.Time{})
-	_, _ = c.Conn.Write(l.bytes)
-	if c.letter = nil; c.closed {
-		_ = c.Conn.Close()
-	}
-}
-
 // abandoned waits until the sender has hung up.
 func (l *letter) abandoned() {
 	l.conn.gate.tb.Helper()

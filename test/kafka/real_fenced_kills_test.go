@@ -67,6 +67,20 @@ func (c contest) txnCoordinator() (n int) {
 	return n
 }
 
+// lose lets the request arrive at a broker that may be about to end: there may be no answer, and no
+// connection.
+func (l *letter) lose() {
+	c := l.conn
+	defer c.order.pass()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.Conn.SetWriteDeadline(time.Time{})
+	_, _ = c.Conn.Write(l.bytes)
+	if c.letter = nil; c.closed {
+		_ = c.Conn.Close()
+	}
+}
+
 // TestRealFencedCoordinatorKilled: a deposed leader's request reaches the coordinator some moments
 // before that is killed, so that nobody knows what became of it. What the next leader sees when its
 // producer is open is final.
