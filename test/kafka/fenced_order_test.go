@@ -85,7 +85,8 @@ func fencedOrder(b scene, leaders int, calm func()) {
 		now.delay, now.kills = delay, calm != nil
 		gates = append(gates, now.gate)
 		work.Go(func() { now.write(l) })
-		time.Sleep(time.Duration(1000+100*(n%4)) * time.Millisecond)
+		reign := time.Duration(1000+100*(n%4)) * time.Millisecond
+		time.Sleep(reign << min((n-1)/leaders, 8)) // longer where they get nothing done
 		if n >= leaders && l.writers() >= enoughWriters {
 			break
 		}

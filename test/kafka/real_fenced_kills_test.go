@@ -38,6 +38,7 @@ func TestRealFencedOrderOverKills(t *testing.T) {
 				stopped <- err
 				return
 			}
+			time.Sleep(rand.N(3 * time.Second)) // so that kills come at any time of a term
 		}
 	}()
 	fencedOrder(realScene(t), 4**realRuns, func() {
