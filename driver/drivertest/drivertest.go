@@ -79,8 +79,9 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 	}
 }
 
-// RunInBubbles is Run in virtual time, for stores without a network: each case has a bubble of
-// testing/synctest to itself. What open returns must be made within, and be on package time's clock.
+// RunInBubbles is Run in virtual time: each case has a bubble of testing/synctest to itself, in
+// which no machine is too slow for a limit of the kit. Open is called in the bubble. The store it
+// returns and the network to it must work there.
 func RunInBubbles(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { c.tryInBubble(t, open) })

@@ -58,7 +58,8 @@ func turn(t *testing.T, e *tenure.Election) uint64 {
 	return term.Token()
 }
 
-// TestBucketIsRecreated under a leader: the next one has a higher token, and comes after the first has ended.
+// TestBucketIsRecreated under a leader: the next one has a higher token, and comes after the first
+// has ended.
 func TestBucketIsRecreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startStub(t)
@@ -90,7 +91,8 @@ func TestVersionsOfAFormerBucket(t *testing.T) {
 		for range 4 { // as many writes as before, and more
 			leader := elected(t, candidate(t, s.open(t), "b"))
 			for _, v := range former {
-				if _, err := sleeper.CompareAndSwap(t.Context(), "billing", v, []byte("claim")); !errors.Is(err, driver.ErrConflict) {
+				_, err := sleeper.CompareAndSwap(t.Context(), "billing", v, []byte("claim"))
+				if !errors.Is(err, driver.ErrConflict) {
 					t.Errorf("from version %s of the former bucket: %v", v, err)
 				}
 			}

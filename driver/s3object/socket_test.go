@@ -13,7 +13,8 @@ func TestFromEnvironmentOverSockets(t *testing.T) {
 	s := startStub(t)
 	server := httptest.NewServer(s)
 	defer server.Close()
-	store, err := FromEnvironment(t.Context(), "bucket", WithEndpoint(server.URL), WithRegion("eu-test-1"), WithPrefix("p"))
+	store, err := FromEnvironment(t.Context(), "bucket", WithEndpoint(server.URL),
+		WithRegion("eu-test-1"), WithPrefix("p"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,13 +48,15 @@ func (n *Network) Listen(_, at string) (net.Listener, error) {
 	if n.listeners == nil {
 		n.listeners = map[string]*listener{}
 	}
-	l := &listener{on: n, address: address(at), waiting: make(chan net.Conn), closed: make(chan struct{})}
+	l := &listener{
+		on: n, address: address(at), waiting: make(chan net.Conn), closed: make(chan struct{}),
+	}
 	n.listeners[at] = l
 	return l, nil
 }
 
-// DialContext connects to a listener, as net.Dialer does. It waits until the connection is accepted.
-// It returns an error if nobody listens on the address, and when the context ends.
+// DialContext connects to a listener, as net.Dialer does. It waits until the connection is
+// accepted. It returns an error if nobody listens on the address, and when the context ends.
 func (n *Network) DialContext(ctx context.Context, _, at string) (net.Conn, error) {
 	n.mu.Lock()
 	l := n.listeners[at]

@@ -19,8 +19,8 @@ import (
 
 const faultyLease = 2 * time.Second
 
-// faultPlans are one of all faults, one of a server that refuses each ETag in quotes, and one for each
-// fault alone. Nearly every third request fails.
+// faultPlans are one of all faults, one of a server that refuses each ETag in quotes, and one for
+// each fault alone. Nearly every third request fails.
 func faultPlans() []s3fake.Plan {
 	all := []s3fake.Fault{
 		s3fake.Contended, s3fake.TooMany, s3fake.Broken, s3fake.BrokenLate, s3fake.LoseRequest, s3fake.LoseAnswer,
@@ -96,8 +96,8 @@ type faulty struct {
 // witness returns what is called with each term of a candidate.
 type witness func(id string) (enter func(*tenure.Term))
 
-// play has three candidates, and all leaders of so many terms but the last leave in good order after
-// a while.
+// play has three candidates, and all leaders of so many terms but the last leave in good order
+// after a while.
 func (f *faulty) play(w witness) {
 	f.grown = make(chan struct{})
 	var leave []func()
@@ -132,7 +132,9 @@ func (f *faulty) join(id string, w witness) (leave func()) {
 		f.Errorf("%v", err)
 		return func() {}
 	}
-	e, err := tenure.New(store, "billing", tenure.Config{ID: id, Lease: faultyLease, OnEvent: f.hear, Clock: f.clock})
+	e, err := tenure.New(store, "billing", tenure.Config{
+		ID: id, Lease: faultyLease, OnEvent: f.hear, Clock: f.clock,
+	})
 	if err != nil {
 		f.Errorf("%v", err)
 		return func() {}
@@ -264,7 +266,8 @@ func (r *referee) judge() {
 	last := r.terms[len(r.terms)-1]
 	for _, c := range r.terms[:len(r.terms)-1] {
 		if c.term.Err() == nil {
-			r.Errorf("%s may act by term %d while %s has term %d", c.who, c.term.Token(), last.who, last.term.Token())
+			r.Errorf("%s may act by term %d while %s has term %d",
+				c.who, c.term.Token(), last.who, last.term.Token())
 		}
 	}
 }

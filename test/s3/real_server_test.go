@@ -16,7 +16,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+// TestMain lets more tests run side by side than there are processors: they wait far more than they
+// work.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)

@@ -44,7 +44,9 @@ func socketHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 // TestFakeConformance is alone, since it counts goroutines. With -short it does without the same
 // again in the other form.
 func TestFakeConformance(t *testing.T) {
-	for name, opts := range map[string][]s3object.Option{"quoted": nil, "unquoted": {s3object.WithUnquotedETags()}} {
+	for name, opts := range map[string][]s3object.Option{
+		"quoted": nil, "unquoted": {s3object.WithUnquotedETags()},
+	} {
 		if opts != nil && testing.Short() {
 			continue
 		}
@@ -54,8 +56,8 @@ func TestFakeConformance(t *testing.T) {
 	}
 }
 
-// TestFakeFaults is TestFaults over sockets and in real time, where requests arrive in the order that
-// the machine decides.
+// TestFakeFaults is TestFaults over sockets and in real time, where requests arrive in the order
+// that the machine decides.
 func TestFakeFaults(t *testing.T) {
 	plans, terms := faultPlans(), 4
 	if testing.Short() {
@@ -80,7 +82,9 @@ func (f *faulty) booked(p s3fake.Plan) int64 {
 	var book acts.Book
 	var askers []*asking.Asker
 	f.play(func(id string) func(*tenure.Term) {
-		asker := asking.Start(func(election string, token uint64, stamps []int64) { book.Add(election, id, token, stamps...) })
+		asker := asking.Start(func(election string, token uint64, stamps []int64) {
+			book.Add(election, id, token, stamps...)
+		})
 		askers = append(askers, asker)
 		return func(t *tenure.Term) { asker.Enter("billing", t, asking.ByTerm) }
 	})
@@ -89,8 +93,8 @@ func (f *faulty) booked(p s3fake.Plan) int64 {
 	}
 	v := book.Judge()
 	if !v.Safe() {
-		f.Errorf("%d answers of yes after the next was elected, up to %v after; %d terms not above the last",
-			v.Stale, v.Overlap, v.Regressed)
+		f.Errorf("%d answers of yes after the next was elected, up to %v after; "+
+			"%d terms not above the last", v.Stale, v.Overlap, v.Regressed)
 	}
 	f.Logf("%d terms, %d answers of yes", v.Terms, v.Answers)
 	return f.struck(p)
@@ -100,7 +104,8 @@ func BenchmarkFake(b *testing.B) {
 	drivertest.Benchmark(b, func(t testing.TB) drivertest.Harness {
 		s := startSocket(t, 0, s3fake.Plan{})
 		return drivertest.Harness{
-			Store: openFake(t, s.Client()), Peer: openFake(t, s.Client()), FloorTick: time.Second, ContentVersions: true,
+			Store: openFake(t, s.Client()), Peer: openFake(t, s.Client()),
+			FloorTick: time.Second, ContentVersions: true,
 		}
 	})
 }

@@ -481,7 +481,8 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// Two renewals must fit, or each slow request ends leadership. The least timeout that an error names is accepted.
+// Two renewals must fit, or each slow request ends leadership. The least timeout that an error names
+// is accepted.
 func TestTwoRenewalsFitIntoTheTimeout(t *testing.T) {
 	cases := []struct {
 		interval, timeout time.Duration
@@ -518,7 +519,9 @@ func mustName(t *testing.T, err error, interval, timeout time.Duration, least st
 		}
 		return
 	}
-	for _, part := range []string{"LeaderTimeout is " + timeout.String(), "FrequentInterval " + interval.String(), "at least " + least} {
+	for _, part := range []string{
+		"LeaderTimeout is " + timeout.String(), "FrequentInterval " + interval.String(), "at least " + least,
+	} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v within %v: %v; want %q", interval, timeout, err, part)
 		}

@@ -32,9 +32,10 @@ var (
 // Its errors are classified as driver.Store wants them: ErrStoragePrecondition, and ErrStorageNotFound of a write, are
 // conflicts; one that wraps driver.ErrDenied is kept; all others leave the outcome open.
 //
-// There is no Floor, because such a storage has no clock or counter of its own. After the object was deleted, or S3lect has
-// led, the next token is above the highest that the elected candidate has itself seen. One that has seen none begins at 1
-// again, even beside candidates that have seen higher ones. Package s3object has a Floor. The shortest lease is 2 s.
+// There is no Floor, because such a storage has no clock or counter of its own. After the object was
+// deleted, or S3lect has led, the next token is above the highest that the elected candidate has
+// itself seen. One that has seen none begins at 1 again, even beside candidates that have seen higher
+// ones. Package s3object has a Floor. The shortest lease is 2 s.
 //
 // A call ends with its context even if the storage does not heed it.
 func FromStorage(s Storage) driver.Store {

@@ -32,7 +32,9 @@ func TestRollingMigration(t *testing.T) {
 	var sum totals
 	t.Run("fleets", func(t *testing.T) { // which ends when all within have
 		for seed := range uint64(*migrations) {
-			cond := conditions{skew: 5 * time.Second, lease: leases[seed%3], bare: seed%4 == 3, electors: seed%3 == 1 && seed%2 == 0}
+			cond := conditions{
+				skew: 5 * time.Second, lease: leases[seed%3], bare: seed%4 == 3, electors: seed%3 == 1 && seed%2 == 0,
+			}
 			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 				t.Parallel()
 				r := migrate(t, seed, cond)
@@ -43,7 +45,8 @@ func TestRollingMigration(t *testing.T) {
 	})
 	t.Logf("%d times from old to new, %d back; led %.0f %% of %v; an old one went on for at most %v",
 		sum.oldToNew, sum.newToOld, 100*float64(sum.led)/float64(sum.all), sum.all, sum.longest)
-	if sum.oldToNew < *migrations || sum.newToOld < *migrations/4 || sum.longest == 0 { // two and one for each seed, on the average
+	// On the average there are two and one for each seed.
+	if sum.oldToNew < *migrations || sum.newToOld < *migrations/4 || sum.longest == 0 {
 		t.Errorf("%d times from old to new and %d back: nothing is proved by that", sum.oldToNew, sum.newToOld)
 	}
 }

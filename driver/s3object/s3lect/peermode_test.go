@@ -31,7 +31,8 @@ const (
 	interval  = 500 * time.Millisecond
 )
 
-// resigned is the lockfile of an elector of S3lect's that has resigned, after which the first to come leads at once.
+// resigned is the lockfile of an elector of S3lect's that has resigned, after which the first to come
+// leads at once.
 const resigned = `{"leaderID":"old","leaderAddr":"","lastUpdated":"0001-01-01T00:00:00Z"}`
 
 // resignedStore holds that lockfile. It does not push.
@@ -89,7 +90,8 @@ func join(t *testing.T, store driver.Store, id string, cert tls.Certificate, cha
 	return m
 }
 
-// quiet waits until the elector hears of some renewals, one after another, and reads nothing meanwhile.
+// quiet waits until the elector hears of some renewals, one after another, and reads nothing
+// meanwhile.
 func (m member) quiet(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience(t))

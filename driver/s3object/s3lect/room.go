@@ -7,12 +7,13 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// checkRoom returns an error unless two renewals fit into the lease: then one that is slow, or lost,
-// does not cost leadership. It is for settings that Configure has seen.
+// checkRoom returns an error unless two renewals fit into the lease: then one that is slow, or
+// lost, does not cost leadership. It is for settings that Configure has seen.
 func checkRoom(c tenure.Config) error {
 	if need := leastLease(c); c.Lease < need {
-		return fmt.Errorf("s3lect: LeaderTimeout is %v and FrequentInterval %v: two renewals do not fit, so that one slow "+
-			"request would end leadership; use a LeaderTimeout of at least %v, or a shorter FrequentInterval", c.Lease, c.Renew, need)
+		return fmt.Errorf("s3lect: LeaderTimeout is %v and FrequentInterval %v: two renewals do not fit, "+
+			"so that one slow request would end leadership; use a LeaderTimeout of at least %v, "+
+			"or a shorter FrequentInterval", c.Lease, c.Renew, need)
 	}
 	return nil
 }

@@ -34,11 +34,12 @@ func Start(seed uint64, plan Plan, buckets ...string) (*Server, error) {
 // StartOn is Start on a network of pipes. With a network that was made in a bubble of
 // testing/synctest, the server works in that bubble.
 func StartOn(n *pipenet.Network, seed uint64, plan Plan, buckets ...string) (*Server, error) {
-	return start(seed, plan, buckets, func(network, _ string) (net.Listener, error) { return n.Listen(network, "") }, n)
+	listen := func(network, _ string) (net.Listener, error) { return n.Listen(network, "") }
+	return start(seed, plan, buckets, listen, n)
 }
 
-func start(seed uint64, plan Plan, buckets []string, listen func(network, address string) (net.Listener, error),
-	n *pipenet.Network) (*Server, error) {
+func start(seed uint64, plan Plan, buckets []string,
+	listen func(network, address string) (net.Listener, error), n *pipenet.Network) (*Server, error) {
 	handler, err := Memory(buckets...)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,8 @@ func start(seed uint64, plan Plan, buckets []string, listen func(network, addres
 		return nil, err
 	}
 	f := Wrap(handler, seed, plan)
-	s := &Server{Faults: f, http: &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}, network: n}
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}
+	s := &Server{Faults: f, http: server, network: n}
 	s.http.Start()
 	return s, nil
 }
@@ -89,7 +91,8 @@ const (
 	nobody  = "nobody"
 )
 
-// ClientOf returns a new client of what stands before the server at a URL, with connections of its own.
+// ClientOf returns a new client of what stands before the server at a URL, with connections of its
+// own.
 func (s *Server) ClientOf(url string) *s3.Client { return s.newClient(url, anybody) }
 
 // Nobody returns a client without any rights.

@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
-// patience is how long an arrangement may take to answer once it is installed: only a hang takes that long.
+// patience is how long an arrangement may take to answer once it is installed: only a hang takes
+// that long.
 const patience = 5 * time.Minute
 
 // Server is an arrangement of server processes that runs.
