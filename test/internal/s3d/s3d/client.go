@@ -2,7 +2,9 @@ package s3d
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,13 +46,16 @@ func (s *Server) answers(ctx context.Context) error {
 	return nil
 }
 
-// answers waits until the process answers a question that it must look up: some listen long before they know anything.
+// answers waits until the process answers questions that it must look up: some listen long before
+// they know anything, and MinIO knows its own user before it knows that it has no other.
 func (p *process) answers(ctx context.Context) error {
-	c := Client(p.url())
+	known, unknown := Client(p.url()), Client(p.url(), As("nobody", Secret))
 	for {
-		_, err := c.ListBuckets(ctx, &s3.ListBucketsInput{})
+		_, err := known.ListBuckets(ctx, &s3.ListBucketsInput{})
 		if err == nil {
-			return nil
+			if _, err = unknown.ListBuckets(ctx, &s3.ListBucketsInput{}); decided(err) {
+				return nil
+			}
 		}
 		select {
 		case <-p.ended:
@@ -60,4 +65,10 @@ func (p *process) answers(ctx context.Context) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// decided reports whether an answer is other than that the server cannot say yet.
+func decided(err error) bool {
+	var answer interface{ HTTPStatusCode() int }
+	return err == nil || errors.As(err, &answer) && answer.HTTPStatusCode() < http.StatusInternalServerError
 }
