@@ -29,7 +29,8 @@ type field struct {
 	testing.TB
 	lease time.Duration
 	renew time.Duration // 0: the default
-	// vouched: candidates believe that an empty bucket is the first of its name, and need not wait a lease.
+	// vouched: candidates believe that an empty bucket is the first of its name, and need not wait
+	// a lease.
 	vouched bool
 	server  *natsd.Server
 	js      jetstream.JetStream // an operator's

@@ -43,8 +43,8 @@ func TestLivesOfABucket(t *testing.T) {
 				c.befall(f)
 				all = append(all, f.joinOne(fmt.Sprint("fresh", try)))
 				f.leader(f.struck)
-				// On a busy machine a newcomer may be the first to look, and what it writes all that the others see. The next
-				// try comes when there is nothing left to see.
+				// On a busy machine a newcomer may be the first to look, and what it writes all
+				// that the others see. The next try comes when there is nothing left to see.
 				if f.hears(5*time.Second, c.told...) {
 					break
 				}

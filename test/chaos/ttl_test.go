@@ -17,8 +17,9 @@ const ttl = 2 * time.Second
 
 func withTTL(c *jetstream.KeyValueConfig) { c.TTL = ttl }
 
-// TestRenewalsOutliveTTL: a record that is renewed never grows old enough to vanish. A machine that is held up may cost a leader,
-// and then the record; but who led before the record was found missing leads no more.
+// TestRenewalsOutliveTTL: a record that is renewed never grows old enough to vanish. A machine that
+// is held up may cost a leader, and then the record; but who led before the record was found
+// missing leads no more.
 func TestRenewalsOutliveTTL(t *testing.T) {
 	t.Parallel()
 	f := newField(t, 600*time.Millisecond, withTTL)

@@ -193,19 +193,23 @@ func duplicate(s *scene) {
 	s.expect(old.wrote("once"), next.wrote("once"))
 }
 
-// ownConditions: where several servers may have got a message, the refusal by one for a condition of the caller's does not
-// say that no other has stored it.
+// ownConditions: where several servers may have got a message, the refusal by one for a condition
+// of the caller's does not say that no other has stored it.
 func ownConditions(s *scene) {
 	leader := s.elect("a", s.js)
 	p := leader.open()
 	m := s.message("x")
 	m.Header = nats.Header{jetstream.ExpectedLastSeqHeader: {"1"}}
 	var refused *jetstream.APIError
-	if _, err := p.Publish(limit.Context(s), m); !errors.As(err, &refused) || errors.Is(err, fenced.ErrFenced) || errors.Is(err, fenced.ErrUnknown) != (s.cluster != nil) {
+	replicated := s.cluster != nil
+	_, err := p.Publish(limit.Context(s), m)
+	unknown := errors.Is(err, fenced.ErrUnknown)
+	if !errors.As(err, &refused) || errors.Is(err, fenced.ErrFenced) || unknown != replicated {
 		s.Errorf("with the stream's last sequence: %v", err)
 	}
-	m.Header = nats.Header{jetstream.ExpectedLastMsgIDHeader: {"other"}} // the end of a replicated stream
-	if _, err := p.Publish(limit.Context(s), m); errors.Is(err, fenced.ErrHeader) != (s.cluster != nil) || errors.As(err, &refused) == (s.cluster != nil) {
+	m.Header = nats.Header{jetstream.ExpectedLastMsgIDHeader: {"other"}} // it would end a replicated stream
+	_, err = p.Publish(limit.Context(s), m)
+	if errors.Is(err, fenced.ErrHeader) != replicated || errors.As(err, &refused) == replicated {
 		s.Errorf("with its last id: %v", err)
 	}
 	leader.publish(p, "y")

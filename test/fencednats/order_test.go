@@ -127,7 +127,8 @@ type reign struct {
 
 	mu   sync.Mutex
 	told map[entry]error
-	// Of the messages told of, by token: how many are stored, and how many have an answer that says whether.
+	// Of the messages told of, by token: how many are stored, and how many have an answer that says
+	// whether.
 	kept, decided map[uint64]int
 }
 

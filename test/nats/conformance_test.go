@@ -46,7 +46,8 @@ func (a *arena) conform(t *testing.T, working []*natsd.Server) {
 		_, err = peer.CompareAndSwap(ctx, "probe", e.Version, []byte("x"))
 		return err
 	})
-	a.must(a.Governed(a.context(), working)) // the cluster may find its new leader seconds after the stream has
+	// The cluster may find its new leader seconds after the stream has.
+	a.must(a.Governed(a.context(), working))
 	a.eventually("a look at what is absent", func(ctx context.Context) error {
 		_, err := peer.Read(ctx, "absent")
 		return err

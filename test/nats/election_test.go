@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// long is a lease that every single fault of a server should leave alone, and away how long a server is missing: longer
-	// than that, and than the others take to do without it.
+	// long is a lease that every single fault of a server should leave alone, and away how long a
+	// server is missing: longer than that, and than the others take to do without it.
 	long = 20 * time.Second
 	away = 22 * time.Second
-	// gap is how long a leader of such a lease may be unable to write and leads on, whenever that begins: the lease without
-	// its margin, two times from one renewal to the next less, and a second for what the probe does not see.
+	// gap is how long a leader of such a lease may be unable to write and leads on, whenever that
+	// begins: the lease without its margin, two times from one renewal to the next less, and a
+	// second for what the probe does not see.
 	gap = 8 * time.Second
 )
 
-// TestLeadersOutliveFaults: a lease of 20 s outlives every single fault of a server, whatever that server was. How long the servers
-// take to do without it is up to the machine, and measured by row r3-faults of test/bench. Here a leader must not be lost who
-// could have written in time.
+// TestLeadersOutliveFaults: a lease of 20 s outlives every single fault of a server, whatever that
+// server was. How long the servers take to do without it is up to the machine, and measured by row
+// r3-faults of test/bench. Here a leader must not be lost who could have written in time.
 func TestLeadersOutliveFaults(t *testing.T) {
 	soak(t)
 	for _, f := range faults() {
@@ -46,7 +47,8 @@ func TestLeadersOutliveFaults(t *testing.T) {
 	t.Run("rolling restart", func(t *testing.T) { outlive(t, (*arena).roll) })
 }
 
-// outlive requires that all leaders lead on who could write in time, and that somebody leads in the end.
+// outlive requires that all leaders lead on who could write in time, and that somebody leads in the
+// end.
 func outlive(t *testing.T, happen func(*arena)) {
 	t.Helper()
 	a := newArena(t)

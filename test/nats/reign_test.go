@@ -116,8 +116,8 @@ func (r *reign) led() {
 	}
 }
 
-// probe writes all the time, over the ways by which the first leader of each election came, until its result is called: how
-// long each could not.
+// probe writes all the time, over the ways by which the first leader of each election came, until
+// its result is called: how long each could not.
 func (a *arena) probe(open func(first int) *natskv.Store) (gaps func() []time.Duration) {
 	a.tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -38,7 +38,9 @@ func passing(err error) bool {
 	if moved := (*movedError)(nil); errors.As(err, &moved) {
 		return true
 	}
-	for _, p := range []error{errBusy, errOffline, errLost, errRemoved, ErrUnknown, nats.ErrNoResponders, context.DeadlineExceeded} {
+	for _, p := range []error{
+		errBusy, errOffline, errLost, errRemoved, ErrUnknown, nats.ErrNoResponders, context.DeadlineExceeded,
+	} {
 		if errors.Is(err, p) {
 			return true
 		}

@@ -16,8 +16,9 @@ import (
 // one pass on each condition, and refuses others until it is stored. All terms must have the same ones, hence no option.
 const width = 8
 
-// lane is a subject of the fence, with the sequence of this term's message there, or 0 while that is not known. The call of
-// Publish that took it out of the Publisher's free lanes sends through it; whichever call takes the fence back sets it.
+// lane is a subject of the fence, with the sequence of this term's message there, or 0 while that
+// is not known. The call of Publish that took it out of the Publisher's free lanes sends through
+// it; whichever call takes the fence back sets it.
 type lane struct {
 	subject  string
 	sequence atomic.Uint64
@@ -39,7 +40,8 @@ func (p *Publisher) take(ctx context.Context, subject string) (sequence uint64, 
 	return sequence, err
 }
 
-// takeAll takes all lanes, and returns the sequences of this term's messages there. With an error some may be taken.
+// takeAll takes all lanes, and returns the sequences of this term's messages there. With an error
+// some may be taken.
 func (p *Publisher) takeAll(ctx context.Context) (sequences [width]uint64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,8 +83,8 @@ func (p *Publisher) look(ctx context.Context, subject string) (last uint64, own 
 	return last, own, err
 }
 
-// read returns the sequence of the last message of a lane, or 0, and whether it is this term's. It returns a takenError if
-// that forbids a claim.
+// read returns the sequence of the last message of a lane, or 0, and whether it is this term's. It
+// returns a takenError if that forbids a claim.
 func (p *Publisher) read(ctx context.Context, subject string) (last uint64, own bool, err error) {
 	found, err := p.wire.last(ctx, p.stream, subject)
 	if err != nil {
@@ -123,20 +125,23 @@ func (p *Publisher) judge(found post, subject string) (own bool, err error) {
 	return true, nil
 }
 
-// newer is the error of a leader whose fence has another one's, of a higher term. It can be the newer leader's only if the
-// election's terms grow: its store may have lost them.
+// newer is the error of a leader whose fence has another one's, of a higher term. It can be the
+// newer leader's only if the election's terms grow: its store may have lost them.
 func (p *Publisher) newer(token uint64) error {
-	err := fmt.Errorf("%w: term %d has taken it from term %d (%w: %w)", ErrFenced, token, p.term.Token(), tenure.ErrLost, tenure.ErrDeposed)
+	ours := p.term.Token()
+	err := fmt.Errorf("%w: term %d has taken it from term %d (%w: %w)",
+		ErrFenced, token, ours, tenure.ErrLost, tenure.ErrDeposed)
 	if p.term.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the lease of term %d is valid by this machine's clocks: either they stood still, or the election's store was lost "+
-		"and counts its terms from below %d: if term %d is of before that, stop all leaders of before, and remove their fence: "+
-		"nats stream purge %s --subject '%s.>'", err, p.term.Token(), token, token, p.stream, p.fence)
+	return fmt.Errorf("%w: the lease of term %d is valid by this machine's clocks: either they stood still, "+
+		"or the election's store was lost and counts terms from below %d again: in that case stop all "+
+		"leaders of before, then remove their fence: nats stream purge %s --subject '%s.>'",
+		err, ours, token, p.stream, p.fence)
 }
 
-// claim is a compare-and-swap: one that comes late finds another last message and is refused. What was acknowledged is read
-// back, since the account may map the subject to another.
+// claim is a compare-and-swap: one that comes late finds another last message and is refused. What
+// was acknowledged is read back, since the account may map the subject to another.
 func (p *Publisher) claim(ctx context.Context, subject string, last uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -162,8 +167,8 @@ func (p *Publisher) claim(ctx context.Context, subject string, last uint64) (uin
 	case stored.Sequence == 0: // nor can it be held: the next try finds out what is there instead
 		return 0, errRemoved
 	case stored.Subject != subject:
-		return 0, fmt.Errorf("%w: what is published on %s is stored under %s, so that the fence is not where it is looked for: "+
-			"exempt %s.> from the mappings of the account", ErrUnfit, subject, stored.Subject, p.fence)
+		return 0, fmt.Errorf("%w: a message to %s was stored under %s, where no condition finds it: "+
+			"exempt %s.> from the subject mappings of the account", ErrUnfit, subject, stored.Subject, p.fence)
 	}
 	return ack.Sequence, nil
 }

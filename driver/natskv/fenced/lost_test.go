@@ -25,8 +25,8 @@ func (s *scene) purge(lanes string) {
 	}
 }
 
-// TestLostFence: whatever of the fence has gone, a leader that publishes has all of it back before, and an older one whose clocks
-// stood still gets nothing.
+// TestLostFence: whatever of the fence has gone, a leader that publishes has all of it back before,
+// and an older one whose clocks stood still gets nothing.
 func TestLostFence(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*scene){
@@ -34,7 +34,8 @@ func TestLostFence(t *testing.T) {
 		"most": func(s *scene) { s.purge("0123456") },
 		"one":  func(s *scene) { s.purge("3") },
 		"rolled up by others": func(s *scene) {
-			m := &nats.Msg{Subject: "payments.sum", Header: nats.Header{"Nats-Rollup": {"all"}, fenced.Header: {"0"}}}
+			m := &nats.Msg{Subject: "payments.sum"}
+			m.Header = nats.Header{"Nats-Rollup": {"all"}, fenced.Header: {"0"}}
 			_, err := s.js.PublishMsg(within(s), m)
 			must(s, err)
 		},
@@ -58,7 +59,8 @@ func TestLostFence(t *testing.T) {
 	}
 }
 
-// TestOneLaneLost: one lane of the newer term's is enough to stop an older leader, also before the newer one has noticed.
+// TestOneLaneLost: one lane of the newer term's is enough to stop an older leader, also before the
+// newer one has noticed.
 func TestOneLaneLost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -103,8 +105,8 @@ func TestLostBesideMany(t *testing.T) {
 	}
 }
 
-// TestStoreLost: an election whose store was lost counts terms from the beginning. The fence refuses the new leader, which is told
-// what may have happened and what to do; and that works.
+// TestStoreLost: an election whose store was lost counts terms from the beginning. The fence
+// refuses the new leader, which is told what may have happened and what to do; and that works.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -117,7 +119,8 @@ func TestStoreLost(t *testing.T) {
 	_, err := fenced.Open(within(t), first.term, s.js, "PAYMENTS", fence)
 	s.deposed(err)
 	const remedy = "nats stream purge PAYMENTS --subject 'payments.fence.>'"
-	if first.term.Err() != nil || !strings.Contains(err.Error(), "store was lost") || !strings.Contains(err.Error(), remedy) {
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
+	if first.term.Err() != nil || !says("store was lost") || !says(remedy) {
 		t.Errorf("told %v", err)
 	}
 	must(t, next.term.Resign(within(t)))
@@ -126,7 +129,8 @@ func TestStoreLost(t *testing.T) {
 	s.expect(next.wrote("before"), first.wrote("after"))
 }
 
-// TestRollUpAll: a message that removes the fence, with all else, is refused; one that removes those of its own subject is not.
+// TestRollUpAll: a message that removes the fence, with all else, is refused; one that removes
+// those of its own subject is not.
 func TestRollUpAll(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(c *jetstream.StreamConfig) { c.AllowRollup = true })
@@ -134,9 +138,12 @@ func TestRollUpAll(t *testing.T) {
 	p := leader.open()
 	s.publish(p, "one", "two")
 	m := message("sum")
-	for _, header := range []nats.Header{{"Nats-Rollup": {"all"}}, {"Nats-Rollup": {"ALL"}}, {"nats-rollup": {"sub", " all "}}} {
+	for _, header := range []nats.Header{
+		{"Nats-Rollup": {"all"}}, {"Nats-Rollup": {"ALL"}}, {"nats-rollup": {"sub", " all "}},
+	} {
 		m.Header = header
-		if _, err := p.Publish(within(t), m); !errors.Is(err, fenced.ErrHeader) || !strings.Contains(err.Error(), "sub") {
+		_, err := p.Publish(within(t), m)
+		if !errors.Is(err, fenced.ErrHeader) || !strings.Contains(err.Error(), "sub") {
 			t.Errorf("with %v: %v", header, err)
 		}
 	}

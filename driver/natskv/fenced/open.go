@@ -27,7 +27,10 @@ func Open(ctx context.Context, t *tenure.Term, js jetstream.JetStream, stream, f
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	p := &Publisher{term: t, wire: newWire(js), stream: stream, fence: fence, set: settle(opts), free: make(chan *lane, width), taking: make(chan struct{}, 1)}
+	p := &Publisher{
+		term: t, wire: newWire(js), stream: stream, fence: fence, set: settle(opts),
+		free: make(chan *lane, width), taking: make(chan struct{}, 1),
+	}
 	err := t.Do(ctx, p.set.need, p.begin)
 	if err == nil {
 		err = p.may()

@@ -16,10 +16,11 @@ import (
 
 // What callers branch on.
 var (
-	// ErrFenced: the server refused the message, because the fence is another term's; it is not stored and never will be.
-	// With tenure.ErrLost a term of a higher token has the fence, and this leader is deposed; or the election's store was lost,
-	// and the text says what to do. Without it somebody else uses the same fence: another
-	// election, or a leader with the same token.
+	// ErrFenced: the server refused the message, because the fence is another term's; it is not
+	// stored and never will be. With tenure.ErrLost a term of a higher token has the fence, and
+	// this leader is deposed; or the election's store was lost, and the text says what to do.
+	// Without it somebody else uses the same fence: another election, or a leader with the same
+	// token.
 	ErrFenced = errors.New("fenced: the fence is another term's")
 	// ErrUnknown: the message was sent and it is not known whether it is stored, or will be. It is decided at the latest
 	// when the next term's Open has returned nil.
@@ -65,8 +66,9 @@ const (
 
 // stateful says of a refusal that it tells only of the server that it comes from.
 func stateful(err error) bool {
+	codes := []jetstream.ErrorCode{codeWrongLastID, codeBrokenCounter, codeInvalidScheduler}
 	var api *jetstream.APIError
-	return errors.As(err, &api) && slices.Contains([]jetstream.ErrorCode{codeWrongLastID, codeBrokenCounter, codeInvalidScheduler}, api.ErrorCode)
+	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode)
 }
 
 // answer is the server's to a publish.

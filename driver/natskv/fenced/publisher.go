@@ -89,12 +89,14 @@ func (p *Publisher) copied(m *nats.Msg) *nats.Msg {
 // foreign are headers that take the fence's place, or have the server publish at another time, when it looks at no fence.
 var foreign = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ScheduleHeader, "Nats-Batch-Id"}
 
-// usable refuses headers that defeat the fence: also a roll-up of all, which removes it. Each replica of a stream takes
-// the refusal of a last id for an error in its log, which it cannot go on from.
+// usable refuses headers that defeat the fence: also a roll-up of all, which removes it. Each
+// replica of a stream takes the refusal of a last id for an error in its log, which it cannot go on
+// from.
 func (p *Publisher) usable(m *nats.Msg) error {
 	for name, values := range m.Header {
 		if p.replicated && strings.EqualFold(name, jetstream.ExpectedLastMsgIDHeader) {
-			return fmt.Errorf("%w: %s: a replicated stream never serves again when its servers refuse a message for this (2.15.2)", ErrHeader, name)
+			return fmt.Errorf("%w: %s: a replicated stream never serves again when its servers refuse a message "+
+				"for this (nats-server 2.15.2)", ErrHeader, name)
 		}
 		if strings.EqualFold(name, rollupHeader) && slices.ContainsFunc(values, rollsAll) {
 			return fmt.Errorf("%w: %s: all removes the fence too: roll up single subjects (sub)", ErrHeader, name)
@@ -155,12 +157,16 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 	}
 }
 
-// refused finds out why a message was refused that was sent under the condition of a sequence, and takes the fence back if it
-// has gone. It returns the sequence under which the message is to be sent again: also where the answer came from a server that
-// does not know of the newer term's fence yet. Only one that does can say that the message is not stored, since it has all
-// that stands before the fence, and would know the message's id. That is not so where the caller has set a condition too: what
-// the answer names then may be the last sequence of the stream, with what is only proposed.
-func (p *Publisher) refused(ctx context.Context, l *lane, held uint64, m *nats.Msg, moved *movedError) (uint64, error) {
+// refused finds out why a message was refused that was sent under the condition of a sequence, and
+// takes the fence back if it has gone. It returns the sequence under which the message is to be
+// sent again: also where the answer came from a server that does not know of the newer term's fence
+// yet. Only one that does can say that the message is not stored, since it has all that stands
+// before the fence, and would know the message's id. That is not so where the caller has set a
+// condition too: what the answer names then may be the last sequence of the stream, with what is
+// only proposed.
+func (p *Publisher) refused(
+	ctx context.Context, l *lane, held uint64, m *nats.Msg, moved *movedError,
+) (uint64, error) {
 	found, own, err := p.look(ctx, l.subject)
 	conditional := m.Header.Get(jetstream.ExpectedLastSeqHeader) != ""
 	var taken *takenError
@@ -182,9 +188,9 @@ func (p *Publisher) refused(ctx context.Context, l *lane, held uint64, m *nats.M
 	return held, nil
 }
 
-// retake takes the whole fence back when the lane is not held under a sequence any more, and returns the new one. A leader
-// that took back one lane alone would leave the others to an older one, whose clocks stood still: that one gets nothing as
-// long as a single lane is a newer term's.
+// retake takes the whole fence back when the lane is not held under a sequence any more, and
+// returns the new one. A leader that took back one lane alone would leave the others to an older
+// one, whose clocks stood still: that one gets nothing as long as a single lane is a newer term's.
 func (p *Publisher) retake(ctx context.Context, l *lane, held uint64) (uint64, error) {
 	select {
 	case p.taking <- struct{}{}:

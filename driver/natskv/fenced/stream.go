@@ -50,8 +50,8 @@ func (s stream) fit(fence string) error {
 	case c.Silent:
 		return fmt.Errorf("%w: it acknowledges nothing: make it without no_ack", ErrUnfit)
 	case c.Persist == "async":
-		return fmt.Errorf("%w: its persist_mode is async, so that a server that is killed forgets fences that it has acknowledged: "+
-			"recreate it without persist_mode", ErrUnfit)
+		return fmt.Errorf("%w: its persist_mode is async, so that a server that is killed forgets fences that it "+
+			"has acknowledged: recreate it without persist_mode", ErrUnfit)
 	case c.Transform != nil:
 		return fmt.Errorf("%w: it transforms subjects, so that the fence is not stored where it is looked for", ErrUnfit)
 	case c.Retention == "interest":

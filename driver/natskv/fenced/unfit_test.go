@@ -35,7 +35,9 @@ func TestUnfit(t *testing.T) {
 		"transformed": {func(c *jetstream.StreamConfig) {
 			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "payments.>", Destination: "paid.>"}
 		}, "transforms"},
-		"asynchronous":     {func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, "persist_mode"},
+		"asynchronous": {func(c *jetstream.StreamConfig) {
+			c.PersistMode = jetstream.AsyncPersistMode
+		}, "persist_mode"},
 		"memory":           {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, ""},
 		"direct, and TTLs": {func(c *jetstream.StreamConfig) { c.AllowDirect, c.AllowMsgTTL, c.MaxAge = true, true, time.Minute }, ""},
 	} {
@@ -57,7 +59,8 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// mapped is a scene in an account that stores a share of what is published to the fence elsewhere, and a way to change it.
+// mapped is a scene in an account that stores a share of what is published to the fence elsewhere,
+// and a way to change it.
 func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 	t.Helper()
 	srv := startServer(t)
@@ -66,7 +69,8 @@ func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 			server.NewMapDest("payments.elsewhere.>", percent), server.NewMapDest(fence+".>", 100-percent)))
 	}
 	remap(percent)
-	s = &scene{t, connect(t, srv), memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}}
+	c := jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}
+	s = &scene{t, connect(t, srv), memory.New(), "billing", c}
 	s.create()
 	return s, remap
 }
@@ -81,7 +85,8 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestHalfMapped: where only some of the messages are mapped, as for canaries, a fence is whole or refused.
+// TestHalfMapped: where only some of the messages are mapped, as for canaries, a fence is whole or
+// refused.
 func TestHalfMapped(t *testing.T) {
 	t.Parallel()
 	s, _ := mapped(t, 50)
@@ -95,7 +100,8 @@ func TestHalfMapped(t *testing.T) {
 	}
 }
 
-// TestMappedLater: a fence that is taken back where subjects are mapped by then is refused likewise.
+// TestMappedLater: a fence that is taken back where subjects are mapped by then is refused
+// likewise.
 func TestMappedLater(t *testing.T) {
 	t.Parallel()
 	s, remap := mapped(t, 0)

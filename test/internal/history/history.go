@@ -213,7 +213,7 @@ func (h *History) Faults(r Rules) []string {
 	case porcupine.Illegal:
 		h.wrong = append(h.wrong, "there is no order that explains the history")
 	case porcupine.Unknown:
-		h.wrong = append(h.wrong, "whether there is an order that explains the history is not known by the time limit of the tests")
+		h.wrong = append(h.wrong, "the time limit of the tests ends the search for an order that explains the history")
 	}
 	return h.wrong
 }
