@@ -45,11 +45,14 @@ func (p *Publisher) Begin() uint64 { return p.beginning }
 // header; what the message says of a reply is not used. Up to 8 calls go on at the same time, more wait for their turn.
 // Without a deadline in the context it gives up after 5 s.
 //
-// Nil means that the message is stored. If the acknowledgement says Duplicate, a message of the same Nats-Msg-Id was stored before,
-// perhaps by another term. Otherwise the message is not stored and never will be, but where the error wraps ErrUnknown. Errors
-// wrap tenure.ErrLost if the term is over; tenure.ErrTooLate if too little is left of the lease; ErrFenced; ErrUnknown;
-// ErrHeader; driver.ErrDenied and the subject; jetstream.APIError for what the server refuses for another reason;
-// nats.ErrNoResponders if the stream has no leader now or does not listen on the subject; or ctx's cause.
+// Nil means that the message is stored. If the acknowledgment says Duplicate, a message of the same
+// Nats-Msg-Id was stored before, perhaps by another term. Otherwise the message is not stored and
+// never will be, but where the error wraps ErrUnknown. Errors wrap tenure.ErrLost if the term is
+// over; tenure.ErrTooLate if too little is left of the lease; ErrFenced; ErrUnknown; ErrHeader;
+// ErrUnfit if the fence had to be taken back and cannot be kept (the stream was recreated, or the
+// account maps its subjects by now); driver.ErrDenied and the subject; jetstream.APIError for what
+// the server refuses for another reason; nats.ErrNoResponders if the stream has no leader now or
+// does not listen on the subject; or ctx's cause.
 func (p *Publisher) Publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
 	if err := p.usable(m); err != nil {
 		return nil, err

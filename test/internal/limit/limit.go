@@ -4,6 +4,7 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"testing"
@@ -64,7 +65,7 @@ func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	Works(t, what, func() error {
 		if !ok() {
-			return fmt.Errorf("not yet")
+			return errors.New("not yet")
 		}
 		return nil
 	})
