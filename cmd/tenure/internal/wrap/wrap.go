@@ -5,9 +5,7 @@ package wrap
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -188,20 +186,6 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 	case w.running != nil:
 		w.running.Signal(s, false)
 	}
-}
-
-// Find returns the file of a command as a shell would, or the exit code for why not.
-func Find(name string) (path string, code int, err error) {
-	path, err = exec.LookPath(name)
-	switch {
-	case err == nil:
-		return path, 0, nil
-	case errors.Is(err, exec.ErrDot):
-		return "", CodeNotFound, errors.New(name + ": is in the current directory; give it as ./" + name)
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, exec.ErrNotFound):
-		return "", CodeNotFound, errors.New(name + ": no such command")
-	}
-	return "", CodeNotRunnable, err
 }
 
 // StopWithin is the default part of a lease that is kept for the command to end in after the lease is lost.

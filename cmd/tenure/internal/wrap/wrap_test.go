@@ -5,6 +5,7 @@ package wrap
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,13 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"runs": 0o755, "plain": 0o644} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"broken": "#!/no/such/interpreter -x\n", "windows": "#!/bin/sh\r\n", "directory": "#! " + dir + "\n", "spaced": "#! /bin/sh -e\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,6 +42,10 @@ func TestFind(t *testing.T) {
 		{dir + "/missing", "", "missing: no such command", CodeNotFound},
 		{dir + "/plain", "", "permission denied", CodeNotRunnable},
 		{dir, "", "is a directory", CodeNotRunnable},
+		{"broken", "", `broken: its interpreter "/no/such/interpreter" does not exist`, CodeNotRunnable},
+		{"directory", "", "cannot be executed", CodeNotRunnable},
+		{"spaced", dir + "/spaced", "", 0},
+		{"windows", "", `its interpreter "/bin/sh\r" does not exist`, CodeNotRunnable},
 	} {
 		path, code, err := Find(c.name)
 		if path != c.path || code != c.code || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
@@ -45,5 +57,53 @@ func TestFind(t *testing.T) {
 func TestStopWithin(t *testing.T) {
 	if a, b := StopWithin(time.Second), StopWithin(time.Minute); a != 200*time.Millisecond || b != 5*time.Second {
 		t.Errorf("got %v and %v", a, b)
+	}
+}
+
+// A program with shared libraries whose loader is not there is found out like a script.
+func TestLoaderThatIsMissing(t *testing.T) {
+	if loader := loaderOf(t, "/bin/sh"); loader == "" {
+		t.Skip("here /bin/sh needs none")
+	} else if _, _, err := Find("/bin/sh"); err != nil {
+		t.Errorf("%s: %v", loader, err)
+	} else {
+		program, err := os.ReadFile("/bin/sh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "sh")
+		other := strings.Replace(string(program), loader, strings.Repeat("x", len(loader)), 1)
+		if err := os.WriteFile(path, []byte(other), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, code, err := Find(path); code != CodeNotRunnable || err == nil || !strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("got %d, %v", code, err)
+		}
+	}
+}
+
+func loaderOf(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	return loader(f)
+}
+
+// A shell would run it, and nobody here is one.
+func TestScriptWithoutAFirstLineForTheSystem(t *testing.T) {
+	if runtime.GOOS != "linux" || otherFormats() {
+		t.Skip("this system may know other formats")
+	}
+	for name, text := range map[string]string{"plain": "echo up\n", "empty": "", "bare": "#!\n"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, code, err := Find(path); code != CodeNotRunnable || err == nil || !strings.Contains(err.Error(), "names no interpreter") {
+			t.Errorf("%s: got %d, %v", name, code, err)
+		}
 	}
 }

@@ -1,0 +1,103 @@
+//go:build unix
+
+package wrap
+
+import (
+	"bufio"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Find returns the file of a command as a shell would, or the exit code for why not. What would keep the system from executing it is
+// found here as far as possible, before anybody seeks leadership for its sake.
+func Find(name string) (path string, code int, err error) {
+	path, err = exec.LookPath(name)
+	switch {
+	case err == nil:
+	case errors.Is(err, exec.ErrDot):
+		return "", CodeNotFound, errors.New(name + ": is in the current directory; give it as ./" + name)
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return "", CodeNotFound, errors.New(name + ": no such command")
+	default:
+		return "", CodeNotRunnable, err
+	}
+	if err := interpretable(path); err != nil {
+		return "", CodeNotRunnable, fmt.Errorf("%s: %w", name, err)
+	}
+	return path, 0, nil
+}
+
+// interpretable looks for the program that the system would have execute a file: that of a script's first line, or the loader of a
+// program with shared libraries. A file that cannot be read may be executed all the same.
+func interpretable(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	interpreter := shebang(f)
+	if interpreter == "" {
+		interpreter = loader(f)
+	}
+	if interpreter == "" {
+		return recognized(f)
+	}
+	switch s, err := os.Stat(interpreter); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("its interpreter %q does not exist", interpreter)
+	case err == nil && (s.IsDir() || s.Mode()&0o111 == 0):
+		return fmt.Errorf("its interpreter %q cannot be executed", interpreter)
+	}
+	return nil
+}
+
+// shebangBytes is how much of the first line counts, on Linux.
+const shebangBytes = 256
+
+// shebang is empty for a file that is no script.
+func shebang(f *os.File) string {
+	line, _ := bufio.NewReader(io.NewSectionReader(f, 0, shebangBytes)).ReadString('\n')
+	line, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "#!")
+	if words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }); is && len(words) > 0 {
+		return words[0]
+	}
+	return ""
+}
+
+// recognized returns an error for what Linux would not execute. A shell would take it for a script.
+func recognized(f *os.File) error {
+	head := make([]byte, len(elf.ELFMAG))
+	_, _ = f.ReadAt(head, 0)
+	if runtime.GOOS != "linux" || string(head) == elf.ELFMAG || otherFormats() {
+		return nil
+	}
+	return errors.New("it is no program, and its first line names no interpreter, such as #!/bin/sh")
+}
+
+// otherFormats reports whether this system was told of some.
+func otherFormats() bool {
+	entries, _ := os.ReadDir("/proc/sys/fs/binfmt_misc")
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != "register" && e.Name() != "status" })
+}
+
+// loader is empty for a program that needs none, and for anything else.
+func loader(f *os.File) string {
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return ""
+	}
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_INTERP {
+			name, _ := io.ReadAll(io.LimitReader(p.Open(), 4096))
+			return strings.TrimRight(string(name), "\x00")
+		}
+	}
+	return ""
+}
