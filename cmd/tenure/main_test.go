@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -20,6 +22,11 @@ const mainEnv = "TENURE_TEST_MAIN"
 func TestMain(m *testing.M) {
 	if os.Getenv(mainEnv) != "" {
 		main()
+	}
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		// A test that forgot mainEnv would run all tests here, each of which might do the same.
+		fmt.Fprintf(os.Stderr, "%s is not set for %q\n", mainEnv, os.Args)
+		os.Exit(99)
 	}
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
