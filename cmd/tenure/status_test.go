@@ -95,6 +95,11 @@ func TestStatusOfARecordThatLooksOld(t *testing.T) {
 		h.says("status").must(t, 3, `^record    node-1 held it in term 7; its lease of 1s has run out$`)
 		h.says("status", "--wait", "0").must(t, 0, `^leader    node-1 in term 7$`, `^renewed   1h0m.* ago by the leader's clock, and no renewal was seen: it may be dead$`)
 	})
+	t.Run("of a clock that is out of its mind", func(t *testing.T) {
+		h := natsHome(t)
+		h.put(record("node-1", 7, time.Second, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), ""))
+		h.says("status", "--wait", "0").must(t, 0, `^renewed   on 9999-12-31 by the leader's clock, which is wrong if the leader lives, and no renewal was seen: it may be dead$`)
+	})
 	t.Run("of one whose clock is wrong", func(t *testing.T) {
 		h := natsHome(t)
 		h.put(record("node-1", 7, time.Minute, long, ""))

@@ -65,6 +65,8 @@ func (st standing) renewal() string {
 	}
 	if st.Renewed != nil {
 		switch age := st.Time.Sub(*st.Renewed).Round(100 * time.Millisecond); {
+		case age.Abs() > aYear:
+			all = append(all, "on "+st.Renewed.Format(time.DateOnly)+" by the leader's clock, which is wrong if the leader lives")
 		case age < 0:
 			all = append(all, fmt.Sprintf("in %v by the leader's clock", -age))
 		default:
@@ -76,6 +78,9 @@ func (st standing) renewal() string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// aYear is for dates that nobody wants to read as hours.
+const aYear = 365 * 24 * time.Hour
 
 func (st standing) lease() string {
 	text := millis(st.LeaseMillis).String()

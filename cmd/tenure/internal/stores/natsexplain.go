@@ -54,7 +54,7 @@ func connectHint(err error) string {
 	case errors.Is(err, nats.ErrSecureConnWanted), errors.As(err, &record):
 		return "the server has no TLS: give nats:// instead of tls://, or put tls {} into its configuration"
 	}
-	return "check the host and the port, and that the server runs; tenure demo starts one itself, without --store and --context"
+	return "check the host and the port, and that the server runs"
 }
 
 // Contexts are the names of those that the nats command knows.
@@ -88,9 +88,35 @@ func (n *NATS) explain(err error) *fault.Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Passing("check that the cluster has a leader: "+n.command()+" server report jetstream", "%w", err)
 	}
+	if f := n.explainRoom(err); f != nil {
+		return f
+	}
 	f := fault.New("", "%w", err)
 	f.Passing = !settled(err)
 	return f
+}
+
+// Codes of the server that the client library does not name.
+const (
+	insufficientResources jetstream.ErrorCode = 10023
+	storeFailed           jetstream.ErrorCode = 10077
+)
+
+// explainRoom is nil unless there is no room for a record, which waiting does not make.
+func (n *NATS) explainRoom(err error) *fault.Error {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return nil
+	}
+	switch api.ErrorCode {
+	case storeFailed:
+		return fault.New(fmt.Sprintf("look at its limits and at the server's disk: %s stream info KV_%s; and if it is full: %[1]s stream edit KV_%[2]s --max-bytes=-1",
+			n.command(), n.Bucket), "the server cannot store anything in bucket %s: %w", n.Bucket, err)
+	case insufficientResources:
+		return fault.New("give the account or the server more storage, see: "+n.command()+" account info",
+			"there is no room for bucket %s: %w", n.Bucket, err)
+	}
+	return nil
 }
 
 // settled reports whether the server has understood what it was asked for, and will not do it. All else is trouble with the
