@@ -92,7 +92,7 @@ func fencedOrder(b scene, leaders int, calm func()) {
 		}
 		leader = now.depose(fmt.Sprint(n), orderLease)
 	}
-	leader.store.Partition()
+	leader.cutOff()
 	work.Wait()
 	for _, g := range gates {
 		g.late.Wait()

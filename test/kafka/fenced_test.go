@@ -173,16 +173,22 @@ func (c contest) elect(id string, lease time.Duration) *candidacy {
 // depose cuts a leader off and returns when another one leads.
 func (n *candidacy) depose(id string, lease time.Duration) *candidacy {
 	n.Helper()
-	n.store.Partition()
-	if n.hand != nil {
-		n.hand.forward(2 * time.Hour)
-		n.release()
-	}
+	n.cutOff()
 	next := n.elect(id, lease)
 	if err := n.term.Err(); !errors.Is(err, tenure.ErrLost) {
 		n.Fatalf("two lead: %v", err)
 	}
 	return next
+}
+
+// cutOff ends a term: in virtual time when its lease is over, else at once.
+func (n *candidacy) cutOff() {
+	n.Helper()
+	n.store.Partition()
+	if n.hand != nil {
+		n.hand.forward(2 * time.Hour)
+		n.release()
+	}
 }
 
 // release spares the next leader the wait for the end of the lease, which is not what the brokers
