@@ -123,7 +123,19 @@ func coordinatorKilled(t *testing.T, key kmsg.Key) {
 	if err := c.Kill(coordinator); err != nil {
 		t.Fatal(err)
 	}
-	p := next.open()
+	var p *fenced.Producer
+	b.Cleanup(func() {
+		if p != nil {
+			_ = p.Close()
+		}
+	})
+	eventually(t, "the next producer", func() bool {
+		var err error
+		if p, err = fenced.Open(within(t), next.term, next.options()); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
 	seen := b.committed()
 	b.lost(b.outcomeOf(done))
 	_ = first.Close()

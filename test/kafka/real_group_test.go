@@ -58,12 +58,15 @@ func spread(all []time.Duration) string {
 
 // members waits until the group is stable with so many members, and returns the one that owns
 // something: the nominee, by the word of the coordinator.
-func (g *guild) members(n int) (owner string) {
+func (g *guild) members(n int, meanwhile ...func()) (owner string) {
 	g.tb.Helper()
 	client := g.client()
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups = []string{g.cfg.Name}
 	g.eventually(fmt.Sprint(n, " members"), func() bool {
+		for _, do := range meanwhile {
+			do()
+		}
 		answer, err := req.RequestWith(g.context(), client)
 		if err != nil || answer.Groups[0].State != "Stable" || len(answer.Groups[0].Members) != n {
 			return false
@@ -119,7 +122,7 @@ func TestRealGroupLeave(t *testing.T) {
 		for range realRounds(10) {
 			first := settled(t, all)
 			all = append(without(all, first), g.join())
-			g.members(3)
+			g.members(4)
 			if !first.Nominated() {
 				t.Error("a join moved the nomination")
 			}

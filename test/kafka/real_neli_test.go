@@ -50,10 +50,11 @@ func (n *neliOnReal) run() *neliCommand {
 // session is how long the coordinator waits for a member.
 const session = 3 * neli.DefaultHeartbeatTimeout
 
-// joined waits until the group has so many members.
-func (n *neliOnReal) joined(members int) {
+// joined waits until the group has so many members. It pulses one of them, which would leave otherwise.
+func (n *neliOnReal) joined(members int, p *process) {
 	n.tb.Helper()
-	(&guild{n.brokers, group.Config{Name: n.group}}).members(members)
+	pulse := func() { _, _ = p.Pulse(10 * time.Millisecond) }
+	(&guild{n.brokers, group.Config{Name: n.group}}).members(members, pulse)
 }
 
 // follow pulses a process that must not lead, until it is so.
@@ -85,7 +86,7 @@ func TestRealNeliEnds(t *testing.T) {
 			leader := n.run()
 			first := leader.mustSay()
 			b := n.begin("b")
-			n.joined(2)
+			n.joined(2, b)
 			began := time.Now()
 			leave(leader)
 			b.mustLeadInTheEnd()
@@ -107,7 +108,7 @@ func TestRealNeliFrozen(t *testing.T) {
 	leader := n.run()
 	first := leader.mustSay()
 	b := n.begin("b")
-	n.joined(2)
+	n.joined(2, b)
 	if err := machine.Pause(leader.cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestRealNeliFenced(t *testing.T) {
 	a.mustLeadInTheEnd()
 	first, term := a.Token(), a.Term()
 	b := n.begin("b")
-	n.joined(2)
+	n.joined(2, b)
 	for _, r := range relays {
 		r.Blackhole()
 	}

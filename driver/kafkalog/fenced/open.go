@@ -16,7 +16,8 @@ import (
 //
 // When it returns nil the producers of all earlier terms are fenced, and what they left open is aborted, in all partitions: of earlier
 // terms, what a reader of committed records finds up to the end is all that there will ever be. It waits for that as long as
-// ctx and the term last.
+// ctx and the term last. An error of the network, as while the coordinator of the transactional id is
+// down, may be over when Open is called again.
 //
 // Open one Producer for a term, since a second one fences the first, and close it. Errors are as for Produce, and there are
 // those of wrong options.
