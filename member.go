@@ -123,6 +123,9 @@ func (m *member) read(ctx context.Context, id uint64) {
 func (m *member) write(ctx context.Context, op *protocol.Op) {
 	value, err := record.Encode(op.Record)
 	var version driver.Version
+	if err == nil && op.Overdue(m.clock.Now()) {
+		err = protocol.ErrTimeout // this process was stopped, and the version may mean something else by now
+	}
 	if err == nil {
 		version, err = m.store.CompareAndSwap(ctx, m.key, op.Prev, value)
 	}

@@ -40,7 +40,7 @@ func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
 		at.in(left)
 		return m.follow(now, at)
 	}
-	if !m.fresh(wait) {
+	if !m.fresh(now, wait) {
 		return m.read(now)
 	}
 	if op := m.take(now); op != nil {
@@ -111,10 +111,10 @@ func (m *Machine) precedence(r *record.Record) time.Duration {
 	return wait
 }
 
-// fresh reports whether the view will do for a claim: its Floor must belong to this version (L10), and where a timer ran
+// fresh reports whether the view will do for a claim: it must be of now, its Floor must belong to this version (L10), and where a timer ran
 // out the cell must have been read since, because silence alone may be a broken watch (L13).
-func (m *Machine) fresh(wait time.Duration) bool {
-	if !m.view.sampled {
+func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
+	if !m.view.sampled || !m.current(now) {
 		return false
 	}
 	c := &m.view.cell
@@ -124,10 +124,16 @@ func (m *Machine) fresh(wait time.Duration) bool {
 	return m.view.wasRead && m.view.asked.FollowerSince(m.view.since) >= wait
 }
 
+// current reports whether the version in view was in the cell within the time of one attempt. Versions recur where a store loses,
+// restores or begins its history again, so what is older is read before anything is put in its place (L3a).
+func (m *Machine) current(now clock.Reading) bool {
+	return m.view.dated && now.LeaderSince(m.view.asOf) <= m.attempt()
+}
+
 // take claims the cell, or prepares to: absence is never claimed (L11).
 func (m *Machine) take(now clock.Reading) *Op {
 	c := &m.view.cell
-	m.forget(c.Version)
+	m.forget(c)
 	if m.prepares() {
 		return m.write(now, create, c.Version, record.Record{Term: m.floor(), Seq: drafted(c)})
 	}

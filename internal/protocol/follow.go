@@ -66,6 +66,11 @@ func (m *Machine) beat() time.Duration {
 	if !m.watching {
 		return 0
 	}
+	return m.silence()
+}
+
+// silence is longer than a holder who is well is silent.
+func (m *Machine) silence() time.Duration {
 	beat := m.cfg.Renew
 	if !m.view.cell.illegible() {
 		beat = max(beat, m.view.cell.Record.Lease/3)

@@ -24,10 +24,15 @@ type attempt struct {
 	purpose purpose
 	nonce   string
 	term    uint64
-	prev    driver.Version
+	// prev is what it was to replace, and over the nonce of the record there: the version alone may recur.
+	prev driver.Version
+	over string
 	// nominated: it was sent by the nominee.
 	nominated bool
 }
+
+// expects reports whether the write may yet replace c.
+func (a *attempt) expects(c *Cell) bool { return a.prev == c.Version && a.over == c.Record.Nonce }
 
 // promise is what an own write says of the time for which it may be relied on.
 type promise struct {

@@ -231,11 +231,24 @@ func (m *Machine) Watching(on bool) {
 // Tick lets time pass.
 func (m *Machine) Tick(now clock.Reading) {
 	m.expire(now)
-	if m.op != nil && m.opLeft(now) <= 0 {
-		m.op = nil
-		m.trouble(now, Unknown, ErrTimeout)
+	if m.op != nil {
+		m.overdue(now)
 	}
 }
+
+// overdue gives the operation in flight up if its time is over. Its answer may have lain there for as long as this process was
+// stopped.
+func (m *Machine) overdue(now clock.Reading) bool {
+	if m.opLeft(now) > 0 {
+		return false
+	}
+	m.op = nil
+	m.trouble(now, Unknown, ErrTimeout)
+	return true
+}
+
+// Overdue reports whether it is too late to send op, because this process was stopped since it was made.
+func (op *Op) Overdue(now clock.Reading) bool { return now.LeaderSince(op.sent.Instant) >= op.Timeout }
 
 // opLeft is how long the operation in flight is still waited for. A release that waited for one lost answer as long as
 // a renewal may would be over before it began.
@@ -339,12 +352,17 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 func (m *Machine) start(now clock.Reading, op Op) *Op {
 	m.lastOp++
 	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes
-	next := promise{budget: m.cfg.Budget, renew: m.cfg.Renew}
-	op.Timeout = next.timeout()
+	op.Timeout = m.attempt()
 	if m.phase == Leading {
 		op.Timeout = min(op.Timeout, m.lease.held.timeout())
 	}
 	return &op
+}
+
+// attempt is the time that one operation is given.
+func (m *Machine) attempt() time.Duration {
+	next := promise{budget: m.cfg.Budget, renew: m.cfg.Renew}
+	return next.timeout()
 }
 
 func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }
@@ -356,7 +374,7 @@ func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r rec
 	m.lease.moves++ // it may be one with a shorter lease
 	m.pending = append(m.pending, attempt{
 		promise: promise{sent: now.Instant, budget: m.cfg.Budget, renew: m.cfg.Renew},
-		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, nominated: m.nominee,
+		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, over: m.view.cell.Record.Nonce, nominated: m.nominee,
 	})
 	return m.start(now, Op{Write: true, Prev: prev, Record: r, nonce: r.Nonce})
 }

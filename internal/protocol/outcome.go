@@ -8,7 +8,7 @@ import (
 // ReadDone reports the answer to a read: the cell if Applied, or why there is none.
 func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, err error) {
 	m.expire(now)
-	op := m.settle(id)
+	op := m.settle(now, id)
 	if op == nil {
 		return
 	}
@@ -25,6 +25,8 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 	blind := !m.view.known && op.pushes != m.view.pushes
 	m.observe(now, c)
 	m.view.asked, m.view.wasRead = op.sent.Instant, true
+	m.view.date(op.sent.Instant)
+	m.view.wakeUp(op.sent.Instant)
 	m.reconcile(now, &c)
 	if blind || op.doubted {
 		m.view.suspect = true // something changed while this answer was on its way
@@ -39,7 +41,7 @@ func (m *Machine) overtaken(op *Op, c *Cell) bool {
 // WriteDone reports the answer to a write: its version if Applied.
 func (m *Machine) WriteDone(now clock.Reading, id uint64, v driver.Version, out Outcome, err error) {
 	m.expire(now)
-	op := m.settle(id)
+	op := m.settle(now, id)
 	if op == nil {
 		return
 	}
@@ -62,6 +64,7 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 	if op.pushes == m.view.pushes || c.after(&m.view.cell) {
 		m.view.learn(now, c)
 		m.view.sampled = false
+		m.view.date(op.sent.Instant)
 	}
 	m.confirm(now, a)
 }
@@ -93,9 +96,9 @@ func (m *Machine) fail(now clock.Reading) {
 	m.view.suspect = true
 }
 
-// settle takes the answer to the operation in flight; an answer to any other is not heard.
-func (m *Machine) settle(id uint64) *Op {
-	if !m.Current(id) {
+// settle takes the answer to the operation in flight; an answer to any other, or one that comes too late, is not heard.
+func (m *Machine) settle(now clock.Reading, id uint64) *Op {
+	if !m.Current(id) || m.overdue(now) {
 		return nil
 	}
 	op := m.op
@@ -110,6 +113,7 @@ func (m *Machine) observe(now clock.Reading, c Cell) {
 	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
 	fresh := m.view.learn(now, c)
 	if m.view.anew {
+		m.void(now)
 		m.tell(Transition{What: Alarm, Cause: ErrRemade})
 	}
 	switch {
@@ -125,6 +129,18 @@ func (m *Machine) observe(now clock.Reading, c Cell) {
 	}
 }
 
+// void drops what was written into a store that was made anew since: should one of these writes arrive there, it says nothing of who
+// leads. A leader's deadline moves no later by it (L1).
+func (m *Machine) void(now clock.Reading) {
+	for i := range m.pending {
+		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
+			m.lease.held = p
+			m.lease.moves++
+		}
+	}
+	m.pending, m.lease.vouched = nil, ""
+}
+
 // reconcile settles what the cell says about own writes.
 func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
@@ -136,7 +152,7 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	case Leading:
 		m.judge(c)
 	case Candidate:
-		m.forget(c.Version)
+		m.forget(c)
 		if !m.mine() {
 			m.claims = 0
 		}
@@ -147,8 +163,8 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 
 // forget drops own claims that expected another version than the present one: they can never be applied, or were and
 // are replaced already.
-func (m *Machine) forget(present driver.Version) {
-	if len(m.pending) > 0 && m.pending[0].prev != present {
+func (m *Machine) forget(present *Cell) {
+	if len(m.pending) > 0 && !m.pending[0].expects(present) {
 		m.pending = nil
 	}
 	m.calm()
@@ -189,6 +205,7 @@ func (m *Machine) confirm(now clock.Reading, a attempt) {
 
 func (m *Machine) win(now clock.Reading, a attempt) {
 	m.phase, m.cause, m.claims, m.passed = Leading, nil, 0, false
+	m.view.unsettled, m.view.stale = false, false // it was waited out, and this is what came of it
 	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated}
 }
 
@@ -196,6 +213,9 @@ func (m *Machine) win(now clock.Reading, a attempt) {
 func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.expire(now)
 	m.view.told = max(m.view.told, c.Record.Term)
+	if m.view.known && now.LeaderSince(m.view.heard) > m.silence() {
+		m.view.doze(now) // a push that waited for this process to go on would look like this
+	}
 	if !m.view.known {
 		m.view.pushes++
 		return
@@ -221,7 +241,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		m.doubt() // it knows no terms by which it could be told to be the later one
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
-	case m.view.older(&c):
+	case m.view.older(&c) && !c.sameTerm(&m.view.cell):
 		m.doubt() // a late one of a term that was cut short by a vacant record, or one that was put back
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
 		m.doubt()
@@ -242,4 +262,7 @@ func (m *Machine) doubt() {
 func (m *Machine) accept(now clock.Reading, c Cell) {
 	m.view.pushes++
 	m.observe(now, c)
+	if !m.view.dozed {
+		m.view.date(now.Instant)
+	}
 }

@@ -67,7 +67,7 @@ func newProbe(t *testing.T, seed uint64) *probe {
 
 // input is one thing that happens.
 func (p *probe) input() {
-	if p.rng.IntN(3) == 0 && p.todo.Timed {
+	if p.rng.IntN(3) == 0 && p.todo.Timed && (p.op == nil || p.rng.IntN(6) == 0) {
 		p.pass(p.todo.Wake)
 	} else {
 		p.pass(time.Duration(p.rng.Int64N(int64(time.Second))))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/clock"
 )
 
@@ -15,11 +14,18 @@ func (m *Machine) close(now clock.Reading, at *alarm) *Op {
 		return m.follow(now, at) // its own record that was put back is nothing to release: somebody else may lead by now
 	}
 	if term, ok := m.releasable(); ok {
+		if !m.current(now) && !m.within(now) {
+			return m.read(now)
+		}
 		return m.letGo(now, term)
 	}
 	m.conclude(now, false)
 	return nil
 }
+
+// within reports whether the deadline of the term that is being left is yet to come: until then nobody else leads, whatever
+// version the cell has.
+func (m *Machine) within(now clock.Reading) bool { return m.lease.term > 0 && m.remaining(now) > 0 }
 
 // releasable: a record that names this member; or the very absence that ended its term while it was valid; or the version
 // that an own claim or release of unknown fate expects and could still replace.
@@ -32,7 +38,7 @@ func (m *Machine) releasable() (term uint64, ok bool) {
 		return m.lease.term, true
 	}
 	for i := range m.pending {
-		if a := &m.pending[i]; a.prev == c.Version && a.purpose != create {
+		if a := &m.pending[i]; a.expects(c) && a.purpose != create {
 			return a.term, true
 		}
 	}
@@ -41,16 +47,16 @@ func (m *Machine) releasable() (term uint64, ok bool) {
 
 // letGo sends a release. From here on no earlier write of this member counts, whatever becomes of it (L1).
 func (m *Machine) letGo(now clock.Reading, term uint64) *Op {
-	m.keepReleases(m.view.cell.Version)
+	m.keepReleases(&m.view.cell)
 	r := m.record(now, term, max(m.lease.seq, m.view.cell.Record.Seq)+1)
 	r.LastUpdated, r.Released, r.Successor = time.Time{}, true, m.successor
 	return m.write(now, release, m.view.cell.Version, r)
 }
 
-func (m *Machine) keepReleases(present driver.Version) {
+func (m *Machine) keepReleases(present *Cell) {
 	kept := m.pending[:0]
 	for _, a := range m.pending {
-		if a.purpose == release && a.prev == present {
+		if a.purpose == release && a.expects(present) {
 			kept = append(kept, a)
 		}
 	}

@@ -101,6 +101,13 @@ type view struct {
 	asked   clock.Instant
 	wasRead bool
 	known   bool
+	// asOf is the latest moment at which this very version is known to have been in the cell, if it is dated. Versions may
+	// recur, so what was seen long ago is read again before anything is put in its place.
+	asOf  clock.Instant
+	dated bool
+	// dozed: this member was not there for a while, at dozedAt or before. Pushes that it finds then may be as old.
+	dozed   bool
+	dozedAt clock.Instant
 	// sampled is false for a version that is known from the answer to an own write alone: its Floor is unknown (L10).
 	sampled bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
@@ -111,6 +118,9 @@ type view struct {
 	fled bool
 	// stale means that the cell is older than what was known, and that nobody was seen to go on from there.
 	stale bool
+	// unsettled: the store was made anew, and no holder was seen to renew since. What is released, vacant or one's own may
+	// be what a request of before has left there.
+	unsettled bool
 	// anew means that era, the history of the store that was seen last, was another before.
 	anew bool
 	era  uint64
@@ -128,11 +138,15 @@ type view struct {
 
 // learn takes a cell as the present state. It reports whether the stamp is new.
 func (v *view) learn(now clock.Reading, c Cell) bool {
-	fresh := !v.known || c.stamp() != v.cell.stamp()
-	goesOn := fresh && v.known && v.cell.Kind == Valid && c.Kind == Valid && c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq &&
+	if v.anew = v.remade(&c); v.anew {
+		v.unsettled = true
+	}
+	fresh := !v.known || v.anew || c.stamp() != v.cell.stamp()
+	goesOn := fresh && v.known && !v.anew && v.cell.Kind == Valid && c.Kind == Valid && c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq &&
 		(c.Record.Held() || !v.stale) // only who renews lives; one that wakes up much later may release as well
 	if fresh {
-		v.stale = v.older(&c) && !goesOn
+		v.unsettled = v.unsettled && !(goesOn && c.Record.Held())
+		v.stale = (v.older(&c) || v.unsettled) && !goesOn
 	}
 	v.thriving = fresh && v.known && v.held() && c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell)
 	if fresh {
@@ -142,19 +156,30 @@ func (v *view) learn(now clock.Reading, c Cell) bool {
 	if c.Version != v.cell.Version {
 		v.wasRead = false
 	}
-	if v.anew = v.remade(&c); c.Era != 0 {
+	if c.Era != 0 {
 		v.era = c.Era
 	}
 	if c.Record.Incarnation == v.cell.Record.Incarnation {
 		c.Record.Incarnation = v.cell.Record.Incarnation // which is known elsewhere, and so in memory once
 	}
-	v.known, v.cell, v.sampled = true, c, true
+	v.known, v.cell, v.sampled, v.dated = true, c, true, false
 	v.heard, v.heardAt = now.Instant, clock.MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
 		v.longLease = max(v.longLease, c.Record.Lease)
 	}
 	return fresh
+}
+
+// date says that the cell was as it is in view at this moment.
+func (v *view) date(at clock.Instant) { v.asOf, v.dated = at, true }
+
+// doze says that this member has not been there for a while.
+func (v *view) doze(now clock.Reading) { v.dozed, v.dozedAt = true, now.Instant }
+
+// wakeUp ends that, if a read that was sent at this moment was sent after it.
+func (v *view) wakeUp(sent clock.Instant) {
+	v.dozed = v.dozed && v.dozedAt.LeaderSince(sent) > 0
 }
 
 // mark keeps how far the election is known to have come.

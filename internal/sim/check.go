@@ -41,7 +41,7 @@ func (c *check) forgive(until time.Duration) {
 // knows: n has seen the very last state. Who looks now and then may have seen last what comes back, and waits on.
 func (c *check) knows(n *node) bool {
 	cell, _ := n.m.InView()
-	return cell.Version == c.w.store.cell.Version
+	return cell.Version == c.w.store.cell.Version && cell.Record.Nonce == c.w.store.cell.Record.Nonce
 }
 
 // joined: somebody starts and knows nothing.
@@ -102,6 +102,31 @@ func (c *check) election(n *node, term uint64) {
 		}
 		if o.working && !o.stalled && o.proc.stillUntil <= c.w.now {
 			c.failf("two at work: %s term %d, %s term %d", n.incarnation(), term, o.incarnation(), o.term)
+		}
+	}
+}
+
+// always is looked at after every event: nobody believes in a lease while another does, and nobody works while another does.
+func (c *check) always() {
+	if c.w.now < c.amnesty {
+		return
+	}
+	var leads, works *node
+	for _, n := range c.w.nodes {
+		if !n.alive || n.excused() {
+			continue
+		}
+		if n.m.Holds(n.now()) {
+			if leads != nil {
+				c.failf("two valid leases: %s term %d, and %s term %d", n.incarnation(), n.m.Term(), leads.incarnation(), leads.m.Term())
+			}
+			leads = n
+		}
+		if n.working && !n.stalled && n.proc.stillUntil <= c.w.now {
+			if works != nil {
+				c.failf("two at work: %s term %d, %s term %d", n.incarnation(), n.term, works.incarnation(), works.term)
+			}
+			works = n
 		}
 	}
 }
@@ -195,7 +220,7 @@ func (c *check) asking(n *node) {
 // same foreign bytes are there again, vacant ones may.
 func (c *check) alarm(n *node, t protocol.Transition) {
 	p := &c.w.plan
-	if errors.Is(t.Cause, protocol.ErrRegressed) && !(p.stale || p.erase || p.foreign && (p.replay || p.slow) || p.rollback || p.freeze || p.forgets()) {
+	if errors.Is(t.Cause, protocol.ErrRegressed) && !(p.stale || p.erase || p.foreign && (p.replay || p.slow) || p.rollback || p.freeze || p.recurs() || p.forgets()) {
 		c.failf("%s says that terms went back, and they did not", n.incarnation())
 	}
 }

@@ -34,6 +34,7 @@ func (w *world) schedule() {
 	w.every(p.resets, 2*p.lease, w.reset)
 	w.every(p.defaced(), 8*p.lease, w.deface)
 	w.every(p.bounds, 3*p.lease, w.strain)
+	w.every(p.recurs(), 7*p.lease, func() { w.ambush(w.victim()) })
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
 }
 
@@ -287,7 +288,7 @@ func (w *world) rollback() {
 	if len(w.store.history) == 0 {
 		return
 	}
-	c := w.store.history[w.rng.IntN(len(w.store.history))]
+	c := w.store.history[w.rng.IntN(len(w.store.history))].cell
 	if w.plan.pristine && w.chance(0.3) {
 		c = protocol.Cell{Pristine: true}
 	}

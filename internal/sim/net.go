@@ -17,6 +17,9 @@ func (n *node) send(op protocol.Op) {
 		op.Record.Drift = 0
 	}
 	w.check.sent(n, &op)
+	if op.Write {
+		n.sent, n.sentAt = op, w.now
+	}
 	w.check.cost()
 	if w.plan.withdraws && op.Write && !w.calm && w.chance(0.02) {
 		w.queue.add(w.now+w.span(3*w.plan.latency), func() { w.withdraw(n) })
@@ -38,14 +41,14 @@ func (n *node) send(op protocol.Op) {
 		n.fail(op, there+w.span(w.plan.lease/2))
 		return
 	}
-	life := n.lives
-	w.queue.add(w.now+there, func() { n.deliver(life, op) })
+	life, sent := n.lives, w.now
+	w.queue.add(w.now+there, func() { n.deliver(life, sent, op) })
 }
 
 // deliver is the moment in which the store decides.
-func (n *node) deliver(life int, op protocol.Op) {
+func (n *node) deliver(life int, sent time.Duration, op protocol.Op) {
 	if op.Write {
-		v, out := n.w.store.swap(op.Prev, op.Record)
+		v, out := n.w.store.late(sent, op.Prev, op.Record)
 		n.w.tracef(n, "%s: %v, version %s", describe(op), out == protocol.Applied, v)
 		if n.sever(op, out) {
 			return
@@ -55,6 +58,9 @@ func (n *node) deliver(life int, op protocol.Op) {
 		return
 	}
 	c := n.w.store.read()
+	if c.Record.Released {
+		n.w.pounce(n, 0.2)
+	}
 	n.w.tracef(n, "reads version %q term %d of %s", c.Version, c.Record.Term, c.Record.Incarnation)
 	n.answer(life, op, c, "", protocol.Applied)
 }
@@ -71,26 +77,27 @@ func (n *node) sever(op protocol.Op, out protocol.Outcome) bool {
 
 // replay delivers a request twice: at once with a second answer, or a second time much later.
 func (n *node) replay(op protocol.Op, there time.Duration) {
-	w, life := n.w, n.lives
+	w, life, sent := n.w, n.lives, n.w.now
 	if w.chance(0.5) {
 		w.queue.add(w.now+there, func() {
-			w.store.swap(op.Prev, op.Record)
-			n.deliver(life, op)
+			w.store.late(sent, op.Prev, op.Record)
+			n.deliver(life, sent, op)
 		})
 		return
 	}
-	w.queue.add(w.now+there, func() { n.deliver(life, op) })
+	w.queue.add(w.now+there, func() { n.deliver(life, sent, op) })
 	if op.Record.LeaderID == "" && op.Prev != "" {
 		return // with what it replaced delivered again before it, nobody could tell: docs/guarantees.md
 	}
-	w.queue.add(w.now+there+w.span(2*w.plan.lease), func() { w.store.swap(op.Prev, op.Record) })
+	w.queue.add(w.now+there+w.span(2*w.plan.lease), func() { w.store.late(sent, op.Prev, op.Record) })
 }
 
 // fail answers with an error while the request is still under way.
 func (n *node) fail(op protocol.Op, there time.Duration) {
 	n.w.tracef(n, "sends %s, and hears of an error at once", describe(op))
 	n.refuse(op)
-	n.w.queue.add(n.w.now+there, func() { n.w.store.swap(op.Prev, op.Record) })
+	sent := n.w.now
+	n.w.queue.add(n.w.now+there, func() { n.w.store.late(sent, op.Prev, op.Record) })
 }
 
 // refuse is an error that comes at once and says nothing.
@@ -122,13 +129,14 @@ func (n *node) answer(life int, op protocol.Op, c protocol.Cell, v driver.Versio
 }
 
 func (n *node) heed(op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
-	if n.m.Current(op.ID) && out == protocol.Applied {
-		n.sees(&c)
-	}
 	if op.Write {
 		n.m.WriteDone(n.now(), op.ID, v, out, problem(out))
 	} else {
 		n.m.ReadDone(n.now(), op.ID, c, out, problem(out))
+	}
+	shown, _ := n.m.InView()
+	if out == protocol.Applied && !op.Write && shown.Version == c.Version && shown.Record.Nonce == c.Record.Nonce {
+		n.sees(&c) // an answer that came too late is not heard
 	}
 	n.pump()
 }
@@ -158,6 +166,12 @@ func (w *world) push(c protocol.Cell) {
 func (w *world) pushTo(n *node, c protocol.Cell) {
 	if !n.alive {
 		return
+	}
+	if c.Record.Released {
+		w.pounce(n, 0.5)
+	}
+	if w.plan.blank {
+		c.Era = 0
 	}
 	d, lost := w.hop(n)
 	if lost {

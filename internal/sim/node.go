@@ -54,6 +54,8 @@ type node struct {
 	severing  bool          // the next renewal is the last that reaches the store for a while
 	born      time.Duration // when this life began
 	asked     time.Duration // when it last asked for a hand-over to itself
+	sent      protocol.Op   // its last write, and when it was sent
+	sentAt    time.Duration
 	closing   time.Duration // since when it tries to release or withdraw
 
 	nomination nomination
@@ -210,7 +212,12 @@ func (n *node) transition(t protocol.Transition) {
 }
 
 // sees is what a member knows by itself, whatever it makes of it.
-func (n *node) sees(c *protocol.Cell) { n.seen = max(n.seen, c.Record.Term) }
+func (n *node) sees(c *protocol.Cell) {
+	n.seen = max(n.seen, c.Record.Term)
+	if w := n.w; c.Record.Released && c.Record.Incarnation != n.incarnation() && !w.calm && w.plan.recurs() && w.extra.chance(0.1) {
+		w.queue.add(w.now+w.extra.span(w.extra.pick(4*time.Millisecond, 300*time.Millisecond)), func() { w.ambush(n) })
+	}
+}
 
 // career is how a term may end by the will, or the fault, of the work itself.
 func (n *node) career(term uint64) {
@@ -270,6 +277,10 @@ func (n *node) stop(term uint64) {
 		return
 	}
 	n.working = false
+	if away := n.proc.cutUntil - n.w.now; away > 0 && n.w.plan.recurs() && n.w.extra.chance(0.9) {
+		n.later(away+n.w.extra.span(2*n.w.plan.renew), func() { n.leave(term) })
+		return
+	}
 	if n.w.chance(0.7) {
 		n.leave(term)
 		return
@@ -282,7 +293,7 @@ func (n *node) leave(term uint64) {
 		return
 	}
 	n.inside = false
-	n.m.Finish(n.now(), "", true, 0)
+	n.m.Finish(n.now(), "", !(n.w.plan.recurs() && n.w.extra.chance(0.7)), 0)
 	n.pump()
 }
 

@@ -94,7 +94,7 @@ func (c *check) deferred(n *node, op *protocol.Op) {
 // precede: nobody else takes at once what is left to the nominee. What was put back may have been seen long ago.
 func (c *check) precede(r *record.Record) {
 	p := &c.w.plan
-	if waited := c.w.now - c.w.store.changed; c.meek[r.Nonce] && !p.rollback && waited < p.precedence()*9/10 {
+	if waited := c.w.now - c.w.store.changed; c.meek[r.Nonce] && !p.rollback && !p.loses && waited < p.precedence()*9/10 {
 		c.failf("%s, who is not the nominee, has term %d %v after the state before it", r.Incarnation, r.Term, waited)
 	}
 }

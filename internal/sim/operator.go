@@ -21,7 +21,12 @@ func (w *world) reset() {
 	if w.plan.slow && !w.calm && w.more.chance(0.5) {
 		late = w.more.span(2 * w.plan.lease)
 	}
-	deliver := func() { w.store.reset(seen.Version, r) }
+	number := w.store.life.number
+	deliver := func() {
+		if number == w.store.life.number { // docs/guarantees.md: no operator's request of a former life
+			w.store.reset(seen.Version, r)
+		}
+	}
 	w.queue.add(w.now+late, deliver)
 	if w.plan.replay && !w.calm && w.more.chance(0.5) {
 		w.queue.add(w.now+late+w.more.span(2*w.plan.lease), deliver)

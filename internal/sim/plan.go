@@ -68,6 +68,10 @@ type plan struct {
 	resets    bool // an operator sets right what is not sound, and looks often
 	bounds    bool // members state different bounds for their clocks
 	silent    bool // and some state none, as older releases do
+	remakes   bool // the store is deleted and made anew, and counts its versions from the beginning
+	eras      bool // and it can tell
+	blank     bool // but not in what it pushes
+	loses     bool // the store loses its last writes, and gives their versions to others
 }
 
 func (w *world) draw() plan {
@@ -106,6 +110,7 @@ func (w *world) draw() plan {
 	}
 	w.drawMore(&p)
 	w.drawExtra(&p)
+	w.drawRecurring(&p)
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	if !p.pristine {
 		p.startSeq += 5
@@ -136,15 +141,29 @@ func (w *world) drawExtra(p *plan) {
 	}
 }
 
+// drawRecurring draws what makes versions recur.
+func (w *world) drawRecurring(p *plan) {
+	if p.freeze || p.mixed {
+		return
+	}
+	p.remakes = w.extra.chance(0.36)
+	p.eras = p.remakes && w.extra.chance(0.5)
+	p.blank = p.eras && w.extra.chance(0.4)
+	p.loses = w.extra.chance(0.1)
+}
+
+// recurs: the same version may name another state.
+func (p *plan) recurs() bool { return p.remakes || p.loses }
+
 // forgets: the record may be lost, and the store does not vouch for terms. Then they can repeat themselves, and all that
 // can be asked is that nobody claims what he knows better.
 func (p *plan) forgets() bool {
-	return p.floorless && (p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
+	return p.loses && !p.clockFloor || p.floorless && (p.remakes || p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
 }
 
 // free: nothing but what was there from the beginning decides for how long somebody leads.
 func (p *plan) free() bool {
-	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.foreign && (p.mixed || p.resets))
+	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.recurs() || p.foreign && (p.mixed || p.resets))
 }
 
 // defaced: the same foreign bytes are there again and again, and with them the resets of before.
@@ -158,11 +177,13 @@ func (p *plan) slack() bool { return !p.watch && p.pollStable > p.poll }
 
 // reliable: every message arrives, and soon, and nobody is stopped.
 func (p *plan) reliable() bool {
-	return !(p.lose || p.slow || p.cut || p.fail || p.replay || p.stale || p.pause || p.suspend || p.freeze || p.step || p.rollback)
+	return !(p.lose || p.slow || p.cut || p.fail || p.replay || p.stale || p.pause || p.suspend || p.freeze || p.step || p.rollback || p.recurs())
 }
 
 // timely: whatever arrives comes soon after it was sent, and shows what is.
-func (p *plan) timely() bool { return !(p.slow || p.stale || p.fail || p.replay || p.step) }
+func (p *plan) timely() bool {
+	return !(p.slow || p.stale || p.fail || p.replay || p.step || p.recurs())
+}
 
 // cramped: messages take about as long as the lease leaves room for.
 func (p *plan) cramped() bool { return p.lease < 100*p.latency }

@@ -256,7 +256,7 @@ var planted = []bug{
 	},
 	{
 		Name: "floor-from-before", Rule: "L10", Left: "an own write is claimed over without a read that samples the floor of its version",
-		Edit: []edit{{"protocol/candidate.go", "	if !m.view.sampled {\n		return false\n	}\n", ""}},
+		Edit: []edit{{"protocol/candidate.go", "	if !m.view.sampled || !m.current(now) {", "	if !m.current(now) {"}},
 		Note: "It holds by other means: where a timer ran out the cell is read anyway (L13), and a record of one's own has no higher term before it.",
 	},
 
@@ -363,7 +363,7 @@ var planted = []bug{
 		Edit: []edit{
 			{"protocol/machine.go", "	m.phase, m.claims = Candidate, 0\n	m.pending = nil\n", "	m.phase, m.claims = Candidate, 0\n"},
 			{"protocol/release.go", "	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, \"\", \"\", false", "	m.successor, m.lease.vouched, m.lease.announced = \"\", \"\", false"},
-			{"protocol/release.go", "	m.keepReleases(m.view.cell.Version)\n", ""},
+			{"protocol/release.go", "	m.keepReleases(&m.view.cell)\n", ""},
 			{"protocol/candidate.go", "	if m.barred && m.claimed() {", "	if m.barred && m.claimed() && m.phase != Candidate {"},
 		},
 		Note: "Too rare for 5,000 seeds: three answers must be lost and the last request land late. The timeline in internal/protocol/testdata/L16-withdraw.txt holds it.",
@@ -563,6 +563,45 @@ var planted = []bug{
 	},
 	{
 		Name: "old-state-for-ever", Rule: "L10", Left: "whoever goes on from a record that was put back is never believed",
-		Edit: []edit{{"protocol/view.go", "		v.stale = v.older(&c) && !goesOn", "		v.stale = v.older(&c) || v.stale && goesOn"}},
+		Edit: []edit{{"protocol/view.go", "		v.stale = (v.older(&c) || v.unsettled) && !goesOn", "		v.stale = v.older(&c) || v.unsettled || v.stale && goesOn"}},
+	},
+
+	// L3a: versions that recur.
+	{
+		Name: "claim-on-old-sight", Rule: "L3a", Left: "what was seen before this process was stopped is claimed without a read",
+		Edit: []edit{{"protocol/candidate.go", "	if !m.view.sampled || !m.current(now) {", "	if !m.view.sampled {"}},
+	},
+	{
+		Name: "release-on-old-sight", Rule: "L3a", Left: "what was held before this process was stopped is released without a read",
+		Edit: []edit{{"protocol/release.go", "		if !m.current(now) && !m.within(now) {", "		if m.lease.term > 0 && !m.current(now) && false {"}},
+	},
+	{
+		Name: "overdue-answer-counts", Rule: "L3a", Left: "an answer counts however long it lay there",
+		Edit: []edit{{"protocol/outcome.go", "	if !m.Current(id) || m.overdue(now) {", "	if !m.Current(id) {"}},
+		Note: "What it shows is dated by when the read was sent, so it is read again before anything is put in its place; the timeline L03a-recurring holds it.",
+	},
+	{
+		Name: "push-after-doze", Rule: "L3a, L13", Left: "a push is taken for new though it may have waited for this process to go on",
+		Edit: []edit{{"protocol/outcome.go", "	if !m.view.dozed {", "	if m.view.known {"}},
+	},
+	{
+		Name: "former-writes-kept", Rule: "L3a", Left: "own writes of unknown fate are remembered though the store was made anew",
+		Edit: []edit{
+			{"protocol/outcome.go", "		m.void(now)\n", ""},
+			{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"},
+		},
+	},
+	{
+		Name: "new-store-trusted", Rule: "L3a", Left: "what is released, or one's own, in a store that was made anew is not waited out",
+		Edit: []edit{{"protocol/view.go", "		v.unsettled = true\n", ""}},
+	},
+	{
+		Name: "void-moves-deadline", Rule: "L3a, L1", Left: "writes that are void are forgotten with what they promised less",
+		Edit: []edit{{"protocol/outcome.go", "m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now)", "m.phase == Idle && p.remaining(now) < m.lease.held.remaining(now)"}},
+		Note: "It takes a bucket that is restored under a leader whose lease was shortened by a write of unknown fate; the timeline L03a-recurring holds it.",
+	},
+	{
+		Name: "version-is-enough", Rule: "L3a", Left: "an own write of unknown fate counts as pending over whatever has the version that it expects",
+		Edit: []edit{{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"}},
 	},
 }

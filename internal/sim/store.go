@@ -14,8 +14,11 @@ import (
 type store struct {
 	w       *world
 	seq     uint64
+	life    life
+	stray   bool // what is being written is of a former life: what may be written over what is no question then
 	cell    protocol.Cell
-	history []protocol.Cell
+	history []past
+	placed  time.Duration // when the present version was given
 	changed time.Duration // when the present state was put there, whatever was asked of its holder since
 	again   func()        // where requests are replayed: what was before the last draft comes back, and the draft with it
 	often   float64       // how often
@@ -25,6 +28,7 @@ const never driver.Version = "never"
 
 func newStore(w *world) *store {
 	s := &store{w: w, seq: w.plan.startSeq}
+	s.life.begin(&w.plan)
 	if w.plan.pristine {
 		s.cell = protocol.Cell{Version: never, Pristine: true}
 	}
@@ -39,15 +43,15 @@ func (s *store) floor() uint64 {
 	case s.w.plan.clockFloor:
 		return uint64(epoch.Add(s.w.now).UnixMilli())
 	}
-	return s.seq
+	return s.life.base + s.seq
 }
 
 func (s *store) read() protocol.Cell {
 	c := s.cell
 	if w := s.w; w.plan.stale && !w.calm && len(s.history) > 0 && w.chance(0.1) {
-		return s.history[w.rng.IntN(len(s.history))]
+		return s.history[w.rng.IntN(len(s.history))].cell
 	}
-	c.Floor = s.floor()
+	c.Floor, c.Era = s.floor(), s.life.era
 	return c
 }
 
@@ -55,8 +59,10 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	if prev != s.cell.Version {
 		return "", protocol.Conflict
 	}
-	s.w.check.write(&s.cell, &r)
-	s.w.check.precede(&r)
+	if !s.stray {
+		s.w.check.write(&s.cell, &r)
+		s.w.check.precede(&r)
+	}
 	if s.w.plan.replay && s.w.plan.erase && prev == "" {
 		s.again = func() {
 			s.purge()
@@ -65,7 +71,7 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 		s.often = 0.2
 	}
 	vacant := s.again != nil && s.cell.Kind == protocol.Valid && s.cell.Record.LeaderID == ""
-	s.seq++
+	s.count(&r)
 	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
 	if vacant && r.Held() && !s.w.calm && s.w.chance(s.often) {
 		s.w.queue.add(s.w.now+s.w.span(s.w.plan.poll), s.relapse)
@@ -76,7 +82,7 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 // relapse: the record is purged, or lost to the same foreign bytes again, and then a proxy delivers the request that put a
 // vacant one there once more.
 func (s *store) relapse() {
-	if !s.w.calm {
+	if !s.w.calm && s.again != nil {
 		s.w.tracef(nil, "the record is lost, and a vacant one put there again")
 		s.again()
 	}
@@ -107,8 +113,8 @@ func (s *store) place(c protocol.Cell) {
 		s.changed = s.w.now
 	}
 	s.w.check.replaced(&s.cell, &c)
-	c.Floor = s.floor()
-	s.cell = c
+	c.Floor, c.Era = s.floor(), s.life.era
+	s.cell, s.placed = c, s.w.now
 	if !s.w.deaf {
 		s.w.push(c)
 	}
@@ -123,14 +129,17 @@ func (s *store) purge() {
 }
 
 func (s *store) remember() {
-	const keep = 4
+	keep := 4
+	if s.w.plan.loses {
+		keep = 20
+	}
 	old := s.cell
 	old.Floor = s.floor()
 	if len(s.history) == keep {
 		copy(s.history, s.history[1:])
 		s.history = s.history[:keep-1]
 	}
-	s.history = append(s.history, old)
+	s.history = append(s.history, past{old, s.seq})
 }
 
 // request asks the present holder to hand over, as an outsider does: by compare-and-swap of the bytes with a request added.

@@ -58,8 +58,8 @@ func (w *world) garble() {
 // restore puts back the record of an earlier holder, if there is one.
 func (w *world) restore() {
 	s := w.store
-	for _, c := range s.history {
-		if c.Kind == protocol.Valid && c.Record.Held() && c.Record.Incarnation != s.cell.Record.Incarnation {
+	for _, old := range s.history {
+		if c := old.cell; c.Kind == protocol.Valid && c.Record.Held() && c.Record.Incarnation != s.cell.Record.Incarnation {
 			w.putBack(c)
 			return
 		}

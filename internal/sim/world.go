@@ -94,6 +94,7 @@ func (w *world) happen(e event) {
 	}
 	w.now = e.at
 	e.do()
+	w.check.always()
 }
 
 // populate makes the members. Each starts at its own time; twins share a process.

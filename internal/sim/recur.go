@@ -1,0 +1,176 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// A store that is deleted and made anew, or that loses its last writes, gives versions that it has given before to other
+// states. Members that were not there meanwhile know a version that means something else now.
+
+// life is one history of the store.
+type life struct {
+	number int           // of losses, too
+	era    uint64        // what the store tells of it; 0: nothing
+	from   time.Duration // when it began
+	base   uint64        // floors count from here
+	aim    uint64        // the sequence of the next write after aimAt, if it is not reached yet
+	aimAt  time.Duration
+	victim *node // who knows that version of old
+}
+
+// past is a state of before.
+type past struct {
+	cell protocol.Cell
+	seq  uint64
+}
+
+func (l *life) begin(p *plan) {
+	if p.eras {
+		l.era = 1
+	}
+}
+
+// count gives a write its sequence. Writes under other keys come between.
+func (s *store) count(r *record.Record) {
+	l := &s.life
+	if l.aim > s.seq+1 && r.Held() && s.w.now >= l.aimAt {
+		s.seq = l.aim - 1
+		s.w.tracef(nil, "version %d recurs", l.aim)
+		s.w.arriveLate(l.victim, l.aim)
+		l.aim = 0
+	}
+	s.seq++
+}
+
+// arriveLate: the last write of a member, which expects this version and was held up on its way, arrives when it recurs.
+func (w *world) arriveLate(n *node, version uint64) {
+	op, sent := n.sent, n.sentAt
+	if !op.Write || string(op.Prev) != strconv.FormatUint(version, 10) || w.extra.chance(0.2) {
+		return
+	}
+	w.queue.add(w.now+w.plan.latency, func() {
+		if !w.calm {
+			w.store.late(sent, op.Prev, op.Record)
+		}
+	})
+}
+
+// ambush keeps a member from all that happens for some leases, and gives the version that it knows to another state.
+func (w *world) ambush(n *node) {
+	if n.alive {
+		w.ambushAt(n, known(n), w.extra.chance(0.5))
+	}
+}
+
+// ambushAt does so for a version that the member will hear of when it is there again.
+func (w *world) ambushAt(n *node, of driver.Version, stopped bool) {
+	p := n.proc
+	if w.calm || !n.alive || w.now < w.store.life.aimAt || p.stillUntil > w.now || p.cutUntil > w.now || w.now < max(w.check.amnesty, w.check.fragile) {
+		return
+	}
+	version, err := strconv.ParseUint(string(of), 10, 64)
+	if err != nil {
+		return
+	}
+	until := w.now + w.plan.lease*3 + w.extra.span(2*w.plan.lease)
+	if stopped {
+		p.stillUntil = until
+		w.queue.add(until, func() { w.resume(p, false) })
+	} else {
+		p.cutUntil = until
+	}
+	if stopped && n.working && w.extra.chance(0.5) {
+		term := n.term
+		n.later(0, func() { n.finish(term) }) // it is stopped just when its work ends
+	}
+	w.store.life.aimAt = until
+	w.tracef(n, "is away until %v, and knows version %d", until, version)
+	w.queue.add(w.now+w.extra.span(w.plan.lease/2), func() {
+		w.recur()
+		l := &w.store.life
+		l.aim, l.aimAt, l.victim = version, until-w.plan.renew*11/10, n
+		if !stopped {
+			l.aimAt = until + w.extra.span(w.plan.renew)
+		}
+	})
+}
+
+// known is the version that a member would replace.
+func known(n *node) driver.Version {
+	c, _ := n.m.InView()
+	return c.Version
+}
+
+// pounce ambushes whoever is about to hear of the present state.
+func (w *world) pounce(n *node, chance float64) {
+	if w.plan.recurs() && !w.calm && w.extra.chance(chance) {
+		w.ambushAt(n, w.store.cell.Version, true)
+	}
+}
+
+// recur has the store begin again, or lose its last writes.
+func (w *world) recur() {
+	switch p := &w.plan; {
+	case w.calm:
+	case p.remakes && (!p.loses || w.extra.chance(0.5)):
+		w.store.remake()
+	default:
+		w.store.lose()
+	}
+}
+
+// remake deletes the store and makes it anew.
+func (s *store) remake() {
+	l := &s.life
+	s.w.tracef(nil, "the store is deleted and made anew")
+	s.w.check.replaced(&s.cell, &protocol.Cell{})
+	l.number, l.from = l.number+1, s.w.now
+	l.base += s.seq + 1e6
+	if l.era > 0 {
+		l.era++
+	}
+	s.seq, s.history, s.again = 0, nil, nil
+	s.cell, s.changed = protocol.Cell{Era: l.era, Floor: s.floor()}, s.w.now
+	if l.era > 0 && s.w.extra.chance(0.7) {
+		s.w.push(s.cell)
+	}
+}
+
+// lose takes back the last writes. Members who know better wait for the rest; of others nothing is asked.
+func (s *store) lose() {
+	w := s.w
+	if len(s.history) == 0 || w.now < max(w.check.amnesty, w.check.fragile) {
+		return
+	}
+	i := w.extra.rng.IntN(len(s.history))
+	if w.extra.chance(0.6) {
+		i = 0
+	}
+	old := s.history[i]
+	w.tracef(nil, "the store loses its last %d writes: term %d, version %q", len(s.history)-i, old.cell.Record.Term, old.cell.Version)
+	w.check.forgive(w.now + w.longest())
+	w.check.replaced(&s.cell, &old.cell)
+	s.life.number++
+	s.cell, s.seq, s.history = old.cell, old.seq, s.history[:i]
+	s.again, s.changed = nil, w.now
+}
+
+// late is a write that was sent then. If it expects a version that recurs, and was sent before the state was there that it
+// replaces, nobody could have told; whoever knows that state has to be safe from it.
+func (s *store) late(sent time.Duration, prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
+	if sent >= s.placed || s.life.number == 0 || prev == "" || prev != s.cell.Version {
+		return s.swap(prev, r)
+	}
+	s.w.tracef(nil, "a write that was sent at %v replaces another state", sent)
+	if s.life.era == 0 || r.Released || sent >= s.life.from {
+		s.w.check.forgive(s.w.now + s.w.longest())
+	}
+	s.stray = true
+	defer func() { s.stray = false }()
+	return s.swap(prev, r)
+}
