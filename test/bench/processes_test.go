@@ -210,3 +210,15 @@ func TestControl(t *testing.T) {
 		return v.Stale > 0
 	})
 }
+
+func (c *cast) usage(m *member) (usage, error) {
+	mark := c.journal.mark()
+	if err := m.tell(command{Do: use}); err != nil {
+		return usage{}, err
+	}
+	e, err := c.await(mark, m, used)
+	if err != nil {
+		return usage{}, err
+	}
+	return *e.Usage, nil
+}

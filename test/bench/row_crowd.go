@@ -97,18 +97,6 @@ func (u usage) minus(before, running usage) usage {
 	}
 }
 
-func (c *cast) usage(m *member) (usage, error) {
-	mark := c.journal.mark()
-	if err := m.tell(command{Do: use}); err != nil {
-		return usage{}, err
-	}
-	e, err := c.await(mark, m, used)
-	if err != nil {
-		return usage{}, err
-	}
-	return *e.Usage, nil
-}
-
 // usages asks all members at once.
 func (c *cast) usages() ([]usage, error) {
 	mark := c.journal.mark()

@@ -47,9 +47,6 @@ func (n *neliOnReal) run() *neliCommand {
 	return runNeli(n.tb, buildNeli(n.tb), strings.Join(n.Seeds(), ","), n.group, n.group+".neli")
 }
 
-// session is how long the coordinator waits for a member.
-const session = 3 * neli.DefaultHeartbeatTimeout
-
 // joined waits until the group has so many members. It pulses one of them, which would leave otherwise.
 func (n *neliOnReal) joined(members int, p *process) {
 	n.tb.Helper()

@@ -76,13 +76,13 @@ func TestAcknowledged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := acknowledged(&nats.Msg{Data: []byte(c.answer)}, c.err)
-			if c.want == error(moved) {
+			if errors.Is(c.want, moved) {
 				if !errors.As(err, &moved) || moved.last != 7 {
 					t.Errorf("told %v", err)
 				}
 				return
 			}
-			if !errors.Is(err, c.want) || errors.Is(err, ErrUnknown) != (c.want == ErrUnknown) {
+			if !errors.Is(err, c.want) || errors.Is(err, ErrUnknown) != errors.Is(c.want, ErrUnknown) {
 				t.Errorf("told %v, not %v", err, c.want)
 			}
 		})
