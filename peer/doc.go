@@ -21,7 +21,7 @@
 // Each read of the store that passes through shows the leader's address and incarnation. A record without an address, or
 // of an election that has no peers, is not followed, and neither is one of this same process: its watches are told
 // directly. Following one key takes one goroutine and one stream; over TLS many streams share a connection. A stream
-// that breaks is taken up again at once, after 100 ms, after 1 s, and then every Config.Retry, for as long as the record
+// that breaks causes one read, and is taken up again at once, after 100 ms, after 1 s, and then every Config.Retry, for as long as the record
 // that was read last names that leader.
 //
 // # Who is believed
@@ -39,8 +39,9 @@
 //     A delayed renewal makes followers wait longer, never shorter, and silence makes them read the store.
 //   - The leader of another election, or of this one at another time, has another key; the same process leading several
 //     elections signs the name of each.
-//   - A leader that serves nonsense under its own key is held to the format and limits of records. The worst that it can
-//     do is what it can do by writing to the store: keep its followers waiting, or raise the term.
+//   - A leader that serves nonsense under its own key is held to the format and limits of records, and to the term, the
+//     lease and the bound for its clocks that the store has shown. Anything else causes a read and is forgotten. So the
+//     worst that it can do is to keep its followers waiting for as long as it goes on.
 //   - A record names an address in order to make followers connect there: only addresses within Config.Networks are
 //     dialled, whatever a name resolves to. Redirects, proxies and cookies are not used.
 //   - Followers ask and then do not listen: a write to one waits for at most Config.Timeout, and never holds up the

@@ -76,9 +76,10 @@ func (r *run) report(err error) {
 }
 
 // listen holds one connection. It returns nil after a release, and otherwise why the connection ended. A peer has the
-// timeout to prove itself; from then on it may be silent for as long as its lease.
-func (r *run) listen(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// timeout to prove itself; from then on it may be silent for as long as its lease. An end that is no release
+// causes one read by those who watch: the leader may be gone, or have something to hide.
+func (r *run) listen(follow context.Context) (ended error) {
+	ctx, cancel := context.WithCancelCause(follow)
 	defer cancel(nil)
 	quiet := r.hub.cfg.Timeout
 	dog := time.AfterFunc(quiet, func() { cancel(errSilent) })
@@ -94,6 +95,11 @@ func (r *run) listen(ctx context.Context) error {
 	}
 	s := statement{challenge: challenge, key: r.key}
 	proved := false
+	defer func() {
+		if ended != nil && proved && follow.Err() == nil {
+			r.hub.tellFrom(r, r.key, driver.Entry{}) // it says nothing of the record, which is read for that
+		}
+	}()
 	d := newDecoder(resp.Body, func() {
 		if proved {
 			dog.Reset(quiet)

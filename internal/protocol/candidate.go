@@ -121,7 +121,7 @@ func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
 	if c.Kind == Absent || c.draft() || m.mine() || c.Kind == Valid && c.Record.Released {
 		return true
 	}
-	return m.view.wasRead && m.view.asked.FollowerSince(m.view.since) >= wait
+	return m.view.wasRead && m.view.asOf.FollowerSince(m.view.since) >= wait
 }
 
 // current reports whether the version in view was in the cell within the time of one attempt. Versions recur where a store loses,

@@ -60,7 +60,8 @@ type Config struct {
 	Retry []time.Duration
 	// HeadStart is what a named successor is given where changes are pushed.
 	HeadStart time.Duration
-	// Hearsay: what is pushed to this member may not be pushed to the others, who find it out by reading.
+	// Hearsay: what is pushed comes from other members. It may not be pushed to the others, who find it out by reading, and
+	// the store may never have shown it.
 	Hearsay bool
 	// Rand returns 64 random bits: for nonces, jitter and splay.
 	Rand func() uint64

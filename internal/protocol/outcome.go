@@ -24,9 +24,9 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 	}
 	blind := !m.view.known && op.pushes != m.view.pushes
 	m.observe(now, c)
-	m.view.asked, m.view.wasRead = op.sent.Instant, true
 	m.view.date(op.sent.Instant)
-	m.view.wakeUp(op.sent.Instant)
+	m.view.wasRead = true
+	m.view.dozed = m.view.dozed && op.dozed
 	m.reconcile(now, &c)
 	if blind || op.doubted {
 		m.view.suspect = true // something changed while this answer was on its way
@@ -212,9 +212,14 @@ func (m *Machine) win(now clock.Reading, a attempt) {
 // Seen reports a pushed entry. It is a hint (L13): it may bring a newer state or cause a read, and ends nobody's lease.
 func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.expire(now)
+	if m.cfg.Hearsay && !m.attested(&c) {
+		m.view.pushes++ // a read that is under way may be older
+		m.doubt()
+		return
+	}
 	m.view.told = max(m.view.told, c.Record.Term)
 	if m.view.known && now.LeaderSince(m.view.heard) > m.silence() {
-		m.view.doze(now) // a push that waited for this process to go on would look like this
+		m.doze() // a push that waited for this process to go on would look like this
 	}
 	if !m.view.known {
 		m.view.pushes++
@@ -249,6 +254,25 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		m.accept(now, c)
 		m.reconcile(now, &c)
 	}
+}
+
+// doze says that this member has not been there for a while: only a read that is sent from now on shows what is.
+func (m *Machine) doze() {
+	m.view.dozed = true
+	if m.op != nil {
+		m.op.dozed = true
+	}
+}
+
+// attested reports whether what a peer pushes may count. The peer proves that it is the holder of the record that was read,
+// and no more: its term, its lease and its bound for its clocks are those that the store has shown. A write of one's own is
+// told by this very process.
+func (m *Machine) attested(c *Cell) bool {
+	r, shown := &c.Record, &m.view.cell.Record
+	if r.Incarnation == m.incarnation {
+		return true
+	}
+	return m.view.known && c.Kind == Valid && c.sameTerm(&m.view.cell) && r.Lease == shown.Lease && r.Drift == shown.Drift
 }
 
 // doubt has the cell read, and once more if a read is under way, which may not show what there is cause to look for.

@@ -131,6 +131,10 @@ func (s *stage) configure(words []string) error {
 			s.cfg.Nominated, s.cfg.NomineeOnly = true, s.cfg.NomineeOnly || w == "nominee-only"
 			continue
 		}
+		if w == "hearsay" {
+			s.cfg.Hearsay = true
+			continue
+		}
 		key, value, _ := strings.Cut(w, "=")
 		if n, err := strconv.Atoi(value); err == nil && s.number(key, n) {
 			continue

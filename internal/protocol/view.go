@@ -97,17 +97,15 @@ type view struct {
 	// heard is when anything was last heard, and heardAt by the wall clock.
 	heard   clock.Instant
 	heardAt clock.Moment
-	// asked is when the last read that showed this very version was sent, if wasRead.
-	asked   clock.Instant
+	// asOf is the latest moment at which this very version is known to have been in the cell, if it is dated: when the read
+	// was sent that showed it, if wasRead; else when the own write was sent that made it, or a push came. Versions may recur,
+	// so what was seen long ago is read again before anything is put in its place.
+	asOf    clock.Instant
+	dated   bool
 	wasRead bool
 	known   bool
-	// asOf is the latest moment at which this very version is known to have been in the cell, if it is dated. Versions may
-	// recur, so what was seen long ago is read again before anything is put in its place.
-	asOf  clock.Instant
-	dated bool
-	// dozed: this member was not there for a while, at dozedAt or before. Pushes that it finds then may be as old.
-	dozed   bool
-	dozedAt clock.Instant
+	// dozed: this member was not there for a while, and has read nothing since. Pushes that it finds then may be as old.
+	dozed bool
 	// sampled is false for a version that is known from the answer to an own write alone: its Floor is unknown (L10).
 	sampled bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
@@ -173,14 +171,6 @@ func (v *view) learn(now clock.Reading, c Cell) bool {
 
 // date says that the cell was as it is in view at this moment.
 func (v *view) date(at clock.Instant) { v.asOf, v.dated = at, true }
-
-// doze says that this member has not been there for a while.
-func (v *view) doze(now clock.Reading) { v.dozed, v.dozedAt = true, now.Instant }
-
-// wakeUp ends that, if a read that was sent at this moment was sent after it.
-func (v *view) wakeUp(sent clock.Instant) {
-	v.dozed = v.dozed && v.dozedAt.LeaderSince(sent) > 0
-}
 
 // mark keeps how far the election is known to have come.
 func (v *view) mark(c *Cell) {

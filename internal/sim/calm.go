@@ -144,6 +144,9 @@ func (w *world) handOverBound() time.Duration {
 	if w.trying {
 		bound += p.finishWithin / 2
 	}
+	if p.peers { // nobody counts on the others' having heard
+		bound += w.longest()
+	}
 	return bound
 }
 
@@ -171,6 +174,9 @@ func (w *world) finale() {
 
 // gap is the longest time for which a follower who is well does not hear of a change.
 func (w *world) gap() time.Duration {
+	if w.plan.peers { // of a new leader they hear by reading
+		return w.plan.poll * 3 / 2
+	}
 	if w.plan.watch {
 		return w.plan.poll
 	}
@@ -195,7 +201,7 @@ func (c *check) budget() {
 		reads += len(w.nodes) * (int(span/(w.plan.poll*8/10)) + 3)
 	case w.plan.cramped(): // pushes are late by about what silence is borne
 		reads += len(w.nodes) * int(span/w.plan.renew) / 20
-	case w.plan.bounds: // pushes by a slow clock are awaited by a fast one
+	case w.plan.bounds, w.plan.peers && w.plan.mixed: // pushes by a slow clock, or for a long lease, are awaited by others
 		reads += len(w.nodes) * int(span/w.plan.renew)
 	}
 	if w.stats.calmReads > reads {

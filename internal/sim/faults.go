@@ -34,6 +34,7 @@ func (w *world) schedule() {
 	w.every(p.resets, 2*p.lease, w.reset)
 	w.every(p.defaced(), 8*p.lease, w.deface)
 	w.every(p.bounds, 3*p.lease, w.strain)
+	w.every(p.forges, 2*p.lease, w.forge)
 	w.every(p.recurs(), 7*p.lease, func() { w.ambush(w.victim()) })
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
 }

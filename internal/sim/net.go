@@ -164,7 +164,7 @@ func (w *world) push(c protocol.Cell) {
 }
 
 func (w *world) pushTo(n *node, c protocol.Cell) {
-	if !n.alive {
+	if !n.alive || w.plan.peers && !n.follows(&c) {
 		return
 	}
 	if c.Record.Released {

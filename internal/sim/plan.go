@@ -71,6 +71,8 @@ type plan struct {
 	remakes   bool // the store is deleted and made anew, and counts its versions from the beginning
 	eras      bool // and it can tell
 	blank     bool // but not in what it pushes
+	peers     bool // the leader pushes, to those who have read that it leads
+	forges    bool // and at times what is not so
 	loses     bool // the store loses its last writes, and gives their versions to others
 }
 
@@ -111,6 +113,9 @@ func (w *world) draw() plan {
 	w.drawMore(&p)
 	w.drawExtra(&p)
 	w.drawRecurring(&p)
+	p.peers = w.extra.chance(0.15)
+	p.forges = p.peers && w.extra.chance(0.7)
+	p.watch = p.watch || p.peers
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	if !p.pristine {
 		p.startSeq += 5
@@ -163,7 +168,7 @@ func (p *plan) forgets() bool {
 
 // free: nothing but what was there from the beginning decides for how long somebody leads.
 func (p *plan) free() bool {
-	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.recurs() || p.foreign && (p.mixed || p.resets))
+	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.peers || p.recurs() || p.foreign && (p.mixed || p.resets))
 }
 
 // defaced: the same foreign bytes are there again and again, and with them the resets of before.
@@ -211,7 +216,7 @@ func (w *world) configure(n *node, lease time.Duration) protocol.Config {
 		FinishWithin: p.finishWithin, Grace: p.grace, Poll: p.poll, PollStable: p.pollStable,
 		Nominated: p.nominated, Precedence: p.precedence(), NomineeOnly: p.strict,
 		Retry:     []time.Duration{0, min(100*time.Millisecond, lease/12), min(time.Second, lease/6)},
-		HeadStart: 250 * time.Millisecond, Rand: w.rng.Uint64,
+		HeadStart: 250 * time.Millisecond, Hearsay: p.peers, Rand: w.rng.Uint64,
 	}
 	cfg.Promise(n.proc.bound, d, p.stopWithin)
 	return cfg

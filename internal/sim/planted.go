@@ -39,7 +39,7 @@ var planted = []bug{
 	// L2: the follower's timer.
 	{
 		Name: "timer-from-send", Rule: "L2", Left: "the follower's timer starts when the read was sent, not when it was answered",
-		Edit: []edit{{"protocol/outcome.go", "	m.observe(now, c)\n	m.view.asked", "	m.observe(op.sent, c)\n	m.view.asked"}},
+		Edit: []edit{{"protocol/outcome.go", "	m.observe(now, c)\n	m.view.date", "	m.observe(op.sent, c)\n	m.view.date"}},
 	},
 	{
 		Name: "timer-by-version", Rule: "L2, H2", Left: "the timer belongs to the version, so a request restarts it",
@@ -332,7 +332,7 @@ var planted = []bug{
 	},
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
-		Edit: []edit{{"protocol/candidate.go", "	return m.view.wasRead && m.view.asked.FollowerSince(m.view.since) >= wait", "	return wait >= 0"}},
+		Edit: []edit{{"protocol/candidate.go", "	return m.view.wasRead && m.view.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"}},
 	},
 
 	// L15: what is no record.
@@ -567,6 +567,14 @@ var planted = []bug{
 	},
 
 	// L3a: versions that recur.
+	{
+		Name: "peer-lease-believed", Rule: "L3a, L13", Left: "a lease that a peer pushes counts, though the store does not show it",
+		Edit: []edit{{"protocol/outcome.go", " && r.Lease == shown.Lease && r.Drift", " && r.Drift"}},
+	},
+	{
+		Name: "peer-term-believed", Rule: "L3a, L10, L13", Left: "a term that a peer pushes counts, though the store does not show it",
+		Edit: []edit{{"protocol/outcome.go", " && c.sameTerm(&m.view.cell) && r.Lease", " && r.Incarnation == shown.Incarnation && r.Lease"}},
+	},
 	{
 		Name: "claim-on-old-sight", Rule: "L3a", Left: "what was seen before this process was stopped is claimed without a read",
 		Edit: []edit{{"protocol/candidate.go", "	if !m.view.sampled || !m.current(now) {", "	if !m.view.sampled {"}},

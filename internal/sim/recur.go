@@ -136,7 +136,7 @@ func (s *store) remake() {
 	}
 	s.seq, s.history, s.again = 0, nil, nil
 	s.cell, s.changed = protocol.Cell{Era: l.era, Floor: s.floor()}, s.w.now
-	if l.era > 0 && s.w.extra.chance(0.7) {
+	if l.era > 0 && !s.w.plan.peers && s.w.extra.chance(0.7) {
 		s.w.push(s.cell)
 	}
 }

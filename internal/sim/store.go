@@ -15,6 +15,7 @@ type store struct {
 	w       *world
 	seq     uint64
 	life    life
+	byPeer  bool // what is being written is its holder's write, which its process tells of
 	stray   bool // what is being written is of a former life: what may be written over what is no question then
 	cell    protocol.Cell
 	history []past
@@ -72,6 +73,8 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	}
 	vacant := s.again != nil && s.cell.Kind == protocol.Valid && s.cell.Record.LeaderID == ""
 	s.count(&r)
+	s.byPeer = r.LeaderID != ""
+	defer func() { s.byPeer = false }()
 	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
 	if vacant && r.Held() && !s.w.calm && s.w.chance(s.often) {
 		s.w.queue.add(s.w.now+s.w.span(s.w.plan.poll), s.relapse)
@@ -115,7 +118,7 @@ func (s *store) place(c protocol.Cell) {
 	s.w.check.replaced(&s.cell, &c)
 	c.Floor, c.Era = s.floor(), s.life.era
 	s.cell, s.placed = c, s.w.now
-	if !s.w.deaf {
+	if !s.w.deaf && (s.byPeer || !s.w.plan.peers) {
 		s.w.push(c)
 	}
 }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// Peers: the leader itself tells of its writes. Followers know that it is the leader, and that it has the key; but what it
+// says may never have been in the store.
+
+// follows reports whether n has read that the holder of c leads, and so is told by it.
+func (n *node) follows(c *protocol.Cell) bool {
+	shown, _ := n.m.InView()
+	return shown.Kind == protocol.Valid && shown.Record.Incarnation == c.Record.Incarnation && shown.Record.Term == c.Record.Term
+}
+
+// forge has the leader push what the store does not show: a lease of an hour, or the last term.
+func (w *world) forge() {
+	c := w.store.cell
+	if c.Kind != protocol.Valid || !c.Record.Held() {
+		return
+	}
+	c.Version = "forged"
+	c.Record.Seq++
+	c.Record.Nonce = "forged at " + w.now.String()
+	lies := w.extra.rng.IntN(3)
+	if lies != 0 {
+		c.Record.Lease = record.MaxLease
+	}
+	if lies != 1 {
+		c.Record.Term = record.MaxTerm
+	}
+	w.tracef(nil, "the leader tells of term %d and a lease of %v", c.Record.Term, c.Record.Lease)
+	for _, n := range w.nodes {
+		if n.alive && n.follows(&w.store.cell) && n.incarnation() != c.Record.Incarnation {
+			n.later(w.plan.latency+w.extra.span(time.Millisecond), func() {
+				n.m.Seen(n.now(), c)
+				n.pump()
+			})
+		}
+	}
+}
