@@ -201,7 +201,7 @@ func (c *check) budget() {
 		reads += len(w.nodes) * (int(span/(w.plan.poll*8/10)) + 3)
 	case w.plan.cramped(): // pushes are late by about what silence is borne
 		reads += len(w.nodes) * int(span/w.plan.renew) / 20
-	case w.plan.bounds, w.plan.peers && w.plan.mixed: // pushes by a slow clock, or for a long lease, are awaited by others
+	case w.plan.bounds, w.plan.peers: // pushes by a slow clock are awaited by others, and a new leader's by those who have not read of it
 		reads += len(w.nodes) * int(span/w.plan.renew)
 	}
 	if w.stats.calmReads > reads {

@@ -22,19 +22,18 @@ type check struct {
 	elected time.Duration   // when somebody was last elected
 	amnesty time.Duration   // an older state was put back: until then two leaders are nobody's fault
 	fragile time.Duration   // the same once somebody starts who knows nothing of what was
-	muddled bool            // that has been so once, so that a term may have been given twice
 }
 
 // forgive: an older state is put back. Members who know the last one do not believe it; others cannot know better, and
-// nobody does where a shorter lease than the last, or a term that was given twice, may come back.
+// nobody does where a shorter lease than the last may come back, or where terms are not vouched for. docs/guarantees.md says so.
 func (c *check) forgive(until time.Duration) {
 	c.fragile = until
-	blurred := c.muddled || c.w.plan.mixed || c.w.plan.forgets()
+	blurred := c.w.plan.mixed || c.w.plan.forgets()
 	for _, n := range c.w.nodes {
 		blurred = blurred || n.alive && !c.knows(n)
 	}
 	if blurred {
-		c.amnesty, c.muddled = until, true
+		c.amnesty = until
 	}
 }
 
@@ -47,7 +46,7 @@ func (c *check) knows(n *node) bool {
 // joined: somebody starts and knows nothing.
 func (c *check) joined() {
 	if c.w.now < c.fragile {
-		c.amnesty, c.muddled = c.fragile, true
+		c.amnesty = c.fragile
 	}
 }
 
@@ -111,12 +110,16 @@ func (c *check) always() {
 	if c.w.now < c.amnesty {
 		return
 	}
+	elder := c.w.elder != nil && c.w.elder.holds()
 	var leads, works *node
 	for _, n := range c.w.nodes {
 		if !n.alive || n.excused() {
 			continue
 		}
 		if n.m.Holds(n.now()) {
+			if elder {
+				c.failf("two valid leases: %s term %d, and the elder's", n.incarnation(), n.m.Term())
+			}
 			if leads != nil {
 				c.failf("two valid leases: %s term %d, and %s term %d", n.incarnation(), n.m.Term(), leads.incarnation(), leads.m.Term())
 			}

@@ -71,6 +71,7 @@ type plan struct {
 	remakes   bool // the store is deleted and made anew, and counts its versions from the beginning
 	eras      bool // and it can tell
 	blank     bool // but not in what it pushes
+	elders    bool // a candidate of an older system takes part
 	peers     bool // the leader pushes, to those who have read that it leads
 	forges    bool // and at times what is not so
 	loses     bool // the store loses its last writes, and gives their versions to others
@@ -116,6 +117,7 @@ func (w *world) draw() plan {
 	p.peers = w.extra.chance(0.15)
 	p.forges = p.peers && w.extra.chance(0.7)
 	p.watch = p.watch || p.peers
+	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	if !p.pristine {
 		p.startSeq += 5
@@ -163,12 +165,12 @@ func (p *plan) recurs() bool { return p.remakes || p.loses }
 // forgets: the record may be lost, and the store does not vouch for terms. Then they can repeat themselves, and all that
 // can be asked is that nobody claims what he knows better.
 func (p *plan) forgets() bool {
-	return p.loses && !p.clockFloor || p.floorless && (p.remakes || p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
+	return p.loses && !p.clockFloor || p.floorless && (p.remakes || p.elders || p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
 }
 
 // free: nothing but what was there from the beginning decides for how long somebody leads.
 func (p *plan) free() bool {
-	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.peers || p.recurs() || p.foreign && (p.mixed || p.resets))
+	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.peers || p.elders || p.recurs() || p.foreign && (p.mixed || p.resets))
 }
 
 // defaced: the same foreign bytes are there again and again, and with them the resets of before.
@@ -182,7 +184,7 @@ func (p *plan) slack() bool { return !p.watch && p.pollStable > p.poll }
 
 // reliable: every message arrives, and soon, and nobody is stopped.
 func (p *plan) reliable() bool {
-	return !(p.lose || p.slow || p.cut || p.fail || p.replay || p.stale || p.pause || p.suspend || p.freeze || p.step || p.rollback || p.recurs())
+	return !(p.lose || p.slow || p.cut || p.fail || p.replay || p.stale || p.pause || p.suspend || p.freeze || p.step || p.rollback || p.elders || p.recurs())
 }
 
 // timely: whatever arrives comes soon after it was sent, and shows what is.

@@ -568,6 +568,10 @@ var planted = []bug{
 
 	// L3a: versions that recur.
 	{
+		Name: "predecessor-at-once", Rule: "L2, L10", Left: "a record without a term, as older systems write, is claimed after a renewal interval",
+		Edit: []edit{{"protocol/candidate.go", "	case m.view.stale:", "	case c.predecessor():\n		return m.cfg.Renew, true\n	case m.view.stale:"}},
+	},
+	{
 		Name: "peer-lease-believed", Rule: "L3a, L13", Left: "a lease that a peer pushes counts, though the store does not show it",
 		Edit: []edit{{"protocol/outcome.go", " && r.Lease == shown.Lease && r.Drift", " && r.Drift"}},
 	},

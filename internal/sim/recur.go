@@ -167,7 +167,7 @@ func (s *store) late(sent time.Duration, prev driver.Version, r record.Record) (
 		return s.swap(prev, r)
 	}
 	s.w.tracef(nil, "a write that was sent at %v replaces another state", sent)
-	if s.life.era == 0 || r.Released || sent >= s.life.from {
+	if s.life.era == 0 || r.Released || sent >= s.life.from || s.w.plan.floorless {
 		s.w.check.forgive(s.w.now + s.w.longest())
 	}
 	s.stray = true

@@ -20,6 +20,7 @@ type world struct {
 	now         time.Duration
 	queue       queue
 	store       *store
+	elder       *elder // nil: none
 	nodes       []*node
 	check       *check
 	stats       stats
@@ -73,6 +74,7 @@ func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	w.tracef(nil, "plan %+v", w.plan)
 	w.populate()
 	w.schedule()
+	w.attend()
 	w.queue.add(cfg.Hour*3/4, w.quieten)
 	for w.now < cfg.Hour && w.check.fault == nil {
 		w.happen(w.queue.pop())
