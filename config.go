@@ -111,8 +111,9 @@ type Config struct {
 	// most a quarter and a half of Renew.
 	Retry []time.Duration
 
-	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r, 1+r].
-	// Members may have different ones: the record states it, and whoever has worse clocks waits longer.
+	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r,
+	// 1+r]. Members may have different ones: the record states it, and whoever has worse clocks
+	// waits longer.
 	Drift float64
 	// TimerLateness is how late a timer may fire on this machine, for the sake of those who rely on the contexts.
 	TimerLateness time.Duration

@@ -75,9 +75,10 @@ func (r *run) report(err error) {
 	}
 }
 
-// listen holds one connection. It returns nil after a release, and otherwise why the connection ended. A peer has the
-// timeout to prove itself; from then on it may be silent for as long as its lease. An end that is no release
-// causes one read by those who watch: the leader may be gone, or have something to hide.
+// listen holds one connection. It returns nil after a release, and otherwise why the connection
+// ended. A peer has the timeout to prove itself; from then on it may be silent for as long as its
+// lease. An end that is no release causes one read by those who watch: the leader may be gone, or
+// have something to hide.
 func (r *run) listen(follow context.Context) (ended error) {
 	ctx, cancel := context.WithCancelCause(follow)
 	defer cancel(nil)

@@ -111,8 +111,9 @@ func (m *Machine) precedence(r *record.Record) time.Duration {
 	return wait
 }
 
-// fresh reports whether the view will do for a claim: it must be of now, its Floor must belong to this version (L10), and where a timer ran
-// out the cell must have been read since, because silence alone may be a broken watch (L13).
+// fresh reports whether the view will do for a claim: it must be of now, its Floor must belong to
+// this version (L10), and where a timer ran out the cell must have been read since, because
+// silence alone may be a broken watch (L13).
 func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
 	if !m.view.sampled || !m.current(now) {
 		return false
@@ -124,8 +125,9 @@ func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
 	return m.view.wasRead && m.view.asOf.FollowerSince(m.view.since) >= wait
 }
 
-// current reports whether the version in view was in the cell within the time of one attempt. Versions recur where a store loses,
-// restores or begins its history again, so what is older is read before anything is put in its place (L3a).
+// current reports whether the version in view was in the cell within the time of one attempt.
+// Versions recur where a store loses, restores or begins its history again, so what is older is
+// read before anything is put in its place (L3a).
 func (m *Machine) current(now clock.Reading) bool {
 	return m.view.dated && now.LeaderSince(m.view.asOf) <= m.attempt()
 }

@@ -43,7 +43,8 @@ type Config struct {
 	Lease  time.Duration
 	Renew  time.Duration
 	Budget time.Duration
-	// Drift is the bound of this member's clocks in parts per million. Budget allows for it, and records state it.
+	// Drift is the bound of this member's clocks in parts per million. Budget allows for it, and
+	// records state it.
 	Drift uint32
 	// StopWithin is the part of the margin that the user reserves.
 	StopWithin time.Duration
@@ -60,8 +61,8 @@ type Config struct {
 	Retry []time.Duration
 	// HeadStart is what a named successor is given where changes are pushed.
 	HeadStart time.Duration
-	// Hearsay: what is pushed comes from other members. It may not be pushed to the others, who find it out by reading, and
-	// the store may never have shown it.
+	// Hearsay: what is pushed comes from other members. It may not be pushed to the others, who
+	// find it out by reading, and the store may never have shown it.
 	Hearsay bool
 	// Rand returns 64 random bits: for nonces, jitter and splay.
 	Rand func() uint64
@@ -75,19 +76,21 @@ func Margin(lease time.Duration, r float64, d, stopWithin time.Duration) time.Du
 	return drift + d + stopWithin
 }
 
-// Promise sets Drift, StopWithin and Budget: how much of Lease this member relies on while it leads, with clocks that run
-// true within r and timers that are late by up to d.
+// Promise sets Drift, StopWithin and Budget: how much of Lease this member relies on while it
+// leads, with clocks that run true within r and timers that are late by up to d.
 func (c *Config) Promise(r float64, d, stopWithin time.Duration) {
 	c.Drift, c.StopWithin, c.Budget = PPM(r), stopWithin, c.Lease-Margin(c.Lease, r, d, stopWithin)
 }
 
 const million = 1_000_000
 
-// PPM is a bound in parts per million, rounded up. What floating-point numbers add to a whole number of them is left out.
+// PPM is a bound in parts per million, rounded up. What floating-point numbers add to a whole
+// number of them is left out.
 func PPM(r float64) uint32 { return uint32(math.Ceil(r*million - 0.001)) }
 
-// stretch is how long a member waits, by clocks that run true within own, for a lease to run out whose holder's run true
-// within r: lease * (1+own)/(1+r), rounded up, and never less than the lease (L3). Both are in parts per million.
+// stretch is how long a member waits, by clocks that run true within own, for a lease to run out
+// whose holder's run true within r: lease * (1+own)/(1+r), rounded up, and never less than the
+// lease (L3). Both are in parts per million.
 func stretch(lease time.Duration, own, r uint32) time.Duration {
 	if own <= r {
 		return lease

@@ -24,7 +24,8 @@ type attempt struct {
 	purpose purpose
 	nonce   string
 	term    uint64
-	// prev is what it was to replace, and over the nonce of the record there: the version alone may recur.
+	// prev is what it was to replace, and over the nonce of the record there: the version alone
+	// may recur.
 	prev driver.Version
 	over string
 	// nominated: it was sent by the nominee.

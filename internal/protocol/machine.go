@@ -238,8 +238,8 @@ func (m *Machine) Tick(now clock.Reading) {
 	}
 }
 
-// overdue gives the operation in flight up if its time is over. Its answer may have lain there for as long as this process was
-// stopped.
+// overdue gives the operation in flight up if its time is over. Its answer may have lain there for
+// as long as this process was stopped.
 func (m *Machine) overdue(now clock.Reading) bool {
 	if m.opLeft(now) > 0 {
 		return false
@@ -249,7 +249,8 @@ func (m *Machine) overdue(now clock.Reading) bool {
 	return true
 }
 
-// Overdue reports whether it is too late to send op, because this process was stopped since it was made.
+// Overdue reports whether it is too late to send op, because this process was stopped since it was
+// made.
 func (op *Op) Overdue(now clock.Reading) bool { return now.LeaderSince(op.sent.Instant) >= op.Timeout }
 
 // opLeft is how long the operation in flight is still waited for. A release that waited for one lost answer as long as

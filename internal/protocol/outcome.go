@@ -96,7 +96,8 @@ func (m *Machine) fail(now clock.Reading) {
 	m.view.suspect = true
 }
 
-// settle takes the answer to the operation in flight; an answer to any other, or one that comes too late, is not heard.
+// settle takes the answer to the operation in flight; an answer to any other, or one that comes
+// too late, is not heard.
 func (m *Machine) settle(now clock.Reading, id uint64) *Op {
 	if !m.Current(id) || m.overdue(now) {
 		return nil
@@ -129,8 +130,8 @@ func (m *Machine) observe(now clock.Reading, c Cell) {
 	}
 }
 
-// void drops what was written into a store that was made anew since: should one of these writes arrive there, it says nothing of who
-// leads. A leader's deadline moves no later by it (L1).
+// void drops what was written into a store that was made anew since: should one of these writes
+// arrive there, it says nothing of who leads. A leader's deadline moves no later by it (L1).
 func (m *Machine) void(now clock.Reading) {
 	for i := range m.pending {
 		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
@@ -256,7 +257,8 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 }
 
-// doze says that this member has not been there for a while: only a read that is sent from now on shows what is.
+// doze says that this member has not been there for a while: only a read that is sent from now on
+// shows what is.
 func (m *Machine) doze() {
 	m.view.dozed = true
 	if m.op != nil {
@@ -264,9 +266,9 @@ func (m *Machine) doze() {
 	}
 }
 
-// attested reports whether what a peer pushes may count. The peer proves that it is the holder of the record that was read,
-// and no more: its term, its lease and its bound for its clocks are those that the store has shown. A write of one's own is
-// told by this very process.
+// attested reports whether what a peer pushes may count. The peer proves that it is the holder of
+// the record that was read, and no more: its term, its lease and its bound for its clocks are
+// those that the store has shown. A write of one's own is told by this very process.
 func (m *Machine) attested(c *Cell) bool {
 	r, shown := &c.Record, &m.view.cell.Record
 	if r.Incarnation == m.incarnation {

@@ -23,8 +23,8 @@ func (m *Machine) close(now clock.Reading, at *alarm) *Op {
 	return nil
 }
 
-// within reports whether the deadline of the term that is being left is yet to come: until then nobody else leads, whatever
-// version the cell has.
+// within reports whether the deadline of the term that is being left is yet to come: until then
+// nobody else leads, whatever version the cell has.
 func (m *Machine) within(now clock.Reading) bool { return m.lease.term > 0 && m.remaining(now) > 0 }
 
 // releasable: a record that names this member; or the very absence that ended its term while it was valid; or the version

@@ -97,14 +97,16 @@ type view struct {
 	// heard is when anything was last heard, and heardAt by the wall clock.
 	heard   clock.Instant
 	heardAt clock.Moment
-	// asOf is the latest moment at which this very version is known to have been in the cell, if it is dated: when the read
-	// was sent that showed it, if wasRead; else when the own write was sent that made it, or a push came. Versions may recur,
-	// so what was seen long ago is read again before anything is put in its place.
+	// asOf is the latest moment at which this very version is known to have been in the cell, if
+	// it is dated: when the read was sent that showed it, if wasRead; else when the own write was
+	// sent that made it, or a push came. Versions may recur, so what was seen long ago is read
+	// again before anything is put in its place.
 	asOf    clock.Instant
 	dated   bool
 	wasRead bool
 	known   bool
-	// dozed: this member was not there for a while, and has read nothing since. Pushes that it finds then may be as old.
+	// dozed: this member was not there for a while, and has read nothing since. Pushes that it
+	// finds then may be as old.
 	dozed bool
 	// sampled is false for a version that is known from the answer to an own write alone: its Floor is unknown (L10).
 	sampled bool
@@ -116,8 +118,8 @@ type view struct {
 	fled bool
 	// stale means that the cell is older than what was known, and that nobody was seen to go on from there.
 	stale bool
-	// unsettled: the store was made anew, and no holder was seen to renew since. What is released, vacant or one's own may
-	// be what a request of before has left there.
+	// unsettled: the store was made anew, and no holder was seen to renew since. What is released,
+	// vacant or one's own may be what a request of before has left there.
 	unsettled bool
 	// anew means that era, the history of the store that was seen last, was another before.
 	anew bool
@@ -201,9 +203,9 @@ func (v *view) remade(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era !
 // held reports whether the cell names a holder whose lease may still be running, as far as it says itself.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
 
-// wait is how long a stamp must have been in view before anybody may act as if its lease had run out: never less than
-// the record's lease, and never less than one's own, which may be the one that a damaged record hides. What was put
-// back may hide any lease that was ever seen.
+// wait is how long a stamp must have been in view before anybody may act as if its lease had run
+// out: never less than the record's lease, and never less than one's own, which may be the one
+// that a damaged record hides. What was put back may hide any lease that was ever seen.
 func (v *view) wait(cfg *Config) time.Duration {
 	lease := max(cfg.Lease, v.cell.Record.Lease)
 	if v.stale {
@@ -212,9 +214,10 @@ func (v *view) wait(cfg *Config) time.Duration {
 	return stretch(lease, cfg.Drift, v.bound())
 }
 
-// bound is the smallest bound, in parts per million, that a holder may have allowed for whose lease may be running: what
-// the record in view states if it names the only such holder. Nobody knows whose lease is waited for where a record is
-// vacant or damaged, or was put back; an older release states no bound. All of these count as 0.
+// bound is the smallest bound, in parts per million, that a holder may have allowed for whose
+// lease may be running: what the record in view states if it names the only such holder. Nobody
+// knows whose lease is waited for where a record is vacant or damaged, or was put back; an older
+// release states no bound. All of these count as 0.
 func (v *view) bound() uint32 {
 	if v.stale || !v.held() {
 		return 0

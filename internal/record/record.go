@@ -50,8 +50,8 @@ type Record struct {
 	Request   *Request
 	// Priority is the holder's: a candidate with a higher one may ask it to hand over.
 	Priority int
-	// Drift is the bound, in parts per million, that the writer of this state gave for the rate of its clocks. 0: unknown,
-	// as in records of releases that state none.
+	// Drift is the bound, in parts per million, that the writer of this state gave for the rate of
+	// its clocks. 0: unknown, as in records of releases that state none.
 	Drift    uint32
 	Metadata map[string]string
 }

@@ -130,8 +130,9 @@ func (w *world) handOver() {
 	})
 }
 
-// vague: who reads more seldom than the others by a longer lease, or waits for a nominee by a clock that is slower than
-// theirs, may come after them though it is named; so does who finds only now that the store was made anew.
+// vague: who reads more seldom than the others by a longer lease, or waits for a nominee by a
+// clock that is slower than theirs, may come after them though it is named; so does who finds only
+// now that the store was made anew.
 func (w *world) vague() bool {
 	p := &w.plan
 	return !p.watch && (p.mixed || p.bounds) || p.nominated && p.bounds || p.blank

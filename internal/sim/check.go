@@ -24,8 +24,9 @@ type check struct {
 	fragile time.Duration   // the same once somebody starts who knows nothing of what was
 }
 
-// forgive: an older state is put back. Members who know the last one do not believe it; others cannot know better, and
-// nobody does where a shorter lease than the last may come back, or where terms are not vouched for. docs/guarantees.md says so.
+// forgive: an older state is put back. Members who know the last one do not believe it; others
+// cannot know better, and nobody does where a shorter lease than the last may come back, or where
+// terms are not vouched for. docs/guarantees.md says so.
 func (c *check) forgive(until time.Duration) {
 	c.fragile = until
 	blurred := c.w.plan.mixed || c.w.plan.forgets()
@@ -105,7 +106,8 @@ func (c *check) election(n *node, term uint64) {
 	}
 }
 
-// always is looked at after every event: nobody believes in a lease while another does, and nobody works while another does.
+// always is looked at after every event: nobody believes in a lease while another does, and nobody
+// works while another does.
 func (c *check) always() {
 	if c.w.now < c.amnesty {
 		return

@@ -64,7 +64,8 @@ func (w *world) bind(p *process, i int) {
 	if w.plan.bounds && i > 0 {
 		p.bound = [...]float64{loose, drift * 3, loose, drift}[(i-1+w.extra.rng.IntN(2))%4]
 	}
-	// An older release states nothing, and waits without regard to bounds: it is there with the smallest alone.
+	// An older release states nothing, and waits without regard to bounds: it is there with the
+	// smallest alone.
 	p.silent = w.plan.silent && p.bound == drift
 }
 

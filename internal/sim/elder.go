@@ -10,9 +10,10 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// elder is a candidate of an older system on the same cell. Its records have no term and state no bound, and it follows by
-// a rule of its own: what it has seen for a lease, it replaces. It keeps the smallest bound, so that its wait is long enough,
-// and leads as long as a leader with that bound may.
+// elder is a candidate of an older system on the same cell. Its records have no term and state no
+// bound, and it follows by a rule of its own: what it has seen for a lease, it replaces. It keeps
+// the smallest bound, so that its wait is long enough, and leads as long as a leader with that
+// bound may.
 type elder struct {
 	w      *world
 	proc   process

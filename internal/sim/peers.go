@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Peers: the leader itself tells of its writes. Followers know that it is the leader, and that it has the key; but what it
-// says may never have been in the store.
+// Peers: the leader itself tells of its writes. Followers know that it is the leader, and that it
+// has the key; but what it says may never have been in the store.
 
 // follows reports whether n has read that the holder of c leads, and so is told by it.
 func (n *node) follows(c *protocol.Cell) bool {

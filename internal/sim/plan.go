@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// drift is the bound r that members state for their clocks, and loose the one that some state where they differ. The flag
-// -drift multiplies what the clocks really do.
+// drift is the bound r that members state for their clocks, and loose the one that some state
+// where they differ. The flag -drift multiplies what the clocks really do.
 const (
 	drift = 0.01
 	loose = 0.1

@@ -9,8 +9,9 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// A store that is deleted and made anew, or that loses its last writes, gives versions that it has given before to other
-// states. Members that were not there meanwhile know a version that means something else now.
+// A store that is deleted and made anew, or that loses its last writes, gives versions that it has
+// given before to other states. Members that were not there meanwhile know a version that means
+// something else now.
 
 // life is one history of the store.
 type life struct {
@@ -47,7 +48,8 @@ func (s *store) count(r *record.Record) {
 	s.seq++
 }
 
-// arriveLate: the last write of a member, which expects this version and was held up on its way, arrives when it recurs.
+// arriveLate: the last write of a member, which expects this version and was held up on its way,
+// arrives when it recurs.
 func (w *world) arriveLate(n *node, version uint64) {
 	op, sent := n.sent, n.sentAt
 	if !op.Write || string(op.Prev) != strconv.FormatUint(version, 10) || w.extra.chance(0.2) {
@@ -60,7 +62,8 @@ func (w *world) arriveLate(n *node, version uint64) {
 	})
 }
 
-// ambush keeps a member from all that happens for some leases, and gives the version that it knows to another state.
+// ambush keeps a member from all that happens for some leases, and gives the version that it knows
+// to another state.
 func (w *world) ambush(n *node) {
 	if n.alive {
 		w.ambushAt(n, known(n), w.extra.chance(0.5))
@@ -141,7 +144,8 @@ func (s *store) remake() {
 	}
 }
 
-// lose takes back the last writes. Members who know better wait for the rest; of others nothing is asked.
+// lose takes back the last writes. Members who know better wait for the rest; of others nothing is
+// asked.
 func (s *store) lose() {
 	w := s.w
 	if len(s.history) == 0 || w.now < max(w.check.amnesty, w.check.fragile) {
@@ -160,8 +164,9 @@ func (s *store) lose() {
 	s.again, s.changed = nil, w.now
 }
 
-// late is a write that was sent then. If it expects a version that recurs, and was sent before the state was there that it
-// replaces, nobody could have told; whoever knows that state has to be safe from it.
+// late is a write that was sent then. If it expects a version that recurs, and was sent before the
+// state was there that it replaces, nobody could have told; whoever knows that state has to be
+// safe from it.
 func (s *store) late(sent time.Duration, prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
 	if sent >= s.placed || s.life.number == 0 || prev == "" || prev != s.cell.Version {
 		return s.swap(prev, r)

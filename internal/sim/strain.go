@@ -7,10 +7,11 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Where members have clocks of different quality, the worst is a leader whose clock runs as slow as it may, and followers
-// whose clocks run as fast as theirs may.
+// Where members have clocks of different quality, the worst is a leader whose clock runs as slow
+// as it may, and followers whose clocks run as fast as theirs may.
 
-// strain sets such clocks. The leader loses its way to the store as soon as it has renewed, and with it, at times, its record.
+// strain sets such clocks. The leader loses its way to the store as soon as it has renewed, and
+// with it, at times, its record.
 func (w *world) strain() {
 	leader := w.leading()
 	if leader == nil {
