@@ -94,6 +94,7 @@ func playAll(ctx context.Context, o options, chosen []row, out, log io.Writer) i
 		return exitFailed
 	}
 	if !r.passed() {
+		fmt.Fprintf(log, "replay: go run ./test/battery -seed %d\n", o.seed)
 		return exitFailed
 	}
 	return exitOK
