@@ -44,15 +44,15 @@ type Record struct {
 	// Seq counts the holder's writes of one term.
 	Seq uint64
 	// Nonce is fresh in every holder's write.
-	Nonce     string
-	Released  bool
+	Nonce    string
+	Released bool
+	// Drift is the bound, in parts per million, that the writer of this state gave for the rate of
+	// its clocks. 0: unknown, as in records of releases that state none.
+	Drift     uint32
 	Successor string
 	Request   *Request
 	// Priority is the holder's: a candidate with a higher one may ask it to hand over.
 	Priority int
-	// Drift is the bound, in parts per million, that the writer of this state gave for the rate of
-	// its clocks. 0: unknown, as in records of releases that state none.
-	Drift    uint32
 	Metadata map[string]string
 }
 

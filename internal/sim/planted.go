@@ -337,7 +337,10 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
-		Edit: []edit{{"protocol/candidate.go", "	return m.view.wasRead && m.view.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"}},
+		Edit: []edit{
+			{"protocol/candidate.go", "	return m.view.wasRead && m.view.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"},
+			{"protocol/candidate.go", "	if !m.view.sampled || !m.current(now) {", "	if !m.view.sampled || (!m.view.held() || m.mine()) && !m.current(now) {"},
+		},
 	},
 
 	// L15: what is no record.
