@@ -98,7 +98,7 @@ func (r *reign) toLeader(do func(*natsd.Server) error) error {
 	return errors.Join(do(leader), r.cluster.Whole(ctx, r.name))
 }
 
-// untilAnotherLeads asks those who can be reached, and waits until something is published there.
+// untilAnotherLeads asks those who can be reached, and waits until some messages are answered there.
 func (r *reign) untilAnotherLeads(than *natsd.Server) error {
 	ctx, cancel := limit.New()
 	defer cancel()
@@ -200,19 +200,20 @@ func (r *reign) count(counted map[uint64]int, token uint64) int {
 	return counted[token]
 }
 
-// goesOn waits until some more messages are stored, whoever leads.
+// goesOn waits until some more messages are stored or refused, whoever leads: one leader may have the
+// fence, and reach the stream only through a server that is paused until then.
 func (r *reign) goesOn(ctx context.Context) error {
 	sum := func() (n int) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for _, stored := range r.kept {
-			n += stored
+		for _, answers := range r.decided {
+			n += answers
 		}
 		return n
 	}
 	for goal := sum() + some; sum() < goal; time.Sleep(5 * time.Millisecond) {
 		if ctx.Err() != nil {
-			return fmt.Errorf("nothing more is stored: %w", context.Cause(ctx))
+			return fmt.Errorf("nothing more is answered: %w", context.Cause(ctx))
 		}
 	}
 	return nil
