@@ -103,6 +103,9 @@ func (r *reign) untilAnotherLeads(than *natsd.Server) error {
 	ctx, cancel := limit.New()
 	defer cancel()
 	js, err := jetstreamOf(r.cluster.Others(than)[0].URL())
+	for ; err != nil && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		js, err = jetstreamOf(r.cluster.Others(than)[0].URL())
+	}
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,11 @@ func must(t testing.TB, err error) {
 
 func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstreamOf(url)
-	must(t, err)
+	var js jetstream.JetStream
+	limit.Works(t, "connect", func() (err error) { // a server that was paused may find that it took too long
+		js, err = jetstreamOf(url)
+		return err
+	})
 	t.Cleanup(js.Conn().Close)
 	return js
 }
