@@ -23,9 +23,10 @@ func (m *Machine) close(now clock.Reading, at *alarm) *Op {
 	return nil
 }
 
-// within reports whether the deadline of the term that is being left is yet to come: until then
-// nobody else leads, whatever version the cell has.
-func (m *Machine) within(now clock.Reading) bool { return m.lease.term > 0 && m.remaining(now) > 0 }
+// within reports whether the cell shows this member's term and its deadline is yet to come: until
+// then nobody else leads, whatever version the cell has. The deadline of a term that was released
+// says nothing.
+func (m *Machine) within(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
 
 // releasable: a record that names this member; or the very absence that ended its term while it was valid; or the version
 // that an own claim or release of unknown fate expects and could still replace.
