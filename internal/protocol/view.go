@@ -45,7 +45,8 @@ type stamp struct {
 
 func (c *Cell) stamp() stamp {
 	if c.Kind != Valid {
-		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind))}
+		// The version may recur (L3a), and then a later damaged record shows another term, if any.
+		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind)), term: c.Record.Term}
 	}
 	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
 }
