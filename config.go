@@ -112,8 +112,8 @@ type Config struct {
 	Retry []time.Duration
 
 	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r,
-	// 1+r]. Members may have different ones: the record states it, and whoever has worse clocks
-	// waits longer.
+	// 1+r]. Members may have different bounds. The record states the leader's, and a member whose
+	// bound is larger waits longer for its lease.
 	Drift float64
 	// TimerLateness is how late a timer may fire on this machine, for the sake of those who rely on the contexts.
 	TimerLateness time.Duration

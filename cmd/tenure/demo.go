@@ -16,7 +16,7 @@ could take; q ends it. Elsewhere, and with --plain, each line shows when a candi
 which term and why, and a new leader's line what the failover took.
 
 Meanwhile every act of every leader is checked: none may come after the first act of a later term.
-Overlaps are told loudly and make the exit code 1. Terms grow, with gaps: a new leader takes a
+An overlap is reported and makes the exit code 1. Terms grow, with gaps: a new leader takes a
 number above all writes to the bucket or topic, on object storage the server's clock in
 milliseconds, so that none is ever used twice.
 

@@ -25,7 +25,7 @@ import (
 // recklessEnv makes the test binary a candidate that breaks the rules.
 const recklessEnv = "TENURE_TEST_RECKLESS"
 
-// TestMain is that of main_test.go, and makes the test binary such a candidate if it is told to.
+// TestMain runs the tests, or a reckless candidate if the environment variable recklessEnv is set.
 func TestMain(m *testing.M) {
 	time.Local = time.UTC
 	if os.Getenv(recklessEnv) != "" {

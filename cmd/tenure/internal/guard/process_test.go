@@ -318,7 +318,8 @@ func TestLeftoversHaveNoMoreThanTheLease(t *testing.T) {
 	})
 }
 
-// A far timer of the kernel's is set earlier than it is due, as its clock may be slewed, and set anew before.
+// TestKernelsTimerIsNeverDueBeforeTheGuardIs: a time daemon may slew the clock of the kernel's timer.
+// The guard therefore sets a distant timer early, and sets it again before it fires.
 func TestKernelsTimerIsNeverDueBeforeTheGuardIs(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(time.Hour, stopIn, &member{name: "command", deaf: true})

@@ -26,7 +26,7 @@ const farewell = "after the view"
 // place fits into a terminal of 80 columns, but not into one of 44.
 var place = strings.Repeat("p", 50)
 
-// TestMain is that of main_test.go, and makes the test binary a program if it is told to.
+// TestMain runs the tests, or the program under test if the environment variable childEnv is set.
 func TestMain(m *testing.M) {
 	time.Local = time.UTC
 	if how := os.Getenv(childEnv); how != "" {

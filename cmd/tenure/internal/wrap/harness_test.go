@@ -24,8 +24,9 @@ const (
 	long = 10 * time.Minute
 )
 
-// expiring is a lease that is lost while a test looks on. A command is dead 4 s before anybody else is elected, since a timer may be
-// that late. So no machine is too slow for it that does not stand still, and whoever acts later breaks what is promised.
+// expiring is for tests in which the leader loses its lease. Timers may be 4 s late, so the command is
+// dead 4 s before another candidate can be elected. A command that acts after that breaks the promise,
+// unless the whole machine stopped for longer.
 var expiring = tenure.Config{Lease: 6 * time.Second, Renew: 300 * ms, StopWithin: 300 * ms, TimerLateness: 4 * time.Second}
 
 // stage is an election in one process.
