@@ -70,30 +70,29 @@ func (m *member) insist(ctx context.Context, to string, term uint64) (err error)
 	return err
 }
 
-// request adds the wish to the holder's record, if it is of the given term or that is 0, and copies every other byte of it, so that nobody takes it for a renewal.
-// After a lost answer the next attempt finds the request there.
+// request adds the wish to the holder's record, if it is of the given term or that is 0, and
+// copies every other byte of it, so that nobody takes it for a renewal. After a lost answer the
+// next attempt finds the request there.
 func (m *member) request(ctx context.Context, to string, term uint64) (done bool, err error) {
-	entry, err := m.store.Read(ctx, m.key)
-	if err != nil {
-		return errors.Is(err, driver.ErrDenied), err
-	}
-	if entry.Absent() {
-		return true, ErrNoLeader
-	}
-	r, err := record.Decode(entry.Value)
-	if err != nil {
-		return true, err
-	}
-	if !r.Held() || term != 0 && r.Term != term {
-		return true, ErrNoLeader
-	}
-	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
+	final := false // the record itself says that there is no more to try
+	err = m.amend(ctx, func(entry driver.Entry) ([]byte, error) {
+		final = true
+		if entry.Absent() {
+			return nil, ErrNoLeader
+		}
+		r, err := record.Decode(entry.Value)
+		if err != nil {
+			return nil, err
+		}
+		if !r.Held() || term != 0 && r.Term != term {
+			return nil, ErrNoLeader
+		}
+		value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
+		final = err != nil
+		return value, err
+	})
 	if errors.Is(err, record.ErrRequested) {
 		return true, nil
 	}
-	if err != nil {
-		return true, err
-	}
-	_, err = m.store.CompareAndSwap(ctx, m.key, entry.Version, value)
-	return err == nil || errors.Is(err, driver.ErrDenied), err
+	return final || err == nil || errors.Is(err, driver.ErrDenied), err
 }

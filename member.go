@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,12 +166,18 @@ func (f *fixed) decode(e driver.Entry) protocol.Cell {
 		f.faces.recognize(&r)
 		c.Kind, c.Record = protocol.Valid, r
 	case errors.As(err, &broken):
-		c.Kind, c.Problem = protocol.Broken, err
+		c.Kind, c.Problem, c.Digest = protocol.Broken, err, digest(e.Value)
 		c.Record.Lease, c.Record.Term = broken.Lease, broken.Term
 	default:
-		c.Kind, c.Problem = protocol.Foreign, err
+		c.Kind, c.Problem, c.Digest = protocol.Foreign, err, digest(e.Value)
 	}
 	return c
+}
+
+func digest(b []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(b)
+	return h.Sum64()
 }
 
 // arm sets the timer, unless it rings early enough already.

@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -20,19 +21,18 @@ import (
 // after which the record may be reset or not.
 func (e *Election) Reset(ctx context.Context) (wait time.Duration, err error) {
 	m := &e.member
-	entry, err := m.store.Read(ctx, m.key)
-	if err != nil {
-		return 0, m.wrap("reset", err)
-	}
-	vacant, ok := m.vacate(entry)
-	if !ok {
+	err = m.amend(ctx, func(entry driver.Entry) ([]byte, error) {
+		vacant, ok := m.vacate(entry)
+		if !ok {
+			return nil, ErrSound
+		}
+		wait = vacant.Lease
+		return record.Encode(vacant)
+	})
+	if errors.Is(err, ErrSound) {
 		return 0, ErrSound
 	}
-	value, err := record.Encode(vacant)
-	if err == nil {
-		_, err = m.store.CompareAndSwap(ctx, m.key, entry.Version, value)
-	}
-	return vacant.Lease, m.wrap("reset", err)
+	return wait, m.wrap("reset", err)
 }
 
 func (m *member) vacate(e driver.Entry) (record.Record, bool) {

@@ -92,7 +92,7 @@ func (m *Machine) absence() time.Duration {
 	case m.told():
 		return m.cfg.HeadStart
 	}
-	return max(m.cfg.HeadStart, m.cfg.Renew+m.cfg.Renew/4) // the holder sees it when it renews
+	return max(m.cfg.HeadStart, m.cfg.heartbeat()) // the holder sees it when it renews
 }
 
 // precedence after a release: the named successor at once, else everybody a little apart; the releaser last (H1), so after
@@ -127,9 +127,14 @@ func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
 
 // current reports whether the version in view was in the cell within the time of one attempt.
 // Versions recur where a store loses, restores or begins its history again, so what is older is
-// read before anything is put in its place (L3a).
+// read before anything is put in its place (L3a). A push may have waited for nearly a beat before
+// it came, so it serves for a quarter of the time.
 func (m *Machine) current(now clock.Reading) bool {
-	return m.view.dated && now.LeaderSince(m.view.asOf) <= m.attempt()
+	limit := m.cfg.Attempt()
+	if m.view.pushed {
+		limit /= 4
+	}
+	return m.view.dated && now.LeaderSince(m.view.asOf) <= limit
 }
 
 // take claims the cell, or prepares to: absence is never claimed (L11).

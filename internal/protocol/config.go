@@ -103,6 +103,15 @@ func TimerLateness(lease time.Duration) time.Duration {
 	return max(25*time.Millisecond, min(lease/50, 100*time.Millisecond))
 }
 
+// Attempt is the time that one operation is given: in the time from a renewal to the deadline two fit.
+func (c *Config) Attempt() time.Duration {
+	next := promise{budget: c.Budget, renew: c.Renew}
+	return next.timeout()
+}
+
+// heartbeat is longer than from one renewal to the next.
+func (c *Config) heartbeat() time.Duration { return c.Renew + c.Renew/4 }
+
 // ReleaseWithin bounds the work of a release or a withdrawal; after it the lease is left to run out.
 func (c *Config) ReleaseWithin() time.Duration {
 	return min(c.Lease/3, 2*time.Second)

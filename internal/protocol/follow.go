@@ -71,11 +71,11 @@ func (m *Machine) beat() time.Duration {
 
 // silence is longer than a holder who is well is silent.
 func (m *Machine) silence() time.Duration {
-	beat := m.cfg.Renew
-	if !m.view.cell.illegible() {
-		beat = max(beat, m.view.cell.Record.Lease/3)
+	beat := m.cfg.heartbeat()
+	if r := &m.view.cell.Record; !m.view.cell.illegible() {
+		beat = max(beat, r.Lease/3+r.Lease/12)
 	}
-	return beat + beat/4
+	return beat
 }
 
 // told reports whether everybody is told of changes as soon as this member is.

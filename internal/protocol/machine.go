@@ -355,17 +355,11 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 func (m *Machine) start(now clock.Reading, op Op) *Op {
 	m.lastOp++
 	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes
-	op.Timeout = m.attempt()
+	op.Timeout = m.cfg.Attempt()
 	if m.phase == Leading {
 		op.Timeout = min(op.Timeout, m.lease.held.timeout())
 	}
 	return &op
-}
-
-// attempt is the time that one operation is given.
-func (m *Machine) attempt() time.Duration {
-	next := promise{budget: m.cfg.Budget, renew: m.cfg.Renew}
-	return next.timeout()
 }
 
 func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }

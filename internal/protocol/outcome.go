@@ -219,7 +219,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	m.view.told = max(m.view.told, c.Record.Term)
-	if m.view.known && now.LeaderSince(m.view.heard) > m.silence() {
+	if m.view.known && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
 		m.doze() // a push that waited for this process to go on would look like this
 	}
 	if !m.view.known {
@@ -290,5 +290,6 @@ func (m *Machine) accept(now clock.Reading, c Cell) {
 	m.observe(now, c)
 	if !m.view.dozed {
 		m.view.date(now.Instant)
+		m.view.pushed = true
 	}
 }

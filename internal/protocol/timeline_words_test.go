@@ -47,7 +47,7 @@ func parseArgs(words []string) (args, error) {
 			a.lease, err = time.ParseDuration(value)
 		case key == "delay":
 			a.delay, err = time.ParseDuration(value)
-		case key == "term" || key == "seq" || key == "floor" || key == "era" || key == "drift":
+		case key == "term" || key == "seq" || key == "floor" || key == "era" || key == "drift" || key == "digest":
 			a.number[key], err = strconv.ParseUint(value, 10, 64)
 		case slices.Contains(textWords, key):
 			a.text[key] = value
@@ -81,6 +81,7 @@ func (s *stage) cell(a args) protocol.Cell {
 	if a.flag["broken"] {
 		c.Kind, c.Problem = protocol.Broken, errors.New("lease is 2h")
 		c.Record = record.Record{Term: c.Record.Term, Lease: c.Record.Lease}
+		c.Digest = a.number["digest"]
 	}
 	return c
 }

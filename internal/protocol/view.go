@@ -31,6 +31,9 @@ type Cell struct {
 	Era uint64
 	// Record is set for Valid cells; for Broken ones its Lease and Term are what could be salvaged.
 	Record record.Record
+	// Digest is a hash of bytes that are no record, Broken or Foreign: what tells two of them apart if their versions
+	// are the same (L3a).
+	Digest uint64
 	// Problem says what is wrong with a Broken or Foreign cell, or how an Absent one came to be so, for people.
 	Problem error
 }
@@ -41,12 +44,12 @@ type stamp struct {
 	term        uint64
 	nonce       string
 	version     driver.Version // only where there is no record
+	digest      uint64         // the same
 }
 
 func (c *Cell) stamp() stamp {
 	if c.Kind != Valid {
-		// The version may recur (L3a), and then a later damaged record shows another term, if any.
-		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind)), term: c.Record.Term}
+		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind)), term: c.Record.Term, digest: c.Digest}
 	}
 	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
 }
@@ -100,11 +103,12 @@ type view struct {
 	heardAt clock.Moment
 	// asOf is the latest moment at which this very version is known to have been in the cell, if
 	// it is dated: when the read was sent that showed it, if wasRead; else when the own write was
-	// sent that made it, or a push came. Versions may recur, so what was seen long ago is read
+	// sent that made it, or, if pushed, a push came. Versions may recur, so what was seen long ago is read
 	// again before anything is put in its place.
 	asOf    clock.Instant
 	dated   bool
 	wasRead bool
+	pushed  bool
 	known   bool
 	// dozed: this member was not there for a while, and has read nothing since. Pushes that it
 	// finds then may be as old.
@@ -163,7 +167,7 @@ func (v *view) learn(now clock.Reading, c Cell) bool {
 	if c.Record.Incarnation == v.cell.Record.Incarnation {
 		c.Record.Incarnation = v.cell.Record.Incarnation // which is known elsewhere, and so in memory once
 	}
-	v.known, v.cell, v.sampled, v.dated = true, c, true, false
+	v.known, v.cell, v.sampled, v.dated, v.pushed = true, c, true, false, false
 	v.heard, v.heardAt = now.Instant, clock.MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {

@@ -1,0 +1,37 @@
+package tenure
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// amend replaces what is in the store by what change makes of it, with one compare-and-swap, and
+// replaces nothing if change returns an error. It returns protocol.ErrTimeout if more time than
+// one attempt has passed since it began to read: this process may have been stopped in between,
+// and versions recur where a store begins its history again (L3a).
+func (m *member) amend(ctx context.Context, change func(driver.Entry) ([]byte, error)) error {
+	asOf := m.clock.Now()
+	entry, err := m.store.Read(ctx, m.key)
+	if err != nil {
+		return err
+	}
+	value, err := change(entry)
+	if err != nil {
+		return err
+	}
+	if m.clock.Now().LeaderSince(asOf.Instant) > m.attempt() {
+		return protocol.ErrTimeout
+	}
+	_, err = m.store.CompareAndSwap(ctx, m.key, entry.Version, value)
+	return err
+}
+
+// attempt is the time that one operation is given.
+func (m *member) attempt() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settings.machine.Attempt()
+}
