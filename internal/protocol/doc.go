@@ -1,6 +1,9 @@
 // Package protocol decides what one member of an election does. It is pure: no I/O, no goroutine, no clock, no randomness
 // of its own. It is told what was seen and when, and says what to read or write next, when to be woken, and what changed.
 //
+// The rules that comments cite (L1 to L16, H1 and H2) are defined in docs/protocol.md, with their reasons and with what
+// shows each. testdata/00-one-election.txt is the first timeline to read: one election from beginning to end.
+//
 // # What is authoritative
 //
 // The cell in the store alone says who won. It holds a record; a record changes only by compare-and-swap on the version
@@ -27,6 +30,6 @@
 //
 // # Files
 //
-// view.go is what is known of the cell, lease.go what is held of it, outcome.go learns from answers, candidate.go,
-// leader.go and release.go decide what to do in their states, machine.go ties them together.
+// Read machine.go first: its function Next decides. view.go is what is known of the cell, lease.go what is held of it. outcome.go
+// learns from answers and pushes. candidate.go, leader.go and release.go decide in their states; follow.go says when to read.
 package protocol
