@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,7 +155,7 @@ func outcome(err error) protocol.Outcome {
 
 // decode reads an entry once, at the border; the machine sees records only.
 func (f *fixed) decode(e driver.Entry) protocol.Cell {
-	c := protocol.Cell{Version: e.Version, Floor: e.Floor, Pristine: e.Pristine, Era: e.Era}
+	c := protocol.Cell{Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era}
 	if e.Absent() {
 		c.Problem = e.Notice
 		return c
@@ -166,18 +167,19 @@ func (f *fixed) decode(e driver.Entry) protocol.Cell {
 		f.faces.recognize(&r)
 		c.Kind, c.Record = protocol.Valid, r
 	case errors.As(err, &broken):
-		c.Kind, c.Problem, c.Digest = protocol.Broken, err, digest(e.Value)
+		c.Kind, c.Problem, c.Record.Nonce = protocol.Broken, err, digest(e.Value)
 		c.Record.Lease, c.Record.Term = broken.Lease, broken.Term
 	default:
-		c.Kind, c.Problem, c.Digest = protocol.Foreign, err, digest(e.Value)
+		c.Kind, c.Problem, c.Record.Nonce = protocol.Foreign, err, digest(e.Value)
 	}
 	return c
 }
 
-func digest(b []byte) uint64 {
+// digest identifies bytes that are no record, as a nonce identifies a record.
+func digest(b []byte) string {
 	h := fnv.New64a()
 	_, _ = h.Write(b)
-	return h.Sum64()
+	return strconv.FormatUint(h.Sum64(), 16)
 }
 
 // arm sets the timer, unless it rings early enough already.

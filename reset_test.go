@@ -26,6 +26,7 @@ var damaged = map[string]struct {
 	"a shorter lease":     {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":3000}`, lease, 77},
 	"an illegible lease":  {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":"soon"}`, lease, 77},
 	"a lease of an age":   {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":7200000,"nonce":"n"}`, lease, 77},
+	"a term out of reach": {`{"leaderID":"x","incarnation":"i","term":9007199254740991,"leaseMillis":30000,"nonce":"n"}`, 30 * time.Second, 0},
 	"no term and no name": {`{"incarnation":"i","leaseMillis":2000}`, lease, 0},
 }
 

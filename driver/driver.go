@@ -63,6 +63,11 @@ type Entry struct {
 	// stood at this state or later; a clock must tick between any two writes of a key. Zero: the store vouches for
 	// nothing.
 	Floor uint64
+	// Ceiling is for a store in which terms above Floor may be good, because other members know more
+	// than this adapter sees: no good term is above it. A term more than 2^40 above the larger of
+	// the two, and above all terms that a member has seen, makes a record malformed. Zero: Floor
+	// says it. Where both are zero the store knows nothing, and terms up to 2^52 count as good.
+	Ceiling uint64
 	// Pristine says that the cell is absent, and that a CompareAndSwap from this Version succeeds only if nothing was
 	// ever written under the key (or in the whole store): the store itself checks that at the moment of the write.
 	// Such a cell may be claimed without waiting. A store that cannot check this leaves it false.

@@ -43,6 +43,22 @@ func TestResetSaysInJSONWhatWasThere(t *testing.T) {
 	h.says("status").must(t, 3, `^record    vacant after term \d{10,}, to be claimed after 20s$`)
 }
 
+// Nobody claims above the last term there is, so such a record is damage, and reset is the way out.
+func TestResetReplacesATermOutOfReach(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(`{"leaderID":"node-1","term":9007199254740991,"leaseMillis":2000,"incarnation":"i","nonce":"n"}`)
+	const problem = `malformed election record: term is 9007199254740991; good terms are at most 2\^40 above \d+ here$`
+	h.says("status").must(t, 1, `^record    malformed$`, problem, `^hint: .*tenure reset --force`)
+	h.says("reset", "--force", "--lease", "1s").must(t, 0, `^was  malformed, \d+ bytes`, problem,
+		`^now  a vacant record after term \d{16}: nobody can be elected for 2s$`)
+	m := h.join(tenure.Config{ID: "node-0", Lease: time.Second}, nil)
+	if l := h.await(m, leads); l.Term >= 1<<52 {
+		t.Errorf("term %d", l.Term)
+	}
+	m.leave()
+}
+
 func TestResetOfNothing(t *testing.T) {
 	t.Parallel()
 	natsHome(t).says("reset", "--force").must(t, 1, `the record is absent$`)

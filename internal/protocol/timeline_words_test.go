@@ -47,7 +47,7 @@ func parseArgs(words []string) (args, error) {
 			a.lease, err = time.ParseDuration(value)
 		case key == "delay":
 			a.delay, err = time.ParseDuration(value)
-		case key == "term" || key == "seq" || key == "floor" || key == "era" || key == "drift" || key == "digest":
+		case key == "term" || key == "seq" || key == "floor" || key == "ceiling" || key == "era" || key == "drift":
 			a.number[key], err = strconv.ParseUint(value, 10, 64)
 		case slices.Contains(textWords, key):
 			a.text[key] = value
@@ -63,7 +63,7 @@ func parseArgs(words []string) (args, error) {
 
 // cell is what a read or a push shows.
 func (s *stage) cell(a args) protocol.Cell {
-	c := protocol.Cell{Version: driver.Version(a.version), Floor: a.number["floor"], Era: a.number["era"]}
+	c := protocol.Cell{Version: driver.Version(a.version), Floor: a.number["floor"], Ceiling: a.number["ceiling"], Era: a.number["era"]}
 	switch {
 	case a.flag["pristine"]:
 		c.Pristine = true
@@ -80,8 +80,7 @@ func (s *stage) cell(a args) protocol.Cell {
 	c.Kind, c.Record = protocol.Valid, s.record(a)
 	if a.flag["broken"] {
 		c.Kind, c.Problem = protocol.Broken, errors.New("lease is 2h")
-		c.Record = record.Record{Term: c.Record.Term, Lease: c.Record.Lease}
-		c.Digest = a.number["digest"]
+		c.Record = record.Record{Term: c.Record.Term, Lease: c.Record.Lease, Nonce: c.Record.Nonce}
 	}
 	return c
 }

@@ -27,13 +27,13 @@ type Cell struct {
 	Pristine bool
 	Version  driver.Version
 	Floor    uint64
+	// Ceiling is above every good term, where Floor is not; 0: Floor is.
+	Ceiling uint64
 	// Era names the history of the store that this state is of; 0 where the store cannot tell.
 	Era uint64
-	// Record is set for Valid cells; for Broken ones its Lease and Term are what could be salvaged.
+	// Record is set for Valid cells. For Broken ones its Lease and Term are what could be salvaged. For
+	// them and Foreign ones its Nonce identifies the bytes: two may have one version (L3a).
 	Record record.Record
-	// Digest is a hash of bytes that are no record, Broken or Foreign: what tells two of them apart if their versions
-	// are the same (L3a).
-	Digest uint64
 	// Problem says what is wrong with a Broken or Foreign cell, or how an Absent one came to be so, for people.
 	Problem error
 }
@@ -44,12 +44,11 @@ type stamp struct {
 	term        uint64
 	nonce       string
 	version     driver.Version // only where there is no record
-	digest      uint64         // the same
 }
 
 func (c *Cell) stamp() stamp {
 	if c.Kind != Valid {
-		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind)), term: c.Record.Term, digest: c.Digest}
+		return stamp{version: c.Version, nonce: "kind " + strconv.Itoa(int(c.Kind)) + c.Record.Nonce, term: c.Record.Term}
 	}
 	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
 }

@@ -16,7 +16,7 @@ func (n *node) follows(c *protocol.Cell) bool {
 	return shown.Kind == protocol.Valid && shown.Record.Incarnation == c.Record.Incarnation && shown.Record.Term == c.Record.Term
 }
 
-// forge has the leader push what the store does not show: a lease of an hour, or the last term.
+// forge has the leader push what the store does not show: a lease of an hour, or a term far above.
 func (w *world) forge() {
 	c := w.store.cell
 	if c.Kind != protocol.Valid || !c.Record.Held() {
@@ -30,7 +30,7 @@ func (w *world) forge() {
 		c.Record.Lease = record.MaxLease
 	}
 	if lies != 1 {
-		c.Record.Term = record.MaxTerm
+		c.Record.Term += 1 << 39 // which may be good
 	}
 	w.tracef(nil, "the leader tells of term %d and a lease of %v", c.Record.Term, c.Record.Lease)
 	for _, n := range w.nodes {

@@ -1,0 +1,81 @@
+package tenure_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// outOfReach is a record with a lease of 15 s and a term that no candidate can have reached.
+const outOfReach = `{"leaderID":"x","incarnation":"i","term":%d,"leaseMillis":15000,"seq":1,"nonce":"n%d"}`
+
+// lastTerm is the highest that a record can show.
+const lastTerm = 1<<53 - 1
+
+// One record with the last term once ended an election for good: nobody could claim above it, and
+// every candidate remembered it after the key was deleted.
+func TestATermOutOfReachIsWaitedOut(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var told diary
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = told.note }), holdOn)
+		old := within(t, lease, a.won, "term of a")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(lease)
+		store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 1))
+		put := time.Now()
+		within(t, lease, old.Context().Done(), "end of a's term")
+		var next *tenure.Term
+		select {
+		case next = <-a.won:
+		case next = <-b.won:
+		}
+		if took := time.Since(put); took < lease || took > 3*lease {
+			t.Errorf("elected after %v; the record shows a lease of %v", took, lease)
+		}
+		if next.Token() <= old.Token() || next.Token() > old.Token()+100 {
+			t.Errorf("token %d after token %d", next.Token(), old.Token())
+		}
+		if alarm := told.find(tenure.EventAlarm); alarm == nil || !errors.Is(alarm.Cause, tenure.ErrMalformed) {
+			t.Errorf("alarm of a: %+v", alarm)
+		}
+		_ = a.end(t)
+		_ = b.end(t)
+	})
+}
+
+func TestStatusShowsATermOutOfReachAsMalformed(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 1))
+		s, err := mustNew(t, store, "a", nil).Wait(t.Context(), func(s tenure.Status) bool { return s.Known })
+		if err != nil || s.Leader.Exists() || s.Record.Kind != tenure.RecordMalformed || s.Record.Lease != lease ||
+			!errors.Is(s.Record.Problem, tenure.ErrMalformed) {
+			t.Errorf("Wait returned %+v, %v", s, err)
+		}
+	})
+}
+
+// Where the store knows nothing, a term that a candidate over another handle has made of the time is
+// good, and the next one is above it.
+func TestAStoreWithoutAFloorLosesNoGoodTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := groundless{memory.NewPolled()}
+		now := uint64(time.Now().UnixMicro())
+		for i, good := range []uint64{1 << 41, now, 2 * now} {
+			store.Put(key, fmt.Appendf(nil, outOfReach, good, i))
+			a := start(t, mustNew(t, store, "a", nil), holdOn)
+			if term := within(t, 3*lease, a.won, "term of a"); term.Token() != good+1 {
+				t.Errorf("token %d after term %d", term.Token(), good)
+			}
+			_ = a.end(t)
+		}
+		store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 4))
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, 3*lease, a.won, "term of a")
+		_ = a.end(t)
+	})
+}
