@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
 // HandOver asks the leader, wherever it is, to finish its work and hand over: to the candidate of the given ID, or to
 // anybody if it is empty. It returns when the request is in the store, not when leadership has moved; Wait tells that.
-// A request that was there already is as good: at most one is made between two renewals.
+// A request that was there already is as good: at most one is made between two renewals. Where the
+// named candidate leads already, HandOver changes nothing and returns nil.
 //
-// It returns ErrNoLeader if nobody leads, an error that wraps driver.ErrDenied for want of rights, ctx's error, or the
-// store's if the request could not be made in a few attempts.
+// It returns ErrNoLeader if nobody leads, an error that wraps ErrForeign or ErrMalformed if the key holds no sound record,
+// one that wraps driver.ErrDenied for want of rights, ctx's error, or the store's if the request could not be made in a few attempts.
 func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName("successor", to); err != nil {
 		return fmt.Errorf("tenure: %w", err)
@@ -40,6 +42,10 @@ const handOverAttempts = 5
 func (m *member) askSelf(to string) (leads bool) {
 	m.step(func(now Reading) {
 		if m.term == nil {
+			return
+		}
+		if to == m.id && m.machine.Holds(now) {
+			leads = true
 			return
 		}
 		m.machine.HandOver(now, to, m.id)
@@ -70,29 +76,50 @@ func (m *member) insist(ctx context.Context, to string, term uint64) (err error)
 	return err
 }
 
-// request adds the wish to the holder's record, if it is of the given term or that is 0, and
-// copies every other byte of it, so that nobody takes it for a renewal. After a lost answer the
-// next attempt finds the request there.
+// request adds the wish to the record by one compare-and-swap. It reports done where another
+// attempt would change nothing. After a lost answer the next attempt finds the request there.
 func (m *member) request(ctx context.Context, to string, term uint64) (done bool, err error) {
-	final := false // the record itself says that there is no more to try
-	err = m.amend(ctx, func(entry driver.Entry) ([]byte, error) {
-		final = true
-		if entry.Absent() {
-			return nil, ErrNoLeader
-		}
-		r, err := record.Decode(entry.Value)
-		if err != nil {
-			return nil, err
-		}
-		if !r.Held() || term != 0 && r.Term != term {
-			return nil, ErrNoLeader
-		}
-		value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
-		final = err != nil
+	err = m.amend(ctx, func(entry driver.Entry) (value []byte, err error) {
+		value, err = m.requested(entry, to, term)
+		done = err != nil
 		return value, err
 	})
 	if errors.Is(err, record.ErrRequested) {
 		return true, nil
 	}
-	return final || err == nil || errors.Is(err, driver.ErrDenied), err
+	return done || err == nil || errors.Is(err, driver.ErrDenied), err
+}
+
+// requested is the holder's record, if it is of the given term or that is 0, with the wish added
+// and every other byte copied, so that nobody takes it for a renewal. It returns ErrRequested if
+// there is nothing to ask for.
+func (m *member) requested(entry driver.Entry, to string, term uint64) ([]byte, error) {
+	cell := m.credible(entry)
+	if problem := problemOf(&cell); problem != nil {
+		return nil, problem
+	}
+	r := &cell.Record
+	if cell.Kind == protocol.Absent || !r.Held() || term != 0 && r.Term != term {
+		return nil, ErrNoLeader
+	}
+	if m.names(to, r) {
+		return nil, record.ErrRequested
+	}
+	return record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
+}
+
+// names reports whether to is the holder of r. Two processes may have the same ID by mistake: one
+// that names its own means itself, so a namesake of it is asked.
+func (m *member) names(to string, r *record.Record) bool {
+	if to == m.id {
+		return r.Incarnation == m.machine.Incarnation()
+	}
+	return to == r.LeaderID
+}
+
+// credible decodes an entry and judges its term.
+func (m *member) credible(e driver.Entry) protocol.Cell {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.machine.Credible(m.decode(e))
 }

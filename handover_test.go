@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,6 +85,76 @@ func TestTheLastWordSaysWhoFollows(t *testing.T) {
 		_ = a.end(t)
 		for _, r := range others {
 			_ = r.end(t)
+		}
+	})
+}
+
+// Where the named candidate leads, a hand-over would depose it for nothing.
+func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
+	for who, asks := range map[string]func(a, b *running) *tenure.Election{
+		"by itself": func(a, _ *running) *tenure.Election { return a.election },
+		"from afar": func(_, b *running) *tenure.Election { return b.election },
+	} {
+		t.Run(who, func(t *testing.T) {
+			bubbles(t, func(t *testing.T, store operated) {
+				a := start(t, mustNew(t, store, "a", nil), holdOn)
+				term := within(t, lease, a.won, "term of a")
+				b := start(t, mustNew(t, store, "b", nil), holdOn)
+				time.Sleep(lease)
+				before, _ := store.Read(t.Context(), key)
+				if err := asks(a, b).HandOver(t.Context(), "a"); err != nil {
+					t.Errorf("HandOver returned %v", err)
+				}
+				if after, _ := store.Read(t.Context(), key); after.Version != before.Version {
+					t.Errorf("the store holds %s", after.Value)
+				}
+				time.Sleep(10 * lease)
+				if err := term.Err(); err != nil || term.Soft().Err() != nil {
+					t.Errorf("a does not lead any more: %v, %v", err, context.Cause(term.Soft()))
+				}
+				_ = a.end(t)
+				_ = b.end(t)
+			})
+		})
+	}
+}
+
+// A process that names its own ID means itself, and not the leader that has the same by mistake.
+func TestHandOverToANamesakeOfTheLeader(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		first := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, lease, first.won, "term of the first a")
+		second := start(t, mustNew(t, store, "a", nil), holdOn)
+		time.Sleep(lease)
+		if err := second.election.HandOver(t.Context(), "a"); err != nil {
+			t.Errorf("HandOver returned %v", err)
+		}
+		within(t, lease, second.won, "term of the second a")
+		_ = first.end(t)
+		_ = second.end(t)
+	})
+}
+
+// A priority asks for its own process, too.
+func TestAPriorityDisplacesANamesake(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		first := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, lease, first.won, "term of the first a")
+		second := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Priority = 1 }), holdOn)
+		within(t, 5*lease, second.won, "term of the second a")
+		_ = first.end(t)
+		_ = second.end(t)
+	})
+}
+
+func TestHandOverOfARecordThatNobodyCanHold(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		version := store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 1))
+		if err := mustNew(t, store, "b", nil).HandOver(t.Context(), ""); !errors.Is(err, tenure.ErrMalformed) {
+			t.Errorf("HandOver returned %v", err)
+		}
+		if e, _ := store.Read(t.Context(), key); e.Version != version {
+			t.Errorf("the store holds %s", e.Value)
 		}
 	})
 }

@@ -15,12 +15,12 @@ const (
 	unvouched = 1 << 52
 )
 
-// credible returns c, or a Broken cell if nobody can have come by its term honestly: one record
+// Credible returns c, or a Broken cell if nobody can have come by its term honestly: one record
 // with the last term there is would end the election for good. Such a term counts for nothing (L15).
 //
 // Whoever claims takes one above the store's floor, a credible record and the terms it has seen. So
 // the terms of honest members never rise above what the next one finds credible.
-func (m *Machine) credible(c Cell) Cell {
+func (m *Machine) Credible(c Cell) Cell {
 	known := max(c.ceiling(), m.view.high())
 	term := c.Record.Term
 	if term <= known+leeway {

@@ -17,7 +17,7 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		return
 	}
 	m.goodRead = true
-	c = m.credible(c)
+	c = m.Credible(c)
 	m.dither = uint8(m.cfg.Rand())
 	if m.overtaken(op, &c) {
 		m.view.suspect = true
@@ -219,7 +219,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		m.doubt()
 		return
 	}
-	c = m.credible(c)
+	c = m.Credible(c)
 	m.view.told = max(m.view.told, c.Record.Term)
 	if m.view.known && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
 		m.doze() // a push that waited for this process to go on would look like this

@@ -7,7 +7,7 @@ import "github.com/tenure-go/tenure/internal/record"
 // that is known of is waited out. The record is a draft: the same bytes may be written again, as absence may come again,
 // and where versions are made of the content the request that replaced them could then be applied once more.
 func (m *Machine) Vacate(c Cell) (record.Record, bool) {
-	c = m.credible(c)
+	c = m.Credible(c)
 	if c.Kind != Foreign && c.Kind != Broken {
 		return record.Record{}, false
 	}

@@ -106,6 +106,9 @@ func (m *Machine) lasts() time.Duration {
 	return m.view.wait(m.cfg)
 }
 
+// Incarnation is the name of this member that no other has.
+func (m *Machine) Incarnation() string { return m.incarnation }
+
 // Phase returns where this member stands.
 func (m *Machine) Phase() Phase { return m.phase }
 
