@@ -18,6 +18,8 @@ var (
 	ErrDecline = errors.New("tenure: leadership declined")
 	// ErrLost is wrapped by every error that tells of a term that has ended: see the causes below.
 	ErrLost = errors.New("tenure: leadership lost")
+	// ErrNoTerm: the Term is nil, as FromContext returns it for a context that no term gave out.
+	ErrNoTerm = errors.New("there is no term: this context is not one of lead's or Term.Context's")
 	// ErrNoLeader: nobody leads.
 	ErrNoLeader = errors.New("tenure: nobody leads")
 	// ErrShutdown is the cause with which the soft context ends when Run's own context did.

@@ -16,8 +16,9 @@ import (
 // A request that was there already is as good: at most one is made between two renewals. Where the
 // named candidate leads already, HandOver changes nothing and returns nil.
 //
-// It returns ErrNoLeader if nobody leads, an error that wraps ErrForeign or ErrMalformed if the key holds no sound record,
-// one that wraps driver.ErrDenied for want of rights, ctx's error, or the store's if the request could not be made in a few attempts.
+// It returns ErrNoLeader if nobody leads, an error that wraps ErrForeign or ErrMalformed if the key
+// holds no sound record, one that wraps driver.ErrDenied for want of rights, ctx's error, or the
+// store's if the request could not be made in a few attempts.
 func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName("successor", to); err != nil {
 		return fmt.Errorf("tenure: %w", err)

@@ -7,6 +7,10 @@ import (
 
 // Term is one period of leadership, from being elected until it is lost or resigned. Once over it stays over: winning
 // again is a new Term with a higher token.
+//
+// A nil Term, such as FromContext returns for a foreign context, is over: its methods return an
+// error that wraps ErrLost and ErrNoTerm, the token 0, the name "", contexts that have ended, and a
+// closed channel.
 type Term struct {
 	member *member
 	token  uint64
@@ -62,12 +66,31 @@ func FromContext(ctx context.Context) *Term {
 	return t
 }
 
+func errNoTerm() error { return &lostError{ErrNoTerm} }
+
+// ended returns the context of a nil term.
+func ended() context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	end(errNoTerm())
+	return ctx
+}
+
 // Token is the fencing token: the number of this term. Every later term of the same election has a higher one. Hand it
 // to the resource along with each write, and let the resource refuse a write whose token is lower than one it has seen.
-func (t *Term) Token() uint64 { return t.token }
+func (t *Term) Token() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.token
+}
 
 // Election is the name of the election that the term is of.
-func (t *Term) Election() string { return t.member.key }
+func (t *Term) Election() string {
+	if t == nil {
+		return ""
+	}
+	return t.member.key
+}
 
 // Err is nil if this process may act for the election at this moment, from a fresh look at the clock. Otherwise it wraps
 // ErrLost and the cause, and will for ever.
@@ -86,6 +109,9 @@ func (t *Term) Remaining() time.Duration {
 // changed otherwise than by time passing, and perhaps when it has not. It is for those who have somebody else hold the deadline, such as
 // a guard process.
 func (t *Term) Renewed() <-chan struct{} {
+	if t == nil {
+		return ended().Done()
+	}
 	t.member.mu.Lock()
 	defer t.member.mu.Unlock()
 	return signal(&t.moved, t.lost != nil)
@@ -119,6 +145,9 @@ func (t *Term) move(moves uint32) {
 }
 
 func (t *Term) check() (left time.Duration, err error) {
+	if t == nil {
+		return 0, errNoTerm()
+	}
 	t.member.step(func(now Reading) {
 		left, err = t.member.machine.Remaining(now, t.token)
 	})
@@ -141,6 +170,9 @@ func (t *Term) why(now error) error {
 // Context is the hard one: it ends when the term is lost, before anybody else can be elected; when it is released; or when
 // the work did not finish within FinishWithin of being asked. context.Cause says which.
 func (t *Term) Context() context.Context {
+	if t == nil {
+		return ended()
+	}
 	t.member.mu.Lock()
 	defer t.member.mu.Unlock()
 	if t.hard == nil {
@@ -154,7 +186,12 @@ func (t *Term) Context() context.Context {
 }
 
 // Soft is the context that Run calls lead with, for those who Campaign: it ends when the work should finish.
-func (t *Term) Soft() context.Context { return t.softly }
+func (t *Term) Soft() context.Context {
+	if t == nil {
+		return ended()
+	}
+	return t.softly
+}
 
 // Do calls fn if at least need is left of the lease, with a context that ends with ctx or with the term, whichever is
 // first. It returns fn's error; an error that wraps ErrLost if the term is over, or ErrTooLate if less is left, without
@@ -180,6 +217,9 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 // itself); or ctx's error if that ends first, while the release goes on. More calls change nothing and wait likewise.
 // Work of Run that resigns all the same ends Run: it returns, once lead has, what lead does.
 func (t *Term) Resign(ctx context.Context) error {
+	if t == nil {
+		return errNoTerm()
+	}
 	t.member.finish(t, false, 0)
 	closed := t.gone()
 	select {
