@@ -61,16 +61,12 @@ func (m *Machine) quiet() time.Duration {
 	return m.dithered(interval)
 }
 
-// beat is the silence after which a member to whom changes are pushed reads; nothing where none are.
+// beat is the silence after which a member to whom changes are pushed reads: longer than a healthy
+// holder is silent. It is 0 where nothing is pushed.
 func (m *Machine) beat() time.Duration {
 	if !m.watching {
 		return 0
 	}
-	return m.silence()
-}
-
-// silence is longer than a holder who is well is silent.
-func (m *Machine) silence() time.Duration {
 	beat := m.cfg.heartbeat()
 	if r := &m.view.cell.Record; !m.view.cell.illegible() {
 		beat = max(beat, r.Lease/3+r.Lease/12)

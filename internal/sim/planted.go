@@ -333,7 +333,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "silence-trusted", Rule: "L13", Left: "where changes are pushed, silence causes no read",
-		Edit: []edit{{"protocol/follow.go", "	return beat + beat/4", "	return beat * 1000"}},
+		Edit: []edit{{"protocol/follow.go", "	beat := m.cfg.heartbeat()", "	beat := 1000 * m.cfg.heartbeat()"}},
 	},
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
