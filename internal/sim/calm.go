@@ -120,7 +120,7 @@ func (w *world) handOver() {
 		n := w.leading()
 		// By clocks that are slewed, or if another's longer lease lets it read more seldom, the leader who stands back for a
 		// poll may be there first again.
-		back := n == from && (w.plan.watch || !w.plan.slew && !w.plan.mixed) && !w.vague()
+		back := n == from && !(w.byReading() && (w.plan.slew || w.uneven())) && !w.vague()
 		if n == nil || back || others && named && n.name != to && !w.vague() {
 			w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
 			return
@@ -135,7 +135,21 @@ func (w *world) handOver() {
 // now that the store was made anew.
 func (w *world) vague() bool {
 	p := &w.plan
-	return !p.watch && (p.mixed || p.bounds) || p.nominated && p.bounds || p.blank
+	return w.byReading() && (p.bounds || w.uneven()) || p.nominated && p.bounds || p.blank
+}
+
+// byReading: members find out by reading that another leads or has left. Peers hear pushes only of
+// a leader that they have read of.
+func (w *world) byReading() bool { return !w.plan.watch || w.plan.peers }
+
+// uneven: the leases of members differ at present, so one may read more seldom than another knows.
+func (w *world) uneven() bool {
+	for _, n := range w.nodes {
+		if n.cfg.Lease != w.nodes[0].cfg.Lease {
+			return true
+		}
+	}
+	return false
 }
 
 // handOverBound: the leader sees the request when it renews, takes its time, and the successor sees the release when it polls.

@@ -327,6 +327,7 @@ func (w *world) reconfigure(n *node, lease time.Duration) {
 		n.run(n.lives, func() {
 			cfg := w.configure(n, lease)
 			w.tracef(n, "now has a lease of %v", cfg.Lease)
+			n.cfg = cfg
 			n.m.Reconfigure(&cfg)
 			n.late = min(n.late, protocol.TimerLateness(cfg.Lease)) // the machine grows no slower by it
 			n.pump()

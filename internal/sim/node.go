@@ -26,7 +26,8 @@ type node struct {
 	index int
 	proc  *process
 	m     *protocol.Machine
-	lives int // how often it was started; what belongs to an earlier life is not heard
+	cfg   protocol.Config // its latest
+	lives int             // how often it was started; what belongs to an earlier life is not heard
 	alive bool
 	ticks int           // the number of the armed timer; earlier ones are stale
 	late  time.Duration // the most by which it may ring late, as the margin has it
@@ -84,6 +85,7 @@ func (n *node) boot() {
 	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
 	n.born, n.severing, n.straining = n.w.now, false, false
 	cfg := n.w.configure(n, n.w.someLease())
+	n.cfg = cfg
 	n.m, n.late = protocol.New(&cfg, n.incarnation()), protocol.TimerLateness(cfg.Lease)
 	n.m.Watching(n.w.plan.watch)
 	n.nomination = nomination{named: n.nomination.named}

@@ -179,6 +179,9 @@ func (p *plan) defaced() bool { return p.resets && p.foreign && p.replay }
 // naps: machines sleep for moments, with clocks that are slewed while they are awake.
 func (p *plan) naps() bool { return p.suspend && p.slew }
 
+// alone: all members are in one process, so what stops one or cuts it off leaves nobody to lead.
+func (p *plan) alone() bool { return p.twins && p.nodes == 2 }
+
 // slack: a leader who is well is looked at seldom, so that its release is seen late.
 func (p *plan) slack() bool { return !p.watch && p.pollStable > p.poll }
 
