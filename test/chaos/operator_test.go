@@ -120,19 +120,30 @@ func all(errs []error, ok func(error) bool) bool {
 	return true
 }
 
-// remake deletes the bucket and makes one of the same name.
+// remake deletes the bucket under a leader who does not hear of it, and makes one of the same name.
 func (f *field) remake() {
 	f.Helper()
-	name := f.kv.Bucket()
 	f.deafen(f.leader(0))
-	must(f, f.js.DeleteKeyValue(limit.Context(f), name))
-	limit.Until(f, "the bucket is made", func() bool { // a server may not have cleared away yet what was deleted just now
-		kv, err := f.js.CreateKeyValue(limit.Context(f), jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage})
-		if err == nil {
-			f.kv = kv
-		}
-		return err == nil
+	f.recreate((*field).addPlain)
+}
+
+// recreate deletes the bucket and makes one of the same name.
+func (f *field) recreate(add func(*field) error) {
+	f.Helper()
+	must(f, f.js.DeleteKeyValue(limit.Context(f), f.kv.Bucket()))
+	// A server may not have cleared away yet what was deleted just now.
+	limit.Works(f, "the bucket is made", func() error { return add(f) })
+}
+
+// addPlain makes the bucket as `nats kv add` does: its sequences begin at 1.
+func (f *field) addPlain() error {
+	kv, err := f.js.CreateKeyValue(limit.Context(f), jetstream.KeyValueConfig{
+		Bucket: f.kv.Bucket(), History: 1, Storage: jetstream.FileStorage,
 	})
+	if err == nil {
+		f.kv = kv
+	}
+	return err
 }
 
 // putBack restores a backup from before a hand-over, in which another leads who is alive.

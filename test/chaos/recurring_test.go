@@ -1,0 +1,200 @@
+//go:build integration && linux
+
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/test/internal/limit"
+)
+
+const plain = "plain bucket"
+
+// absent is the ID of a successor that does not exist.
+const absent = "absent"
+
+// TestRecurringVersion: a member is stopped or cut off, and its bucket deleted and recreated. The
+// member comes back just when the version that it knows is that of another leader's record, and that
+// leader, cut off, trusts its lease. The member must not replace what it has not read. The servers
+// refuse it anyway in a bucket of Create, where no version recurs.
+func TestRecurringVersion(t *testing.T) {
+	for _, attack := range []struct {
+		name string
+		play func(f *field, own bool, add func(*field) error) (second elected)
+	}{
+		{"stopped when it saw a release", (*field).stoppedAtRelease},
+		{"stopped while it led", (*field).stoppedAsLeader},
+		{"cut off with a renewal under way", (*field).cutOffWhileRenewing},
+	} {
+		for _, bucket := range []struct {
+			name string
+			add  func(*field) error
+		}{
+			{plain, (*field).addPlain},
+			{"bucket of Create", (*field).addByCreate},
+		} {
+			for name, own := range map[string]bool{"borrowed connection": false, "own connection": true} {
+				t.Run(attack.name+", "+bucket.name+", "+name, func(t *testing.T) {
+					if testing.Short() && (own || bucket.name != plain) {
+						t.Skip("the soak does it")
+					}
+					t.Parallel()
+					f := newField(t, 3*time.Second)
+					f.recreate(bucket.add)
+					// By now another leads, if not too early.
+					<-attack.play(f, own, bucket.add).term.Context().Done()
+				})
+			}
+		}
+	}
+}
+
+// stoppedAtRelease: the member waits for a successor that does not exist when it is stopped.
+func (f *field) stoppedAtRelease(own bool, add func(*field) error) (second elected) {
+	f.vouched = true
+	first := f.joinOne("first")
+	f.leader(0)
+	f.pad()
+	p := f.start(own, false)
+	p.says(saysFollows)
+	f.handOverTo(absent)
+	p.says(saysVacant)
+	p.stop()
+	first.leave()
+	if r, err := record.Decode(f.record().Value); err != nil || r.Successor != absent {
+		f.Skipf("the machine was too slow to stop the member before it claimed: %+v, %v", r, err)
+	}
+	second = f.wake(p, add)
+	p.leads(0)
+	return second
+}
+
+// stoppedAsLeader: the member is stopped after a renewal.
+func (f *field) stoppedAsLeader(own bool, add func(*field) error) (second elected) {
+	p := f.start(own, false)
+	token := p.leads(0)
+	f.pad()
+	f.renewed()
+	p.stop()
+	second = f.wake(p, add)
+	p.leads(token)
+	return second
+}
+
+// cutOffWhileRenewing: the member leads and is cut off. It does not know what became of its last
+// renewal, and would put a release in its place when it ends. A candidate that starts then would
+// believe the release.
+func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second elected) {
+	p := f.start(own, true)
+	p.leads(0)
+	f.pad()
+	f.renewed()
+	p.relay.Cut()
+	n := f.revision()
+	f.lease *= 2 // the member takes its time to come back
+	second = f.nextLife(add)
+	f.meet(second, n)
+	must(f, p.relay.Restore())
+	p.says(saysRemade)
+	p.leave()
+	f.joinOne("late")
+	f.leader(second.token)
+	return second
+}
+
+// wake lets a stopped member go on when the bucket was recreated and another leads there. What the
+// server has said meanwhile arrives a little later.
+func (f *field) wake(p *process, add func(*field) error) (second elected) {
+	f.Helper()
+	n := f.revision()
+	p.relay.Hold()
+	second = f.nextLife(add)
+	f.meet(second, n)
+	p.resume()
+	time.Sleep(200 * time.Millisecond) // less than an attempt
+	p.relay.Release()
+	return second
+}
+
+// nextLife recreates the bucket and returns the leader there.
+func (f *field) nextLife(add func(*field) error) elected {
+	f.Helper()
+	f.recreate(add)
+	f.vouched = false
+	last := f.latest()
+	f.joinOne("second")
+	return f.leader(last)
+}
+
+// meet waits until the leader's record has a sequence, and cuts the leader off.
+func (f *field) meet(leader elected, n uint64) {
+	f.Helper()
+	f.reach(n)
+	f.deafen(leader)
+}
+
+// addByCreate makes the bucket as a program does: its sequences begin at the time.
+func (f *field) addByCreate() error {
+	s, err := natskv.Open(limit.Context(f), f.js, f.kv.Bucket(), natskv.Create())
+	if err == nil {
+		err = s.Close()
+	}
+	return err
+}
+
+// handOverTo asks the leader to hand over to a candidate.
+func (f *field) handOverTo(id string) {
+	f.Helper()
+	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
+	must(f, err)
+	must(f, e.HandOver(limit.Context(f), id))
+}
+
+// revision is the sequence of the record.
+func (f *field) revision() uint64 {
+	f.Helper()
+	e, err := f.kv.Get(limit.Context(f), key)
+	must(f, err)
+	return e.Revision()
+}
+
+// renewed waits for the next renewal.
+func (f *field) renewed() {
+	f.Helper()
+	before := f.revision()
+	limit.Until(f, "the leader renews", func() bool { return f.revision() > before })
+}
+
+// pad writes other keys, so that the sequence of a record is one that a second bucket does not reach
+// before somebody leads there.
+func (f *field) pad() {
+	f.Helper()
+	for range 20 {
+		_, err := f.kv.Put(limit.Context(f), "other", nil)
+		must(f, err)
+	}
+}
+
+// reach writes other keys until the leader's next renewal has sequence n, and waits for that renewal.
+// Where the sequences of a bucket begin above those of the former one, there is nothing to do.
+func (f *field) reach(n uint64) {
+	f.Helper()
+	ctx := limit.Context(f)
+	stream, err := f.js.Stream(ctx, "KV_"+f.kv.Bucket())
+	must(f, err)
+	for {
+		info, err := stream.Info(ctx)
+		must(f, err)
+		if info.State.LastSeq+1 >= n {
+			break
+		}
+		// The leader may renew in between: then this is refused.
+		_, _ = f.js.Publish(ctx, "$KV."+f.kv.Bucket()+".other", nil, jetstream.WithExpectLastSequence(info.State.LastSeq))
+	}
+	limit.Until(f, "the leader's record has the sequence", func() bool { return f.revision() >= n })
+}
