@@ -82,7 +82,9 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 		out.flush()
 		os.Exit(code)
 	}
-	w, err := wrap.New(wrap.Options{Path: path, Args: args, Once: r.once, Guard: guardOf, Log: log, Quit: quit})
+	w, err := wrap.New(wrap.Options{
+		Path: path, Args: args, Once: r.once, Restart: wrap.Restart(r.restart), Guard: guardOf, Log: log, Quit: quit,
+	})
 	if err != nil {
 		return err
 	}
@@ -92,6 +94,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 		w.Hear(syscall.SIGTERM)
 	}
 	code, err = r.campaign(w, log)
+	w.Linger() // with the store closed
 	switch {
 	case w.Context().Err() != nil && code == 0: // asked to end before there was a command
 		return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -29,8 +30,8 @@ type runFlags struct {
 	priority                               int
 	once, inspect                          bool
 
-	format, loudness string
-	json             bool
+	restart, format, loudness string
+	json                      bool
 
 	// What follows from these.
 	place   stores.Place
@@ -54,6 +55,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&r.splay, "splay", 0, "most of a random delay before the first claim")
 	f.IntVar(&r.priority, "priority", 0, "a candidate with a higher one asks the leader to hand over, once it has been well for two leases")
 	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, rather than seek it again", wrap.CodeLost))
+	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
+		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
 	f.BoolVar(&r.inspect, "inspect", false, "try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests")
 	r.peers.Define(f)
 	f.StringVar(&r.format, "log-format", "text", "text or json, on standard error")
@@ -86,6 +89,9 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 }
 
 func (r *runFlags) checkLog(from sources) error {
+	if !slices.Contains(wrap.Restarts, wrap.Restart(r.restart)) {
+		return fmt.Errorf("%s is %q; it must be never, on-failure or always", from.named("restart"), r.restart)
+	}
 	if r.format != "text" && r.format != "json" {
 		return fmt.Errorf("%s is %q; it must be text or json", from.named("log-format"), r.format)
 	}

@@ -16,6 +16,11 @@ meanwhile. Then the lease is released, so that the next leader starts at once. A
 command at once. Other signals are passed on to the command. When the command ends by itself, what it has
 left behind is ended too, the lease is released, and its exit code is that of run.
 
+After a command that ended within 5 seconds (1 second with code 0) run waits for the rest of that time before
+it exits, in case a supervisor starts it again at once: leadership should not move all the time. With --restart
+the command is run again in the same term and with the same token, after pauses that grow from 1 second. Meanwhile
+nobody acts. After five quick failures, and if the command cannot be started, other candidates get their turn.
+
 Exit codes:
   N    the command's, if it ended by itself or was asked to by a signal to run; 128+S if signal S ended it
   0    run was asked to end while it did not lead
@@ -29,4 +34,5 @@ TENURE_* stands for any flag that is not given: TENURE_STORE for --store, TENURE
 
 const examplesRun = `  tenure run --store nats://nats:4222/ELECTIONS --election billing -- ./billing-scheduler --config prod.yaml
   tenure run --store s3://bucket/elections --election nightly --lease 30s --once -- backup.sh
+  tenure run --store nats://nats:4222/ELECTIONS --election billing --restart on-failure -- ./billing-scheduler
   tenure run --store kafka://kafka-1:9092/elections --election writer --stop-within 2s -- java -jar writer.jar`

@@ -29,24 +29,62 @@ func TestEndByASignalIsReturnedAsAShellWould(t *testing.T) {
 	})
 }
 
-func TestCommandThatCannotBeStartedEndsTheWrapper(t *testing.T) {
+// unstartable is a file that is found out only when it is to be executed, and how tenure ends by it.
+func unstartable(t *testing.T) map[string]struct {
+	path string
+	code int
+} {
+	t.Helper()
+	dir := guardtest.Dir(t)
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]struct {
+		path string
+		code int
+	}{"missing": {filepath.Join(dir, "missing"), CodeNotFound}, "no right": {plain, CodeNotRunnable}}
+}
+
+func TestOnceEndsWithACommandThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
-	for why, want := range map[string]int{"missing": CodeNotFound, "no right": CodeNotRunnable} {
+	for _, why := range []string{"missing", "no right"} {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
-				path := filepath.Join(guardtest.Dir(t), "command")
-				if want == CodeNotRunnable {
-					if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: path, Args: []string{"command"}})
-				p.ended()
-				if p.code != want || p.err != nil {
-					t.Errorf("got %d %v, want %d", p.code, p.err, want)
-				}
+				c := unstartable(t)[why]
+				p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: c.path, Args: []string{"command"}, Once: true})
+				p.ends(c.code)
 				s.rival(long)
 				s.elected()
+			})
+		})
+	}
+}
+
+// It does not win again at once, and has its turn when the command is there again.
+func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
+	t.Parallel()
+	for _, why := range []string{"missing", "no right"} {
+		t.Run(why, func(t *testing.T) {
+			alone(t, func(s *stage) {
+				c := unstartable(t)[why]
+				p := s.wrapper("a", tenure.Config{Lease: long, Backoff: patient.Backoff}, Options{Path: c.path, Args: []string{"command"}})
+				p.logs("command not started")
+				rival := s.rival(long)
+				s.elected()
+				select {
+				case <-p.done:
+					t.Fatal("the wrapper has ended")
+				default:
+				}
+				if err := os.WriteFile(c.path+".new", []byte("#!/bin/sh\nexit 3\n"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(c.path+".new", c.path); err != nil {
+					t.Fatal(err)
+				}
+				rival.leave()
+				p.ends(3)
 			})
 		})
 	}

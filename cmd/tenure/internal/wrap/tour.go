@@ -27,11 +27,14 @@ type tour struct {
 	ended  *guard.Ending     // nil until it has
 	own    bool              // it ended by itself, while this process led
 	empty  bool              // nothing is left of it
+	begun  time.Time         // when the run was ordered
+	lasted time.Duration     // from then to the command's end
 }
 
 // follow runs the command and returns when nothing of it is left.
 func (r *tour) follow(ctx context.Context) {
 	g := r.w.present()
+	r.begun = time.Now()
 	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) }) // also if it does not take the order
 	defer r.late.Stop()
 	r.run = g.Run(r.command(), r.term.Remaining, r.w.election.Config().StopWithin)
@@ -123,6 +126,7 @@ func (r *tour) hear(e guard.Event) {
 		r.failed = e.Failed
 		r.log.Error("command not started", "cause", e.Failed)
 	case e.Ended != nil:
+		r.lasted = time.Since(r.begun)
 		r.ended, r.own = e.Ended, !r.asked && !e.Ended.Forced && r.term.Err() == nil
 		r.tty.back()
 		r.log.Info("command ended", "pid", r.pid, "code", e.Ended.ExitCode())

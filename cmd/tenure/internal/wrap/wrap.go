@@ -31,6 +31,8 @@ type Options struct {
 	Args []string
 	// Once has Run return when leadership is over for any reason, rather than seek it again.
 	Once bool
+	// Restart says after which ends the command is run again in the same term. Its zero value is RestartNever.
+	Restart Restart
 	// Guard makes the command line of a guard, one that ends in a call of guard.Main.
 	Guard func() *exec.Cmd
 	Log   *slog.Logger
@@ -51,7 +53,10 @@ type Wrapper struct {
 	running *guard.Guard   // the guard while there is a command
 	signal  syscall.Signal // what asked this process to end, or 0
 	code    int
+	linger  time.Time // this process had better not end before; zero: it may
 
+	stop   context.Context // ends when a signal asks this process to end
+	halt   context.CancelFunc
 	atOnce chan struct{} // closed when a second signal asks for that
 }
 
@@ -60,6 +65,7 @@ func New(o Options) (*Wrapper, error) {
 	guard.Adopt()
 	w := &Wrapper{Options: o, atOnce: make(chan struct{})}
 	w.ctx, w.leave = context.WithCancel(context.Background())
+	w.stop, w.halt = context.WithCancel(context.Background())
 	return w, w.ready()
 }
 
@@ -110,15 +116,26 @@ func (w *Wrapper) present() *guard.Guard {
 	return w.guard
 }
 
-// lead runs the command for one term, and once at most: whoever compares tokens could not tell a second run from the first.
+// lead runs the command for one term: once, unless it is restarted.
 func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
-	if err := w.ready(); err != nil {
-		w.end(CodeFailed)
-		return err
+	for failures := 0; ; {
+		if err := w.ready(); err != nil {
+			w.end(CodeFailed)
+			return err
+		}
+		r := &tour{w: w, term: t, log: w.Log.With("term", t.Token())}
+		r.follow(ctx)
+		if !w.restarts(r) {
+			return w.conclude(r)
+		}
+		failures = r.failures(failures)
+		if failures == mostFailures {
+			return w.stepAside(r)
+		}
+		if !r.rest(ctx, pause(failures)) {
+			return w.interrupted()
+		}
 	}
-	r := &tour{w: w, term: t, log: w.Log.With("term", t.Token())}
-	r.follow(ctx)
-	return w.conclude(r)
 }
 
 // conclude decides what follows. Where the wrapper is to end its campaign is ended first, since the lease may be lost meanwhile,
@@ -126,10 +143,9 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 func (w *Wrapper) conclude(r *tour) error {
 	switch {
 	case r.failed != nil && !r.failed.Passing:
-		w.end(startCode(r.failed))
-		return r.failed
+		return w.stepAside(r)
 	case r.own, w.asked() != 0:
-		w.end(r.code())
+		w.endLater(r)
 	case w.Once:
 		w.end(CodeLost)
 	case !r.asked && r.term.Err() == nil: // the guard has ended it, or has died
@@ -183,6 +199,7 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 		w.Log.Info("asked to end", "signal", s.String())
 		w.signal = s
 		w.leave()
+		w.halt()
 	case w.running != nil:
 		w.running.Signal(s, false)
 	}

@@ -1,0 +1,88 @@
+//go:build integration && unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// Supervised machines whose command fails at once take turns, each no sooner than some seconds after its last.
+func TestCommandThatFailsAtOnceDoesNotMoveLeadershipAllTheTime(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	var all []*wrapped
+	begun := time.Now()
+	for range 3 {
+		all = append(all, h.wrap(nil, "sh", "-c", "echo $TENURE_TOKEN; exit 1").start())
+	}
+	var tokens []string
+	for _, w := range all {
+		w.ends(1)
+		tokens = append(tokens, w.out.String())
+	}
+	if took := time.Since(begun); took < 5*time.Second {
+		t.Errorf("three of them end within %v", took)
+	}
+	slices.Sort(tokens)
+	if len(slices.Compact(tokens)) != 3 {
+		t.Errorf("the tokens are %q", tokens)
+	}
+	w := h.wrap(nil, "sh", "-c", "exit 1").start()
+	w.says("the command ended soon after its start")
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads) // released before
+	w.signal(syscall.SIGTERM)
+	w.ends(1)
+}
+
+func TestRunRestartsItsCommand(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	file := filepath.Join(t.TempDir(), "ran")
+	w := h.wrap([]string{"--restart", "on-failure"}, "sh", "-c", "echo $TENURE_TOKEN $TENURE_ID; test -e $0 && exit 0; touch $0; exit 7", file).start()
+	w.ends(0)
+	if runs := strings.Split(strings.TrimSpace(w.out.String()), "\n"); len(runs) != 2 || runs[0] != runs[1] {
+		t.Errorf("the runs are told %q", runs)
+	}
+	if n := strings.Count(w.errs.String(), "tenure: elected"); n != 1 {
+		t.Errorf("elected %d times:\n%s", n, &w.errs)
+	}
+}
+
+// The command vanishes after tenure has looked for it: others get their turn, and so does this one when it is there again.
+func TestRunStepsAsideWithoutItsCommand(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	path := filepath.Join(t.TempDir(), "command")
+	put := func() {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte("#!/bin/sh\necho up\nexit 4\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	other := h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil)
+	h.await(other, leads)
+	w := h.wrap([]string{"--lease", "2s"}, path).start()
+	w.says("leader=node-2")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	other.leave()
+	w.says("others get their turn")
+	other = h.join(tenure.Config{ID: "node-3", Lease: 10 * time.Minute}, nil)
+	h.await(other, leads)
+	put()
+	other.leave()
+	w.ends(4)
+}
