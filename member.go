@@ -119,6 +119,7 @@ func (m *member) read(ctx context.Context, id uint64) {
 	if err == nil {
 		cell = m.decode(entry)
 	}
+	m.link.answered(ctx, err)
 	m.step(func(now Reading) { m.machine.ReadDone(now, id, cell, outcome(err), m.wrap("read", err)) })
 }
 
@@ -130,6 +131,7 @@ func (m *member) write(ctx context.Context, op *protocol.Op) {
 	}
 	if err == nil {
 		version, err = m.store.CompareAndSwap(ctx, m.key, op.Prev, value)
+		m.link.answered(ctx, err)
 	}
 	m.step(func(now Reading) { m.machine.WriteDone(now, op.ID, version, outcome(err), m.wrap("write", err)) })
 }
@@ -220,6 +222,9 @@ func (m *member) attend() {
 	}
 	if m.heeds != nil {
 		m.heeds.want(m, m.competes())
+	}
+	if !active {
+		m.link.rest(m)
 	}
 	if !active && m.timer.stop != nil {
 		m.timer.stop()

@@ -20,6 +20,7 @@ type fixed struct {
 	calls   calls
 	ends    ends
 	faces   faces
+	link    link
 }
 
 // settings is what Reconfigure changes, by putting another in its place: it is never written to, so siblings share it too.

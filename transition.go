@@ -11,6 +11,9 @@ import (
 // the same step as the term itself, so whoever sees a context end finds Err not nil. The event
 // comes first, so that the end of Run finds it in the queue.
 func (m *member) transition(now Reading, t protocol.Transition) {
+	if t.What == protocol.Trouble {
+		t.Cause = m.late(t.Cause)
+	}
 	if kind, ok := kinds[t.What]; ok {
 		m.post(Event{Time: now.Wall, Kind: kind, Term: t.Term, Leader: leaderOf(t.Leader), Cause: t.Cause})
 	}

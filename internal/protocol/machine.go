@@ -355,11 +355,16 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 func (m *Machine) start(now clock.Reading, op Op) *Op {
 	m.lastOp++
 	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes
-	op.Timeout = m.cfg.Attempt()
-	if m.phase == Leading {
-		op.Timeout = min(op.Timeout, m.lease.held.timeout())
-	}
+	op.Timeout = m.Attempt()
 	return &op
+}
+
+// Attempt is the time that the next operation is given.
+func (m *Machine) Attempt() time.Duration {
+	if m.phase == Leading {
+		return min(m.cfg.Attempt(), m.lease.held.timeout())
+	}
+	return m.cfg.Attempt()
 }
 
 func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }

@@ -1,0 +1,141 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// ShortLeaseError says that the store answers, but later than the lease allows, so that nobody can
+// be elected or stay so. It is found by errors.As in the Cause of EventTrouble.
+type ShortLeaseError struct {
+	// Lease is Config.Lease, and Within what it leaves for one request.
+	Lease, Within time.Duration
+	// Took is how long an answer took.
+	Took time.Duration
+	// Least is the shortest lease, in whole seconds, that leaves two and a half times as long with
+	// the other settings as they are; 0 if not even MaxLease does.
+	Least time.Duration
+	// Err is what became of the request.
+	Err error
+}
+
+// Error says what to change.
+func (e *ShortLeaseError) Error() string {
+	text := fmt.Sprintf("no answer within %v, which is all that a lease of %v leaves; round trips took %v",
+		e.Within.Round(time.Millisecond), e.Lease, e.Took)
+	if e.Least > 0 {
+		text += fmt.Sprintf("; use a lease of at least %v", e.Least)
+	}
+	return text
+}
+
+// Unwrap returns what became of the request.
+func (e *ShortLeaseError) Unwrap() error { return e.Err }
+
+const (
+	// A request that was given up is not followed to its end. A read of its own, with far more
+	// time, finds out how long the store takes to answer.
+	shortestProbe, longestProbe = 5 * time.Second, 30 * time.Second
+	// suspicious is how many requests in a row go unanswered before that read.
+	suspicious = 2
+)
+
+// link measures how slowly a store answers that does not answer in time. Siblings share one.
+type link struct {
+	took  atomic.Int64 // a time.Duration; 0: not known, or answers come in time
+	quick atomic.Bool  // an answer came in time since the last measurement began
+
+	mu     sync.Mutex
+	prober *member // nil: nothing is being measured
+	cancel context.CancelFunc
+}
+
+// late explains a cause of trouble if it is that no answer came in time. It runs under the member's
+// lock.
+func (m *member) late(cause error) error {
+	if !errors.Is(cause, protocol.ErrTimeout) && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	within := m.machine.Attempt()
+	if m.machine.Failures() >= suspicious {
+		m.link.probe(m, min(max(8*within, shortestProbe), longestProbe))
+	}
+	took := time.Duration(m.link.took.Load())
+	if took <= within {
+		return cause
+	}
+	cfg := m.settings.given
+	cfg.Clock = m.clock
+	lease := cfg.withDefaults().Lease
+	return m.wrap("store", &ShortLeaseError{
+		Lease: lease, Within: within, Took: took, Least: leastLease(cfg, lease, took*5/2), Err: cause,
+	})
+}
+
+// leastLease returns the shortest lease that gives each request the time it needs.
+func leastLease(cfg Config, from, need time.Duration) time.Duration {
+	first := int(from/time.Second) + 1
+	n := sort.Search(int(MaxLease/time.Second)-first+1, func(i int) bool {
+		cfg.Lease = time.Duration(first+i) * time.Second
+		full := cfg.withDefaults()
+		p := full.protocol()
+		return p.Attempt() >= need
+	})
+	if least := time.Duration(first+n) * time.Second; least <= MaxLease {
+		return least
+	}
+	return 0
+}
+
+// probe reads once, with more time, unless somebody does so already.
+func (l *link) probe(m *member, within time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.prober != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	l.prober, l.cancel = m, cancel
+	l.quick.Store(false)
+	m.calls.start(false, func() {
+		defer cancel()
+		began := m.clock.Now()
+		_, err := m.store.Read(ctx, m.key)
+		l.measured(m.clock.Now().LeaderSince(began.Instant), err)
+	})
+}
+
+// measured keeps what was measured until it changes by a quarter, so that reports are alike.
+func (l *link) measured(took time.Duration, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prober, l.cancel = nil, nil
+	was := time.Duration(l.took.Load())
+	if err == nil && !l.quick.Load() && (took-was).Abs() > was/4 {
+		l.took.Store(int64(took.Round(time.Millisecond)))
+	}
+}
+
+// answered takes note of an answer, which came in time unless its context has ended.
+func (l *link) answered(ctx context.Context, err error) {
+	if err == nil && ctx.Err() == nil && !l.quick.Load() {
+		l.quick.Store(true)
+		l.took.Store(0)
+	}
+}
+
+// rest ends what a member measures that takes no part any more.
+func (l *link) rest(m *member) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.prober == m {
+		l.cancel()
+	}
+}
