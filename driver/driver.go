@@ -12,9 +12,13 @@
 //  2. The call ends soon after its context does, whatever the network does. Where the client library cannot be made to,
 //     the call runs aside and is abandoned, a bounded number of them at a time: package aside does that.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a write is not.
-//  4. A version never recurs for a write of other bytes. Absence is the one exception: it may come back when a key is
-//     purged. A hash of the content will do, since elections never write the same bytes twice. But networks may deliver a
-//     request twice, so where the version is a hash, what was put over an absence may recur with it; elections know that.
+//  4. Within one history of a store, a version never recurs for a write of other bytes. Absence is the one exception: it may come
+//     back when a key is purged. A hash of the content will do, since elections never write the same bytes twice. But networks
+//     may deliver a request twice, so where the version is a hash, what was put over an absence may recur with it; elections know that.
+//     A store that is deleted and recreated begins another history. There, versions may recur only if the adapter
+//     tells the histories apart: each has its own [Entry.Era]. Versions may also recur where a store is
+//     restored from a backup or loses its last writes, which no adapter can see. Elections therefore read
+//     before they replace a state that they saw long ago.
 //  5. Outcomes are told apart honestly. An error that is neither [ErrConflict] nor [ErrDenied] means that the write may
 //     have been applied already, may be applied later, or never. When in doubt an adapter says so by any other error.
 //  6. Values up to [MaxValue] bytes are kept byte for byte. An adapter hands out copies, also to watchers, and keeps none of
@@ -72,8 +76,10 @@ type Entry struct {
 	// ever written under the key (or in the whole store): the store itself checks that at the moment of the write.
 	// Such a cell may be claimed without waiting. A store that cannot check this leaves it false.
 	Pristine bool
-	// Era names the history that this state is of, where the store can tell: it is another after the store was deleted and
-	// made anew. Zero: it cannot tell.
+	// Era names the history of the store that this state is of. Stores that were deleted and recreated
+	// have different eras. In a new era an election believes nothing that it knew, not even an equal
+	// version, and waits out what it finds. An adapter whose versions recur in a recreated store must
+	// tell the era in each entry, pushed or read. Zero: it cannot tell.
 	Era uint64
 	// Notice says, for people, what the store knows of how a value came to be missing: deleted, purged, expired. It goes with
 	// the event that tells of it.

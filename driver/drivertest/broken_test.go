@@ -79,6 +79,9 @@ func (s *store) harness() Harness {
 		Denied: s.denied,
 		Delete: func(_ context.Context, key string) error { s.Delete(key); return nil },
 		Purge:  func(_ context.Context, key string) error { s.purge(key); return nil },
+
+		Recreate: func(context.Context) error { s.Recreate(); return nil },
+
 		Cut: func() func() {
 			s.setCut(true)
 			return func() { s.setCut(false) }

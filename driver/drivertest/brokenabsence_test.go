@@ -16,7 +16,10 @@ func brokenAbsences() []breakage {
 		}, absenceFitsNothing},
 		{"absence fits everything", []string{
 			"no old version fits a deleted cell", "no old version fits a purged cell", "pristine ends with the first write",
+			"no old version fits a recreated cell",
 		}, absenceFitsAll},
+		{"eras are not told", []string{"recreated store has another history"}, noEras},
+		{"the era stays", []string{"recreated store has another history"}, oneEra},
 		{"a write over a marker is lost", []string{"empty version over a delete marker loses nothing"}, losesOverMarker},
 		{"floor is that of the cell", []string{"floor survives a delete", "floor survives a purge"}, floorOfCell},
 		{"floor counts too little", []string{
@@ -93,3 +96,7 @@ func floorTooLow(s *store) {
 func purgedIsPristine(s *store) {
 	altersReads(s, func(_ string, e *driver.Entry) { e.Pristine = e.Version == "" || e.Pristine })
 }
+
+func noEras(s *store) { altersReads(s, func(_ string, e *driver.Entry) { e.Era = 0 }) }
+
+func oneEra(s *store) { altersReads(s, func(_ string, e *driver.Entry) { e.Era = 7 }) }

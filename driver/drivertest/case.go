@@ -46,6 +46,7 @@ func cases() []testCase {
 		keyCases(),
 		raceCases(),
 		removeCases(),
+		recreateCases(),
 		floorCases(),
 		contextCases(),
 		cutCases(),

@@ -35,6 +35,8 @@ type Harness struct {
 	Delete func(ctx context.Context, key string) error
 	// Purge removes a cell and any marker.
 	Purge func(ctx context.Context, key string) error
+	// Recreate deletes the store with all of its cells, and recreates it empty, as an operator would.
+	Recreate func(ctx context.Context) error
 	// Cut makes the network swallow all that goes between Store and its servers, silently, until heal is called.
 	Cut func() (heal func())
 

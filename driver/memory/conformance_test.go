@@ -14,6 +14,7 @@ type operated interface {
 	driver.Store
 	Delete(key string) driver.Version
 	Purge(key string)
+	Recreate()
 }
 
 func harness(s operated) drivertest.Harness {
@@ -21,6 +22,8 @@ func harness(s operated) drivertest.Harness {
 		Store:  s,
 		Delete: func(_ context.Context, key string) error { s.Delete(key); return nil },
 		Purge:  func(_ context.Context, key string) error { s.Purge(key); return nil },
+
+		Recreate: func(context.Context) error { s.Recreate(); return nil },
 	}
 }
 

@@ -4,7 +4,7 @@
 // is the sequence of its last write in decimal, and the floor of an entry is the last sequence of the whole store at the
 // read (of a pushed entry: the sequence of the write that it tells of). There are three kinds of absence:
 //
-//   - never written: the version is "never", and the cell is pristine;
+//   - never written: the version is "never", and the cell is pristine unless the store was recreated;
 //   - deleted: the version is that of the delete marker;
 //   - purged: the version is empty, and the cell is not pristine.
 //
@@ -32,6 +32,7 @@ const never driver.Version = "never"
 type Polled struct {
 	mu    sync.Mutex
 	seq   uint64
+	era   uint64 // 1, and one more each time the store is recreated
 	cells map[string]cell
 	feeds map[string]*feed // by key; stays empty unless the Polled is part of a Store
 }
@@ -49,7 +50,7 @@ func NewPolled() *Polled {
 }
 
 func empty() Polled {
-	return Polled{cells: map[string]cell{}, feeds: map[string]*feed{}}
+	return Polled{era: 1, cells: map[string]cell{}, feeds: map[string]*feed{}}
 }
 
 // cell is one register. Its value is never changed in place, so that cells can be shared with snapshots.
@@ -120,9 +121,9 @@ func (p *Polled) admit(ctx context.Context, key string) error {
 func (p *Polled) entry(key string) driver.Entry {
 	c, written := p.cells[key]
 	if !written {
-		return driver.Entry{Version: never, Floor: p.seq, Pristine: true}
+		return driver.Entry{Version: never, Floor: p.seq, Pristine: p.era == 1, Era: p.era}
 	}
-	return driver.Entry{Value: bytes.Clone(c.value), Version: c.version(), Floor: p.seq}
+	return driver.Entry{Value: bytes.Clone(c.value), Version: c.version(), Floor: p.seq, Era: p.era}
 }
 
 // is reports whether the cell has this version. It is called under the lock.

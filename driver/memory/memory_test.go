@@ -159,6 +159,16 @@ func TestEndedContextIsNamed(t *testing.T) {
 	}
 }
 
+func TestRecreatedStoreIsNotPristine(t *testing.T) {
+	s := memory.New()
+	s.Put("a", []byte("old"))
+	former := read(t, s, "a").Era
+	s.Recreate()
+	if e := read(t, s, "a"); !e.Absent() || e.Pristine || e.Floor != 0 || e.Era == former {
+		t.Errorf("recreated as %+v: the leader of the former store may live", e)
+	}
+}
+
 func TestRestoreBringsBackVersions(t *testing.T) {
 	s := memory.New()
 	s.Put("a", []byte("old"))

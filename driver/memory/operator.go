@@ -56,3 +56,13 @@ func (p *Polled) Restore(s Snapshot) {
 	p.cells = map[string]cell{}
 	maps.Copy(p.cells, s.cells)
 }
+
+// Recreate removes all cells and begins the sequence again, as where an operator deletes a bucket and
+// recreates it. Versions and sequences recur, in another era, and no cell is pristine. Watches stay,
+// but are not told.
+func (p *Polled) Recreate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq, p.cells = 0, map[string]cell{}
+	p.era++
+}

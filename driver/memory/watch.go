@@ -58,7 +58,7 @@ func (s *Store) unwatch(key string, f *feed, w *watch) {
 func (p *Polled) queue(key string, c cell) *feed {
 	f := p.feeds[key]
 	if f != nil {
-		f.news = append(f.news, driver.Entry{Value: c.value, Version: c.version(), Floor: p.seq})
+		f.news = append(f.news, driver.Entry{Value: c.value, Version: c.version(), Floor: p.seq, Era: p.era})
 	}
 	return f
 }

@@ -120,6 +120,7 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 		Peer:     v.open(t, operator, kv.Bucket()),
 		Delete:   func(ctx context.Context, key string) error { return kv.Delete(ctx, key) },
 		Purge:    purge(newJetStream(t, operator), kv.Bucket()),
+		Recreate: v.recreate(t, newJetStream(t, operator), kv.Bucket()),
 		Patience: patience(),
 	}
 	if _, measured := t.(*testing.B); measured {
@@ -145,10 +146,25 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 
 func (v variant) add(t testing.TB, js jetstream.JetStream) jetstream.KeyValue {
 	t.Helper()
+	return v.addNamed(t, js, newBucketName())
+}
+
+func (v variant) addNamed(t testing.TB, js jetstream.JetStream, name string) jetstream.KeyValue {
+	t.Helper()
 	if !v.create {
-		return addBucket(t, js, v.bucket)
+		return addBucket(t, js, v.bucket, func(c *jetstream.KeyValueConfig) { c.Bucket = name })
 	}
-	return created(t, js, newBucketName(), v.bucket)
+	return created(t, js, name, v.bucket)
+}
+
+func (v variant) recreate(t testing.TB, js jetstream.JetStream, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := js.DeleteKeyValue(ctx, name); err != nil {
+			return err
+		}
+		v.addNamed(t, js, name)
+		return nil
+	}
 }
 
 // created is a bucket of Create.

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -36,6 +37,9 @@ func harness(t testing.TB) drivertest.Harness {
 	h.Denied = c.open(c.direct(as("nobody")))
 	c.revoke("nobody")
 	h.Delete = func(ctx context.Context, key string) error { return remove(ctx, h.Peer, key) }
+	h.Recreate = func(context.Context) error {
+		return errors.Join(c.DeleteTopic(topic), c.CreateTopic(topic, 1, nil))
+	}
 	return h
 }
 

@@ -77,6 +77,7 @@ func fakeHarness(t testing.TB, s *s3fake.Server, r *relay.Relay, opts ...s3objec
 			_, err := operator.DeleteObject(ctx, &sdk.DeleteObjectInput{Bucket: aws.String(fakeBucket), Key: aws.String("tests/" + key)})
 			return err
 		},
+		Recreate: func(ctx context.Context) error { return recreate(ctx, operator) },
 		Cut: func() func() {
 			r.Blackhole()
 			return r.Heal
@@ -84,6 +85,25 @@ func fakeHarness(t testing.TB, s *s3fake.Server, r *relay.Relay, opts ...s3objec
 		FloorTick:       time.Second,
 		ContentVersions: true,
 	}
+}
+
+// recreate deletes the bucket with all of its objects, and creates it again.
+func recreate(ctx context.Context, operator *sdk.Client) error {
+	bucket := aws.String(fakeBucket)
+	objects, err := operator.ListObjectsV2(ctx, &sdk.ListObjectsV2Input{Bucket: bucket})
+	if err != nil {
+		return err
+	}
+	for _, o := range objects.Contents {
+		if _, err := operator.DeleteObject(ctx, &sdk.DeleteObjectInput{Bucket: bucket, Key: o.Key}); err != nil {
+			return err
+		}
+	}
+	if _, err := operator.DeleteBucket(ctx, &sdk.DeleteBucketInput{Bucket: bucket}); err != nil {
+		return err
+	}
+	_, err = operator.CreateBucket(ctx, &sdk.CreateBucketInput{Bucket: bucket})
+	return err
 }
 
 func TestConformance(t *testing.T) {
