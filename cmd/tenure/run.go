@@ -135,6 +135,7 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 	if err != nil {
 		return 0, settings.InFlags(err)
 	}
+	defer comment(e, r.lease, log)()
 	return w.Run(e)
 }
 

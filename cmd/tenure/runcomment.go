@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// commentator says in the log what no event says: why nobody leads yet, and that two processes have one --id.
+type commentator struct {
+	id    string
+	lease time.Duration
+	log   *slog.Logger
+
+	waits    bool      // told why nobody leads
+	namesake string    // the incarnation of a leader with the same ID
+	written  time.Time // when that leader had written the record that was seen first, by its clock
+	warned   bool
+}
+
+// comment follows the status of an election until the returned function is called.
+func comment(e *tenure.Election, lease time.Duration, log *slog.Logger) (stop func()) {
+	c := &commentator{id: e.ID(), lease: lease, log: log}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.follow(ctx, e)
+	}()
+	return func() { cancel(); <-done }
+}
+
+func (c *commentator) follow(ctx context.Context, e *tenure.Election) {
+	for ctx.Err() == nil {
+		s, changed := e.Status()
+		c.vacancy(s)
+		look, cancel := ctx, func() {}
+		if c.suspects(s) { // renewals are no change of the status
+			look, cancel = context.WithTimeout(ctx, c.lease/2)
+		}
+		select {
+		case <-changed:
+		case <-look.Done():
+		}
+		cancel()
+	}
+}
+
+// vacancy says once why nobody leads, and until when.
+func (c *commentator) vacancy(s tenure.Status) {
+	if s.Record.Kind != tenure.RecordVacant || s.State != tenure.StateCandidate {
+		c.waits = c.waits && s.Record.Kind == tenure.RecordVacant
+		return
+	}
+	if c.waits {
+		return
+	}
+	c.waits = true
+	lease := max(c.lease, s.Record.Lease)
+	until := s.Record.Seen.Add(lease + time.Duration(float64(lease)*tenure.SystemClock().Drift()))
+	c.log.Info("no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
+		"lease", lease, "until", until)
+}
+
+// suspects reports whether another process seems to have the same ID, and warns once it is seen to live. An earlier
+// run of this very candidate leaves such a record, too, but does not renew it.
+func (c *commentator) suspects(s tenure.Status) bool {
+	if c.warned || s.State != tenure.StateCandidate || s.Leader.ID != c.id {
+		return false
+	}
+	if s.Leader.Incarnation != c.namesake {
+		c.namesake, c.written = s.Leader.Incarnation, s.Record.Updated
+	}
+	if s.Record.Updated.Equal(c.written) {
+		return true
+	}
+	c.warned = true
+	c.log.Warn("another process has the same --id, which logs and hand-overs cannot tell apart: give each its own", "leader", c.id, "term", s.Leader.Term)
+	return false
+}

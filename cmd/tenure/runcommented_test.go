@@ -1,0 +1,31 @@
+//go:build integration && unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// The first election in a bucket waits, and says so.
+func TestRunSaysWhyNobodyLeadsYet(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.url = strings.Replace(h.url, "ELECTIONS?pristine=true", "FRESH", 1)
+	w := h.wrap([]string{"--create", "--lease", "2s"}, "true").start()
+	w.ends(0)
+	waits, elected := strings.Index(w.errs.String(), vacancy), strings.Index(w.errs.String(), "tenure: elected")
+	if waits < 0 || elected < waits || !strings.Contains(w.errs.String(), "until=") {
+		t.Errorf("it says\n%s", &w.errs)
+	}
+}
+
+func TestRunWarnsOfANamesake(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.await(h.join(tenure.Config{ID: "node-1", Lease: 10 * time.Minute, Renew: 200 * time.Millisecond}, nil), leads)
+	h.wrap([]string{"--lease", "2s"}, "true").start().says("another process has the same --id")
+}
