@@ -28,7 +28,7 @@ func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
 		return nil
 	}
 	m.aspire(now, at)
-	if !m.view.known || m.view.suspect {
+	if !m.view.known() || m.view.suspect {
 		return m.follow(now, at)
 	}
 	wait, ok := m.patient()
@@ -115,14 +115,14 @@ func (m *Machine) precedence(r *record.Record) time.Duration {
 // this version (L10), and where a timer ran out the cell must have been read since, because
 // silence alone may be a broken watch (L13).
 func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
-	if !m.view.sampled || !m.current(now) {
+	if m.view.sight.by == ownWrite || !m.current(now) {
 		return false
 	}
 	c := &m.view.cell
 	if c.Kind == Absent || c.draft() || m.mine() || c.Kind == Valid && c.Record.Released {
 		return true
 	}
-	return m.view.wasRead && m.view.asOf.FollowerSince(m.view.since) >= wait
+	return m.view.sight.by == answer && m.view.sight.asOf.FollowerSince(m.view.since) >= wait
 }
 
 // current reports whether the version in view was in the cell within the time of one attempt.
@@ -131,10 +131,13 @@ func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
 // it came, so it serves for a quarter of the time.
 func (m *Machine) current(now clock.Reading) bool {
 	limit := m.cfg.Attempt()
-	if m.view.pushed {
+	switch m.view.sight.by {
+	case nowhere, latePush:
+		return false
+	case push:
 		limit /= 4
 	}
-	return m.view.dated && now.LeaderSince(m.view.asOf) <= limit
+	return now.LeaderSince(m.view.sight.asOf) <= limit
 }
 
 // take claims the cell, or prepares to: absence is never claimed (L11).

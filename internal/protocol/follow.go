@@ -40,7 +40,7 @@ func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 // patience is the time until the next read is due.
 func (m *Machine) patience(now clock.Reading) time.Duration {
 	switch {
-	case m.view.known && !m.view.suspect:
+	case m.view.known() && !m.view.suspect:
 		return m.quiet() - now.FollowerSince(m.view.heard)
 	case m.failures > 0:
 		return m.retryDelay(m.failures) - now.LeaderSince(m.failedAt)

@@ -217,7 +217,7 @@ func (m *Machine) Observe(on bool) {
 // awake forgets, after a rest, what was known of the cell but not which terms and leases there were.
 func (m *Machine) awake() {
 	if !m.Active() {
-		m.view.known, m.view.cell = false, Cell{}
+		m.view.sight, m.view.cell = sight{}, Cell{}
 	}
 }
 

@@ -23,10 +23,8 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		m.view.suspect = true
 		return
 	}
-	blind := !m.view.known && op.pushes != m.view.pushes
-	m.observe(now, c)
-	m.view.date(op.sent.Instant)
-	m.view.wasRead = true
+	blind := !m.view.known() && op.pushes != m.view.pushes
+	m.observe(now, c, sight{answer, op.sent.Instant})
 	m.view.dozed = m.view.dozed && op.dozed
 	m.reconcile(now, &c)
 	if blind || op.doubted {
@@ -63,9 +61,7 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 	}
 	c := Cell{Kind: Valid, Version: v, Record: op.Record}
 	if op.pushes == m.view.pushes || c.after(&m.view.cell) {
-		m.view.learn(now, c)
-		m.view.sampled = false
-		m.view.date(op.sent.Instant)
+		m.view.learn(now, c, sight{ownWrite, op.sent.Instant})
 	}
 	m.confirm(now, a)
 }
@@ -109,11 +105,11 @@ func (m *Machine) settle(now clock.Reading, id uint64) *Op {
 }
 
 // observe takes a cell into view and raises the alarms that it gives cause for.
-func (m *Machine) observe(now clock.Reading, c Cell) {
+func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	m.health.recover(now)
-	older := m.view.known && m.view.older(&c)
+	older := m.view.known() && m.view.older(&c)
 	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
-	fresh := m.view.learn(now, c)
+	fresh := m.view.learn(now, c, s)
 	if m.view.anew {
 		m.void(now)
 		m.tell(Transition{What: Alarm, Cause: ErrRemade})
@@ -221,10 +217,10 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 	c = m.Credible(c)
 	m.view.told = max(m.view.told, c.Record.Term)
-	if m.view.known && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
+	if m.view.known() && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
 		m.doze() // a push that waited for this process to go on would look like this
 	}
-	if !m.view.known {
+	if !m.view.known() {
 		m.view.pushes++
 		return
 	}
@@ -276,7 +272,7 @@ func (m *Machine) attested(c *Cell) bool {
 	if r.Incarnation == m.incarnation {
 		return true
 	}
-	return m.view.known && c.Kind == Valid && c.sameTerm(&m.view.cell) && r.Lease == shown.Lease && r.Drift == shown.Drift
+	return m.view.known() && c.Kind == Valid && c.sameTerm(&m.view.cell) && r.Lease == shown.Lease && r.Drift == shown.Drift
 }
 
 // doubt has the cell read, and once more if a read is under way, which may not show what there is cause to look for.
@@ -289,9 +285,9 @@ func (m *Machine) doubt() {
 
 func (m *Machine) accept(now clock.Reading, c Cell) {
 	m.view.pushes++
-	m.observe(now, c)
-	if !m.view.dozed {
-		m.view.date(now.Instant)
-		m.view.pushed = true
+	s := sight{push, now.Instant}
+	if m.view.dozed {
+		s.by = latePush
 	}
+	m.observe(now, c, s)
 }

@@ -54,7 +54,7 @@ func (m *Machine) tell(t Transition) { m.transitions = append(m.transitions, t) 
 
 // noteLeader tells of a change of leader, which the mere passing of time may be.
 func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
-	if !m.view.known {
+	if !m.view.known() {
 		return // the last one that was known stands until the first look
 	}
 	var l Leader
@@ -123,7 +123,7 @@ func (m *Machine) Failures() int { return int(m.failures) }
 
 // Heard is when the cell was last seen; false if never.
 func (m *Machine) Heard() (clock.Reading, bool) {
-	return clock.Reading{Instant: m.view.heard, Wall: m.view.heardAt.Time()}, m.view.known
+	return clock.Reading{Instant: m.view.heard, Wall: m.view.heardAt.Time()}, m.view.known()
 }
 
 // InView is the cell as it was last seen, and when its stamp first was, by the wall clock as it was last seen; of use if Heard says

@@ -92,6 +92,29 @@ func (c *Cell) after(d *Cell) bool {
 	return c.Floor > d.Floor
 }
 
+// sight is how a version came into view, and the latest moment at which it is known to have been in
+// the cell. Versions may recur, so what was seen long ago is read again before anything is put in
+// its place (L3a).
+type sight struct {
+	by   source
+	asOf clock.Instant
+}
+
+// source is where a version was seen.
+type source uint8
+
+const (
+	nowhere source = iota // nothing is known of the cell
+	// latePush: a push that may have waited for as long as this process was stopped. It has no asOf.
+	latePush
+	// push: it came at asOf, and may have waited for nearly a heartbeat.
+	push
+	// ownWrite: the answer to a write that was sent at asOf. The floor of its version is unknown (L10).
+	ownWrite
+	// answer: to a read that was sent at asOf.
+	answer
+)
+
 // view is what this member knows of the cell.
 type view struct {
 	cell Cell
@@ -100,20 +123,11 @@ type view struct {
 	// heard is when anything was last heard, and heardAt by the wall clock.
 	heard   clock.Instant
 	heardAt clock.Moment
-	// asOf is the latest moment at which this very version is known to have been in the cell, if
-	// it is dated: when the read was sent that showed it, if wasRead; else when the own write was
-	// sent that made it, or, if pushed, a push came. Versions may recur, so what was seen long ago is read
-	// again before anything is put in its place.
-	asOf    clock.Instant
-	dated   bool
-	wasRead bool
-	pushed  bool
-	known   bool
+	// sight is how this version came into view.
+	sight sight
 	// dozed: this member was not there for a while, and has read nothing since. Pushes that it
 	// finds then may be as old.
 	dozed bool
-	// sampled is false for a version that is known from the answer to an own write alone: its Floor is unknown (L10).
-	sampled bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
 	suspect bool
 	// thriving means that the holder was seen to renew when the cell was last looked at.
@@ -140,25 +154,26 @@ type view struct {
 	pushes uint64
 }
 
+// known reports whether the cell has been seen.
+func (v *view) known() bool { return v.sight.by != nowhere }
+
 // learn takes a cell as the present state. It reports whether the stamp is new.
-func (v *view) learn(now clock.Reading, c Cell) bool {
+func (v *view) learn(now clock.Reading, c Cell, s sight) bool {
+	known := v.known()
 	if v.anew = v.remade(&c); v.anew {
 		v.unsettled = true
 	}
-	fresh := !v.known || v.anew || c.stamp() != v.cell.stamp()
-	goesOn := fresh && v.known && !v.anew && v.cell.Kind == Valid && c.Kind == Valid && c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq &&
+	fresh := !known || v.anew || c.stamp() != v.cell.stamp()
+	goesOn := fresh && known && !v.anew && v.cell.Kind == Valid && c.Kind == Valid && c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq &&
 		(c.Record.Held() || !v.stale) // only who renews lives; one that wakes up much later may release as well
 	if fresh {
 		v.unsettled = v.unsettled && !(goesOn && c.Record.Held())
 		v.stale = (v.older(&c) || v.unsettled) && !goesOn
 	}
-	v.thriving = fresh && v.known && v.held() && c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell)
+	v.thriving = fresh && known && v.held() && c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell)
 	if fresh {
 		v.since = now.Instant
-		v.fled = v.known && v.held() && c.Kind == Absent
-	}
-	if c.Version != v.cell.Version {
-		v.wasRead = false
+		v.fled = known && v.held() && c.Kind == Absent
 	}
 	if c.Era != 0 {
 		v.era = c.Era
@@ -166,7 +181,7 @@ func (v *view) learn(now clock.Reading, c Cell) bool {
 	if c.Record.Incarnation == v.cell.Record.Incarnation {
 		c.Record.Incarnation = v.cell.Record.Incarnation // which is known elsewhere, and so in memory once
 	}
-	v.known, v.cell, v.sampled, v.dated, v.pushed = true, c, true, false, false
+	v.cell, v.sight = c, s
 	v.heard, v.heardAt = now.Instant, clock.MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
@@ -174,9 +189,6 @@ func (v *view) learn(now clock.Reading, c Cell) bool {
 	}
 	return fresh
 }
-
-// date says that the cell was as it is in view at this moment.
-func (v *view) date(at clock.Instant) { v.asOf, v.dated = at, true }
 
 // mark keeps how far the election is known to have come.
 func (v *view) mark(c *Cell) {

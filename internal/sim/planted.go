@@ -44,7 +44,7 @@ var plantedRules = []bug{
 	// L2: the follower's timer.
 	{
 		Name: "timer-from-send", Rule: "L2", Left: "the follower's timer starts when the read was sent, not when it was answered",
-		Edit: []edit{{"protocol/outcome.go", "	m.observe(now, c)\n	m.view.date", "	m.observe(op.sent, c)\n	m.view.date"}},
+		Edit: []edit{{"protocol/outcome.go", "	m.observe(now, c, sight{answer,", "	m.observe(op.sent, c, sight{answer,"}},
 	},
 	{
 		Name: "timer-by-version", Rule: "L2, H2", Left: "the timer belongs to the version, so a request restarts it",
@@ -261,7 +261,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "floor-from-before", Rule: "L10", Left: "an own write is claimed over without a read that samples the floor of its version",
-		Edit: []edit{{"protocol/candidate.go", "	if !m.view.sampled || !m.current(now) {", "	if !m.current(now) {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.current(now) {", "	if !m.current(now) {"}},
 		Note: "It holds by other means: where a timer ran out the cell is read anyway (L13), and a record of one's own has no higher term before it.",
 	},
 
@@ -338,8 +338,8 @@ var plantedRules = []bug{
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
 		Edit: []edit{
-			{"protocol/candidate.go", "	return m.view.wasRead && m.view.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"},
-			{"protocol/candidate.go", "	if !m.view.sampled || !m.current(now) {", "	if !m.view.sampled || (!m.view.held() || m.mine()) && !m.current(now) {"},
+			{"protocol/candidate.go", "	return m.view.sight.by == answer && m.view.sight.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"},
+			{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.current(now) {", "	if m.view.sight.by == ownWrite || (!m.view.held() || m.mine()) && !m.current(now) {"},
 		},
 	},
 

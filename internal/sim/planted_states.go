@@ -41,7 +41,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "old-state-believed", Rule: "L10, L2", Left: "a record that was put back is taken for what is: a release by all, its own by who once held it",
-		Edit: []edit{{"protocol/candidate.go", "	case m.view.stale:", "	case m.view.stale && !m.view.known:"}},
+		Edit: []edit{{"protocol/candidate.go", "	case m.view.stale:", "	case m.view.stale && !m.view.known():"}},
 	},
 	{
 		Name: "old-record-released", Rule: "L10, L9", Left: "who once held a record that was put back releases it",
@@ -69,7 +69,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "claim-on-old-sight", Rule: "L3a", Left: "what was seen before this process was stopped is claimed without a read",
-		Edit: []edit{{"protocol/candidate.go", "	if !m.view.sampled || !m.current(now) {", "	if !m.view.sampled {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.current(now) {", "	if m.view.sight.by == ownWrite {"}},
 	},
 	{
 		Name: "release-on-old-sight", Rule: "L3a", Left: "what was held before this process was stopped is released without a read",
@@ -82,7 +82,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "push-after-doze", Rule: "L3a, L13", Left: "a push is taken for new though it may have waited for this process to go on",
-		Edit: []edit{{"protocol/outcome.go", "	if !m.view.dozed {", "	if m.view.known {"}},
+		Edit: []edit{{"protocol/outcome.go", "	if m.view.dozed {", "	if !m.view.known() {"}},
 	},
 	{
 		Name: "former-writes-kept", Rule: "L3a", Left: "own writes of unknown fate are remembered though the store was made anew",
