@@ -209,20 +209,41 @@ func doubling(lease time.Duration) func(int) time.Duration {
 	}
 }
 
-// validate finds everything that is wrong, at once.
-func (c *Config) validate(store driver.Store, name string) error {
-	problems := []error{
-		c.checkRecord(), checkName(store, name), c.checkLease(store), c.checkDrift(), c.checkMargin(),
-		between("FinishWithin", c.FinishWithin, time.Millisecond, 24*time.Hour),
-		between("StopWithin", c.StopWithin, 0, MaxLease), between("Splay", c.Splay, 0, time.Hour),
-		between("Poll", c.Poll, time.Millisecond, time.Hour), between("TimerLateness", c.TimerLateness, 0, MaxLease),
-		between("PollStable", c.PollStable, c.Poll, time.Hour), between("Renew", c.Renew, time.Millisecond, MaxLease),
-		between("Precedence", c.Precedence, 0, time.Hour), c.checkNomination(), c.checkRetry(),
+// validate finds everything that is wrong with what was given, at once. What follows from another
+// problem, or from a default, is left out.
+func (c *Config) validate(store driver.Store, name string, given *Config) error {
+	timing := errors.Join(c.checkLease(store), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
+	if timing == nil {
+		timing = errors.Join(c.checkMargin(), between("PollStable", c.PollStable, c.Poll, time.Hour), c.checkRetry(c.Renew))
 	}
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(c.checkRecord(), checkName(store, name), timing, c.checkNomination()); err != nil {
 		return invalid(name, err)
 	}
 	return nil
+}
+
+// checkLimits looks at each time by itself. Those that are 0 have their defaults.
+func (c *Config) checkLimits() error {
+	var problems []error
+	for _, f := range []struct {
+		name        string
+		value       time.Duration
+		least, most time.Duration
+	}{
+		{"FinishWithin", c.FinishWithin, time.Millisecond, 24 * time.Hour},
+		{"StopWithin", c.StopWithin, 0, MaxLease},
+		{"Splay", c.Splay, 0, time.Hour},
+		{"Poll", c.Poll, time.Millisecond, time.Hour},
+		{"PollStable", c.PollStable, time.Millisecond, time.Hour},
+		{"TimerLateness", c.TimerLateness, 0, MaxLease},
+		{"Renew", c.Renew, time.Millisecond, MaxLease},
+		{"Precedence", c.Precedence, 0, time.Hour},
+	} {
+		if f.value != 0 {
+			problems = append(problems, between(f.name, f.value, f.least, f.most))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func invalid(name string, err error) error { return fmt.Errorf("tenure: election %q: %w", name, err) }
@@ -256,12 +277,12 @@ func (c *Config) checkLease(store driver.Store) error {
 	return nil
 }
 
-func (c *Config) checkRetry() error {
+func (c *Config) checkRetry(most time.Duration) error {
 	if len(c.Retry) > maxRetry {
 		return fmt.Errorf("Retry has %d waits, more than %d", len(c.Retry), maxRetry)
 	}
 	for i, d := range c.Retry {
-		if err := between(fmt.Sprintf("Retry[%d]", i), d, 0, c.Renew); err != nil {
+		if err := between(fmt.Sprintf("Retry[%d]", i), d, 0, most); err != nil {
 			return err
 		}
 	}
@@ -311,15 +332,12 @@ func (c *Config) checkRecord() error {
 
 // checkMargin: between a renewal and the deadline there must be time to try twice.
 func (c *Config) checkMargin() error {
-	if math.IsNaN(c.Drift) {
-		return nil // there is none to speak of
-	}
 	margin := protocol.Margin(c.Lease, c.Drift, c.TimerLateness, c.StopWithin)
 	usable := c.Lease - margin
 	if c.Renew+2*time.Millisecond > usable {
-		return fmt.Errorf("Renew is %v, but only %v of the Lease of %v is usable (%v are kept back for clock drift, "+
-			"TimerLateness and StopWithin); lengthen Lease, or shorten Renew or StopWithin",
-			c.Renew, usable.Round(time.Millisecond), c.Lease, margin.Round(time.Millisecond))
+		return fmt.Errorf("Lease is %v, of which %v are kept back for clock drift, TimerLateness and StopWithin; Renew, which is %v, "+
+			"does not fit into the rest; lengthen Lease, or shorten Renew or StopWithin",
+			c.Lease, margin.Round(time.Millisecond), c.Renew)
 	}
 	if c.Grace < 0 || c.Grace >= usable {
 		return fmt.Errorf("Grace is %v; it must be at least 0 and below the usable %v of the Lease", c.Grace, usable)

@@ -12,7 +12,7 @@ import (
 
 func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 	_, err := tenure.New(memory.New(), "", tenure.Config{
-		ID: strings.Repeat("x", 300), Lease: 10 * time.Millisecond, Renew: time.Hour, Drift: 0.7, Splay: -1,
+		ID: strings.Repeat("x", 300), Lease: 10 * time.Millisecond, Renew: 2 * time.Hour, Drift: 0.7, Splay: -1,
 	})
 	if err == nil {
 		t.Fatal("no error")
@@ -20,6 +20,26 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 	for _, field := range []string{"ID", "name of the election", "Lease", "Renew", "Drift", "Splay"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in: %v", field, err)
+		}
+	}
+}
+
+// What only follows from another problem, or from a default, is no help, nor is a negative time.
+func TestConfigNamesCausesAlone(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		cfg  tenure.Config
+		want string
+	}{
+		{"all defaults follow from the lease", tenure.Config{Lease: 2 * time.Hour}, "Lease is 2h0m0s; it must be from 50ms to 1h0m0s"},
+		{"polling follows from renewing", tenure.Config{Renew: 2 * time.Hour}, "Renew is 2h0m0s; it must be from 1ms to 1h0m0s"},
+		{"nothing of the lease is left", tenure.Config{Lease: time.Second, StopWithin: 2 * time.Second, Drift: 0.01, TimerLateness: 25 * time.Millisecond},
+			"Lease is 1s, of which 2.045s are kept back for clock drift, TimerLateness and StopWithin; Renew, which is 333.333333ms, " +
+				"does not fit into the rest; lengthen Lease, or shorten Renew or StopWithin"},
+	} {
+		_, err := tenure.New(memory.New(), "job", c.cfg)
+		if want := `tenure: election "job": ` + c.want; err == nil || err.Error() != want {
+			t.Errorf("%s: got\n%v, want\n%s", c.why, err, want)
 		}
 	}
 }

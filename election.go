@@ -23,7 +23,7 @@ func New(store driver.Store, name string, cfg Config) (*Election, error) {
 		return nil, errors.New("tenure: the store is nil")
 	}
 	full := cfg.withDefaults()
-	if err := full.validate(store, name); err != nil {
+	if err := full.validate(store, name, &cfg); err != nil {
 		return nil, err
 	}
 	f := newFixed(store, &cfg, &full)

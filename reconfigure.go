@@ -50,7 +50,7 @@ func (e *Election) Reconfigure(cfg Config) error {
 	full := cfg
 	full.ID, full.Clock = m.id, m.clock
 	full = full.withDefaults()
-	if err := full.validate(m.store, m.key); err != nil {
+	if err := full.validate(m.store, m.key, &cfg); err != nil {
 		return err
 	}
 	s := newSettings(m.fixed, &cfg, &full)
