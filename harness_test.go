@@ -61,6 +61,17 @@ func (d *diary) find(kind tenure.EventKind) *tenure.Event {
 	return nil
 }
 
+func (d *diary) count(kind tenure.EventKind) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.events {
+		if d.events[i].Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
 // mustNew makes a candidate on virtual time.
 func mustNew(t *testing.T, store driver.Store, id string, change func(*tenure.Config)) *tenure.Election {
 	t.Helper()

@@ -88,6 +88,7 @@ func (m *member) step(input func(now Reading)) {
 	m.start(todo.Op)
 	m.arm(now, todo)
 	m.attend()
+	m.rights.want(m, now)
 	if m.term != nil {
 		m.term.move(uint32(m.machine.Moves()))
 	}
@@ -132,6 +133,9 @@ func (m *member) write(ctx context.Context, op *protocol.Op) {
 	if err == nil {
 		version, err = m.store.CompareAndSwap(ctx, m.key, op.Prev, value)
 		m.link.answered(ctx, err)
+	}
+	if err == nil {
+		m.rights.learn(nil)
 	}
 	m.step(func(now Reading) { m.machine.WriteDone(now, op.ID, version, outcome(err), m.wrap("write", err)) })
 }
@@ -224,7 +228,8 @@ func (m *member) attend() {
 		m.heeds.want(m, m.competes())
 	}
 	if !active {
-		m.link.rest(m)
+		m.link.call.rest(m)
+		m.rights.call.rest(m)
 	}
 	if !active && m.timer.stop != nil {
 		m.timer.stop()

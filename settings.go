@@ -21,6 +21,7 @@ type fixed struct {
 	ends    ends
 	faces   faces
 	link    link
+	rights  rights
 }
 
 // settings is what Reconfigure changes, by putting another in its place: it is never written to, so siblings share it too.
@@ -33,6 +34,7 @@ type settings struct {
 func newFixed(store driver.Store, given, full *Config) *fixed {
 	f := &fixed{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent}
 	f.watcher, _ = store.(driver.Watcher)
+	f.rights.store, _ = store.(driver.Rights)
 	return f
 }
 

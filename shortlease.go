@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sort"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,10 +50,7 @@ const (
 type link struct {
 	took  atomic.Int64 // a time.Duration; 0: not known, or answers come in time
 	quick atomic.Bool  // an answer came in time since the last measurement began
-
-	mu     sync.Mutex
-	prober *member // nil: nothing is being measured
-	cancel context.CancelFunc
+	call  sideCall
 }
 
 // late explains a cause of trouble if it is that no answer came in time. It runs under the member's
@@ -96,29 +92,20 @@ func leastLease(cfg Config, from, need time.Duration) time.Duration {
 
 // probe reads once, with more time, unless somebody does so already.
 func (l *link) probe(m *member, within time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.prober != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	l.prober, l.cancel = m, cancel
-	l.quick.Store(false)
-	m.calls.start(false, func() {
-		defer cancel()
+	l.call.start(m, within, func(ctx context.Context) {
+		l.quick.Store(false)
 		began := m.clock.Now()
 		_, err := m.store.Read(ctx, m.key)
-		l.measured(m.clock.Now().LeaderSince(began.Instant), err)
+		if err == nil && !l.quick.Load() {
+			l.measured(m.clock.Now().LeaderSince(began.Instant))
+		}
 	})
 }
 
 // measured keeps what was measured until it changes by a quarter, so that reports are alike.
-func (l *link) measured(took time.Duration, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.prober, l.cancel = nil, nil
+func (l *link) measured(took time.Duration) {
 	was := time.Duration(l.took.Load())
-	if err == nil && !l.quick.Load() && (took-was).Abs() > was/4 {
+	if (took - was).Abs() > was/4 {
 		l.took.Store(int64(took.Round(time.Millisecond)))
 	}
 }
@@ -128,14 +115,5 @@ func (l *link) answered(ctx context.Context, err error) {
 	if err == nil && ctx.Err() == nil && !l.quick.Load() {
 		l.quick.Store(true)
 		l.took.Store(0)
-	}
-}
-
-// rest ends what a member measures that takes no part any more.
-func (l *link) rest(m *member) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.prober == m {
-		l.cancel()
 	}
 }

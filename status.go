@@ -60,14 +60,19 @@ type Status struct {
 	Failures int
 	// Err says that reading is denied, which needs a person.
 	Err error
+	// WriteErr says that writing is denied, on a store that is a driver.Rights. It is found out after
+	// the first look at the store, and looked at again after each lease while it is so.
+	WriteErr error
 }
 
 // Health is nil if this member is well: it is for a health check, and depends on leading in no way. It is an error if the
-// store denies reading, if its operations fail repeatedly, or if the work of a term has not stopped in time.
+// store denies reading or writing, if its operations fail repeatedly, or if the work of a term has not stopped in time.
 func (s Status) Health() error {
 	switch {
 	case s.Err != nil:
 		return s.Err
+	case s.WriteErr != nil:
+		return s.WriteErr
 	case s.State == StateOverdue:
 		return ErrOverdue
 	case s.Failures >= 3:
@@ -92,6 +97,7 @@ func (m *member) status() (Status, shown) {
 	s := Status{
 		State: m.state(), Known: known, Leader: leaderOf(m.machine.Leader()), Term: m.machine.Term(),
 		Failures: m.machine.Failures(), Pace: paces[m.machine.Pace()], Eligible: m.machine.Eligible(),
+		WriteErr: m.wrap("write", m.rights.missing()),
 	}
 	if m.refused {
 		s.Err = m.machine.Cause()
@@ -114,6 +120,7 @@ type shown struct {
 	eligible  bool
 	record    RecordKind
 	requested bool
+	readOnly  bool
 }
 
 func (m *member) showing() shown {
@@ -121,7 +128,7 @@ func (m *member) showing() shown {
 	c, _ := m.machine.InView()
 	return shown{
 		m.published, m.state(), known, m.machine.Term(), m.machine.Failures(), m.refused, m.machine.Pace(),
-		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil,
+		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil, m.rights.missing() != nil,
 	}
 }
 

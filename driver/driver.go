@@ -143,6 +143,17 @@ type Inspector interface {
 	Inspect(ctx context.Context, lease time.Duration) ([]Finding, error)
 }
 
+// Rights is a Store that finds out whether it may write before it has to. An election asks when it
+// campaigns and another candidate leads, so that a standby does not look healthy that could never
+// take over.
+type Rights interface {
+	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
+	// missing, nil if it is not or if this store cannot tell, and any other error if there was no
+	// answer. It makes one request, which changes nothing under any key, whatever the server makes
+	// of it.
+	CheckRights(ctx context.Context, key string) error
+}
+
 // Identifier is a Store that names the incarnations of the elections made on it, because it can prove later that a record
 // is theirs: a name may be a public key.
 type Identifier interface {

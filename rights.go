@@ -1,0 +1,83 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// rights finds out once whether members may write, so that a standby learns it before it is needed.
+// Siblings share one.
+type rights struct {
+	store   driver.Rights // nil: the store cannot tell
+	settled atomic.Bool   // nothing is left to find out
+	call    sideCall
+
+	mu     sync.Mutex
+	asked  bool
+	at     clock.Instant // when
+	denied error
+}
+
+// want asks the store when another candidate is found to lead, and again a lease later while the
+// right is missing. It runs under the member's lock.
+func (r *rights) want(m *member, now Reading) {
+	if r.store == nil || r.settled.Load() || m.machine.Phase() != protocol.Candidate {
+		return
+	}
+	if m.machine.Leader().ID == "" || !r.due(m, now) {
+		return // where nobody leads, a write of its own soon tells
+	}
+	r.call.start(m, m.machine.Attempt(), func(ctx context.Context) {
+		err := r.store.CheckRights(ctx, m.key)
+		m.step(func(Reading) {
+			if r.learn(err) {
+				m.report(EventTrouble, m.wrap("check the right to write", err))
+			}
+		})
+	})
+}
+
+func (r *rights) due(m *member, now Reading) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked && now.LeaderSince(r.at) < m.settings.machine.Lease {
+		return false
+	}
+	r.asked, r.at = true, now.Instant
+	return true
+}
+
+// learn takes an answer, and reports whether it is news that the right is missing.
+func (r *rights) learn(err error) (news bool) {
+	if r.settled.Load() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.denied != nil
+	switch {
+	case err == nil:
+		r.denied = nil
+		r.settled.Store(true)
+	case errors.Is(err, driver.ErrDenied):
+		r.denied = err
+		return !known
+	}
+	return false
+}
+
+// missing is why the members may not write, nil if that is not known.
+func (r *rights) missing() error {
+	if r.store == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.denied
+}

@@ -1,0 +1,136 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// readable can be read by anybody, and written to by those who have the right.
+type readable struct {
+	*memory.Store
+	forbidden atomic.Bool
+	checks    atomic.Int64
+	hangs     bool
+}
+
+func (r *readable) CheckRights(ctx context.Context, _ string) error {
+	r.checks.Add(1)
+	if r.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return r.may()
+}
+
+func (r *readable) may() error {
+	if r.forbidden.Load() {
+		return fmt.Errorf("%w: no right to write", driver.ErrDenied)
+	}
+	return nil
+}
+
+func (r *readable) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := r.may(); err != nil {
+		return "", err
+	}
+	return r.Store.CompareAndSwap(ctx, key, prev, value)
+}
+
+func led(t *testing.T) (store *memory.Store, leader *running) {
+	store = memory.New()
+	leader = start(t, mustNew(t, store, "leader", nil), holdOn)
+	within(t, lease, leader.won, "term of the leader")
+	return store, leader
+}
+
+// A standby without the right to write once looked healthy until it was needed.
+func TestAStandbyWithoutTheRightToWriteSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, leader := led(t)
+		mine := &readable{Store: store}
+		mine.forbidden.Store(true)
+		var told diary
+		b := start(t, mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = told.note }), holdOn)
+		began := time.Now()
+		s, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.WriteErr != nil })
+		if err != nil || !errors.Is(s.WriteErr, driver.ErrDenied) || !errors.Is(s.Health(), driver.ErrDenied) {
+			t.Errorf("Wait returned %v, %v; health: %v", s.WriteErr, err, s.Health())
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("found out after %v", took)
+		}
+		synctest.Wait()
+		if e := told.find(tenure.EventTrouble); e == nil || !errors.Is(e.Cause, driver.ErrDenied) {
+			t.Errorf("told of %+v", e)
+		}
+		time.Sleep(10 * lease)
+		if n := told.count(tenure.EventTrouble); n != 1 {
+			t.Errorf("told of it %d times", n)
+		}
+		mine.forbidden.Store(false)
+		if _, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Health() == nil }); err != nil {
+			t.Error(err)
+		}
+		_ = leader.end(t)
+		within(t, lease, b.won, "term of b")
+		_ = b.end(t)
+	})
+}
+
+func TestARightThatIsThereCostsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, leader := led(t)
+		mine := &readable{Store: store}
+		e := mustNew(t, mine, "b", nil)
+		b := start(t, e, holdOn)
+		sibling, err := e.Sibling("other", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := start(t, sibling, holdOn)
+		within(t, 3*lease, c.won, "term of the sibling")
+		time.Sleep(20 * lease)
+		if n := mine.checks.Load(); n > 1 {
+			t.Errorf("asked %d times", n)
+		}
+		_ = b.end(t)
+		_ = c.end(t)
+		_ = leader.end(t)
+	})
+}
+
+// A candidate that writes at once needs no other request, and one that is never answered ends with
+// the election.
+func TestRightsCostALeaderNothingAndOutliveNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := &readable{Store: memory.New()}
+		a := start(t, mustNew(t, first, "a", nil), holdOn)
+		within(t, 3*lease, a.won, "term of a")
+		time.Sleep(5 * lease)
+		if n := first.checks.Load(); n != 0 {
+			t.Errorf("a leader asked %d times", n)
+		}
+		second := &readable{Store: first.Store, hangs: true}
+		b := start(t, mustNew(t, second, "b", nil), holdOn)
+		time.Sleep(time.Second)
+		if second.checks.Load() != 1 {
+			t.Error("b did not ask")
+		}
+		_ = b.end(t)
+		ended := time.Now()
+		synctest.Wait()
+		if took := time.Since(ended); took != 0 {
+			t.Errorf("ended after %v", took)
+		}
+		_ = a.end(t)
+	})
+}

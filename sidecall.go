@@ -1,0 +1,46 @@
+package tenure
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// sideCall is a store call beside those of the state machine, at most one at a time.
+type sideCall struct {
+	mu     sync.Mutex
+	owner  *member // nil: none is under way
+	cancel context.CancelFunc
+}
+
+// start makes a call for a member, unless one is under way.
+func (s *sideCall) start(m *member, within time.Duration, call func(ctx context.Context)) (started bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	s.owner, s.cancel = m, cancel
+	m.calls.start(false, func() {
+		defer s.end()
+		call(ctx)
+	})
+	return true
+}
+
+func (s *sideCall) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel()
+	s.owner, s.cancel = nil, nil
+}
+
+// rest gives up the call of a member that takes no part any more.
+func (s *sideCall) rest(m *member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner == m {
+		s.cancel()
+	}
+}
