@@ -70,7 +70,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 		return m.absence(), true
 	case c.draft():
 		return 0, true
-	case m.view.stale:
+	case m.view.trust != sound:
 		// It was put back, or comes from a server that has lost touch: that it is released, or this member's own, was so
 		// once. Whoever has held a later term may do so yet.
 		return m.view.wait(m.cfg), true
@@ -87,7 +87,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 // absence: whoever held when the record vanished is given a moment to put a released one there, which saves a lease.
 func (m *Machine) absence() time.Duration {
 	switch {
-	case !m.view.fled:
+	case m.view.change != vanished:
 		return 0
 	case m.told():
 		return m.cfg.HeadStart

@@ -21,7 +21,7 @@ func (m *Machine) Pace() Pace {
 	switch {
 	case m.watching:
 		return Pushed
-	case m.view.thriving && m.failures == 0 && !m.mine():
+	case m.view.thriving() && m.failures == 0 && !m.mine():
 		return Infrequent
 	}
 	return Frequent

@@ -41,7 +41,7 @@ func (m *Machine) heed(now clock.Reading) {
 // incarnation and term, a request changed its version, and renewing goes on from there; the deadline has not moved.
 func (m *Machine) judge(c *Cell) {
 	switch {
-	case c.Kind == Absent && m.view.anew:
+	case c.Kind == Absent && m.view.change == remade:
 		m.end(ErrRemade)
 	case c.Kind == Absent:
 		m.lease.vouched = c.Version
@@ -51,7 +51,7 @@ func (m *Machine) judge(c *Cell) {
 	case c.Kind == Broken:
 		m.end(ErrMalformed)
 	case m.mine() && c.Record.Term == m.lease.term:
-	case m.view.anew:
+	case m.view.change == remade:
 		m.end(ErrRemade)
 	case c.Record.Term < m.lease.term && !c.predecessor():
 		m.end(ErrRegressed)

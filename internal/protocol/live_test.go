@@ -38,8 +38,8 @@ func leading(t *testing.T, c Config) *Machine {
 	return m
 }
 
-// change gives a machine other settings; its dice go on, since nonces must not recur.
-func change(m *Machine, c Config) {
+// reconfigure gives a machine other settings; its dice go on, since nonces must not recur.
+func reconfigure(m *Machine, c Config) {
 	c.Rand = m.cfg.Rand
 	m.Reconfigure(&c)
 }
@@ -47,7 +47,7 @@ func change(m *Machine, c Config) {
 func TestALargerReserveIsPromisedAtOnce(t *testing.T) {
 	m := leading(t, settings(15*time.Second, 0))
 	wide := settings(15*time.Second, 4*time.Second)
-	change(m, wide)
+	reconfigure(m, wide)
 	if todo := m.Next(at(0)); todo.Op == nil || !todo.Op.Write {
 		t.Fatalf("the next renewal waits for %v", todo.Wake)
 	}
@@ -78,7 +78,7 @@ func TestALongerLeaseDoesNotSlowDownTheTriesOfAShortOne(t *testing.T) {
 		return n
 	}
 	before := tries(func(*Machine) {})
-	if n := tries(func(m *Machine) { change(m, settings(time.Minute, 0)) }); n < before {
+	if n := tries(func(m *Machine) { reconfigure(m, settings(time.Minute, 0)) }); n < before {
 		t.Errorf("%d tries with a lengthened lease, %d without", n, before)
 	}
 }

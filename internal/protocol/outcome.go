@@ -110,7 +110,7 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	older := m.view.known() && m.view.older(&c)
 	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
 	fresh := m.view.learn(now, c, s)
-	if m.view.anew {
+	if fresh && m.view.change == remade {
 		m.void(now)
 		m.tell(Transition{What: Alarm, Cause: ErrRemade})
 	}
@@ -122,7 +122,7 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 		m.tell(Transition{What: Alarm, Cause: Because(ErrMalformed, c.Problem)})
 	case older:
 		m.tell(Transition{What: Alarm, Cause: ErrRegressed})
-	case emptied && !m.view.anew:
+	case emptied && m.view.change != remade:
 		m.tell(Transition{What: Alarm, Cause: Because(ErrVanished, c.Problem)})
 	}
 }
@@ -203,7 +203,7 @@ func (m *Machine) confirm(now clock.Reading, a attempt) {
 
 func (m *Machine) win(now clock.Reading, a attempt) {
 	m.phase, m.cause, m.claims, m.passed = Leading, nil, 0, false
-	m.view.unsettled, m.view.stale = false, false // it was waited out, and this is what came of it
+	m.view.trust = sound // it was waited out, and this is what came of it
 	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated}
 }
 
@@ -224,7 +224,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		m.view.pushes++
 		return
 	}
-	if m.view.remade(&c) {
+	if m.view.otherEra(&c) {
 		m.doubt() // versions begin again, so even one that is known may be another's
 		return
 	}

@@ -115,6 +115,28 @@ const (
 	answer
 )
 
+// change is how one state took the place of another.
+type change uint8
+
+const (
+	replaced change = iota // in any other way, or there was none before
+	renewed                // by a write of the same holder
+	vanished               // by absence, though its holder's lease may be running
+	remade                 // the store was recreated
+)
+
+// trust is how far a state is believed.
+type trust uint8
+
+const (
+	sound trust = iota
+	// putBack: the state is older than what was known, and no holder was seen to go on from it.
+	putBack
+	// unsettled: the store was recreated, and no holder was seen to renew since. What is released, vacant or
+	// one's own may be what a request of before has left there.
+	unsettled
+)
+
 // view is what this member knows of the cell.
 type view struct {
 	cell Cell
@@ -130,18 +152,12 @@ type view struct {
 	dozed bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
 	suspect bool
-	// thriving means that the holder was seen to renew when the cell was last looked at.
-	thriving bool
-	// fled means that a live holder's record gave way to nothing.
-	fled bool
-	// stale means that the cell is older than what was known, and that nobody was seen to go on from there.
-	stale bool
-	// unsettled: the store was made anew, and no holder was seen to renew since. What is released,
-	// vacant or one's own may be what a request of before has left there.
-	unsettled bool
-	// anew means that era, the history of the store that was seen last, was another before.
-	anew bool
-	era  uint64
+	// change is how the state in view took the place of the one before.
+	change change
+	// trust is how far the state in view is believed.
+	trust trust
+	// era is the history of the store that was seen last.
+	era uint64
 	// highTerm and longLease are the highest term and the longest lease ever seen under this key, highSeq the highest
 	// number of that term's records.
 	highTerm uint64
@@ -159,21 +175,10 @@ func (v *view) known() bool { return v.sight.by != nowhere }
 
 // learn takes a cell as the present state. It reports whether the stamp is new.
 func (v *view) learn(now clock.Reading, c Cell, s sight) bool {
-	known := v.known()
-	if v.anew = v.remade(&c); v.anew {
-		v.unsettled = true
-	}
-	fresh := !known || v.anew || c.stamp() != v.cell.stamp()
-	goesOn := fresh && known && !v.anew && v.cell.Kind == Valid && c.Kind == Valid && c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq &&
-		(c.Record.Held() || !v.stale) // only who renews lives; one that wakes up much later may release as well
+	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp()
 	if fresh {
-		v.unsettled = v.unsettled && !(goesOn && c.Record.Held())
-		v.stale = (v.older(&c) || v.unsettled) && !goesOn
-	}
-	v.thriving = fresh && known && v.held() && c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell)
-	if fresh {
+		v.trust, v.change = v.judge(&c), v.changed(&c)
 		v.since = now.Instant
-		v.fled = known && v.held() && c.Kind == Absent
 	}
 	if c.Era != 0 {
 		v.era = c.Era
@@ -189,6 +194,43 @@ func (v *view) learn(now clock.Reading, c Cell, s sight) bool {
 	}
 	return fresh
 }
+
+// changed is how c takes the place of the state in view.
+func (v *view) changed(c *Cell) change {
+	switch {
+	case v.otherEra(c):
+		return remade
+	case !v.known() || !v.held():
+	case c.Kind == Absent:
+		return vanished
+	case c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell):
+		return renewed
+	}
+	return replaced
+}
+
+// judge is how far c, a new state, is believed.
+func (v *view) judge(c *Cell) trust {
+	switch {
+	case v.goesOn(c):
+		return sound
+	case v.otherEra(c) || v.trust == unsettled:
+		return unsettled
+	case v.older(c):
+		return putBack
+	}
+	return sound
+}
+
+// goesOn reports whether the holder of the state in view wrote c, and so lives. One that wakes up
+// much later may release as well, so a release from a state that is not believed proves nothing.
+func (v *view) goesOn(c *Cell) bool {
+	return v.known() && !v.otherEra(c) && v.cell.Kind == Valid && c.Kind == Valid &&
+		c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq && (c.Record.Held() || v.trust == sound)
+}
+
+// thriving reports whether the holder was seen to renew when the cell was last looked at.
+func (v *view) thriving() bool { return v.change == renewed && v.heard == v.since }
 
 // mark keeps how far the election is known to have come.
 func (v *view) mark(c *Cell) {
@@ -213,8 +255,8 @@ func (v *view) older(c *Cell) bool {
 	return c.Record.Term < v.highTerm || c.Record.Term == v.highTerm && c.Record.Seq < v.highSeq && !c.vacant()
 }
 
-// remade reports whether c is of another history of the store than what is known.
-func (v *view) remade(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era != v.era }
+// otherEra reports whether c is of another history of the store than what is known.
+func (v *view) otherEra(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era != v.era }
 
 // held reports whether the cell names a holder whose lease may still be running, as far as it says itself.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
@@ -224,7 +266,7 @@ func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held()
 // that a damaged record hides. What was put back may hide any lease that was ever seen.
 func (v *view) wait(cfg *Config) time.Duration {
 	lease := max(cfg.Lease, v.cell.Record.Lease)
-	if v.stale {
+	if v.trust != sound {
 		lease = max(lease, v.longLease)
 	}
 	return stretch(lease, cfg.Drift, v.bound())
@@ -235,7 +277,7 @@ func (v *view) wait(cfg *Config) time.Duration {
 // knows whose lease is waited for where a record is vacant or damaged, or was put back; an older
 // release states no bound. All of these count as 0.
 func (v *view) bound() uint32 {
-	if v.stale || !v.held() {
+	if v.trust != sound || !v.held() {
 		return 0
 	}
 	return v.cell.Record.Drift

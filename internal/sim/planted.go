@@ -94,16 +94,16 @@ var plantedRules = []bug{
 		Name: "vacant-states-bound", Rule: "L3, L11", Left: "a vacant record states its writer's bound, and is waited out by it",
 		Edit: []edit{
 			{"protocol/machine.go", "	if p == create {\n		return 0", "	if p == 0 {\n		return 0"},
-			{"protocol/view.go", "	if v.stale || !v.held() {", "	if v.stale {"},
+			{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if v.trust != sound {"},
 		},
 	},
 	{
 		Name: "broken-by-own-bound", Rule: "L3, L15", Left: "a malformed record is waited out as if its holder had allowed for the follower's bound",
-		Edit: []edit{{"protocol/view.go", "	if v.stale || !v.held() {", "	if v.cell.Kind == Broken {\n		return million\n	}\n	if v.stale || !v.held() {"}},
+		Edit: []edit{{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if v.cell.Kind == Broken {\n		return million\n	}\n	if v.trust != sound || !v.held() {"}},
 	},
 	{
 		Name: "old-state-bound", Rule: "L3, L10", Left: "a record that was put back is waited out by the bound that it states, though another's lease may be running",
-		Edit: []edit{{"protocol/view.go", "	if v.stale || !v.held() {", "	if !v.held() {"}},
+		Edit: []edit{{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if !v.held() {"}},
 		Note: "Whoever knows the later state hears of the older one when it next reads, so late after the last renewal that bounds that differ do not show; the timeline L03-drift holds it.",
 	},
 	{
@@ -112,7 +112,7 @@ var plantedRules = []bug{
 			{"protocol/reset.go", "Seq: 0, Lease: lease,", "Seq: 0, Drift: record.MaxDrift, Lease: lease,"},
 			{"protocol/candidate.go", "record.Record{Term: m.floor(), Seq: drafted(c)}", "record.Record{Term: m.floor(), Seq: drafted(c), Drift: c.Record.Drift}"},
 			{"protocol/machine.go", "	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)", "	r.Lease, r.Drift = m.leaseFor(p), max(r.Drift, m.boundFor(p))"},
-			{"protocol/view.go", "	if v.stale || !v.held() {", "	if v.stale {"},
+			{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if v.trust != sound {"},
 		},
 	},
 	{
