@@ -12,7 +12,7 @@ import (
 var errClosed = errors.New("peer: the store is closed")
 
 // Store is a store whose members tell one another what the leader wrote. It is made by New and implements driver.Store,
-// driver.Watcher, driver.Bounded, driver.Inspector and driver.Identifier. Its methods may be called from many goroutines.
+// driver.Watcher, driver.Bounded, driver.Inspector, driver.Rights and driver.Identifier. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config
@@ -101,6 +101,14 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 		return i.Inspect(ctx, lease)
 	}
 	return nil, ctx.Err()
+}
+
+// CheckRights is the inner store's; nil if it has none.
+func (s *Store) CheckRights(ctx context.Context, key string) error {
+	if r, ok := s.inner.(driver.Rights); ok {
+		return r.CheckRights(ctx, key)
+	}
+	return nil
 }
 
 // Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this Store and proves to

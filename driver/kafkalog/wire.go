@@ -56,8 +56,14 @@ func (w *wire) locate(ctx context.Context) (place, error) {
 }
 
 func (w *wire) metadata(ctx context.Context) (kmsg.MetadataResponseTopic, error) {
+	return w.describe(ctx, false)
+}
+
+// describe is metadata, with what this user may do to the topic if rights is set.
+func (w *wire) describe(ctx context.Context, rights bool) (kmsg.MetadataResponseTopic, error) {
 	answer, err := w.anyone(ctx, func() kmsg.Request {
 		req := kmsg.NewPtrMetadataRequest()
+		req.IncludeTopicAuthorizedOperations = rights
 		topic := kmsg.NewMetadataRequestTopic()
 		topic.Topic = &w.topic
 		req.Topics = append(req.Topics, topic)

@@ -190,3 +190,11 @@ func unmark(v driver.Version) (driver.Version, bool) {
 	bare, marked := strings.CutPrefix(string(v), missing)
 	return driver.Version(bare), marked || v == "" || isUnwritten(v)
 }
+
+// checkRights is that of the bucket; over a handle there is none.
+func (m *migrating) checkRights(ctx context.Context, key string) error {
+	if b, ok := m.cells.(rightful); ok {
+		return b.checkRights(ctx, key)
+	}
+	return nil
+}

@@ -136,6 +136,13 @@ func TestRealRights(t *testing.T) {
 		_, err := observer.CompareAndSwap(ctx, "key", v, []byte("x"))
 		return err
 	})
+	b.denied("check", "grant Write", func(ctx context.Context) error { return observer.CheckRights(ctx, "key") })
+	if err := candidate.CheckRights(b.context(), "key"); err != nil {
+		t.Errorf("the candidate may not write: %v", err)
+	}
+	if e, err := observer.Read(b.context(), "key"); err != nil || e.Version != v {
+		t.Errorf("after asking the observer sees %s (%v)", e.Value, err)
+	}
 	grant(kafkad.Observer, describe)
 	b.denied("read", "TOPIC_AUTHORIZATION_FAILED", func(ctx context.Context) error {
 		_, err := observer.Read(ctx, "key")

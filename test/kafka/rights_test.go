@@ -20,11 +20,22 @@ func TestRights(t *testing.T) {
 		}
 		candidate, observer := c.open(c.direct(as("candidate"))), c.open(c.direct(as("observer")))
 		v := create(t, candidate, "key", "first")
-		if e := read(t, observer, "key"); e.Version != v {
+		e := read(t, observer, "key")
+		if e.Version != v {
 			t.Errorf("the observer sees %s", e.Value)
 		}
+		founders := e.Floor
 		if _, err := observer.CompareAndSwap(within(t), "key", v, []byte("x")); !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("the observer writes: %v", err)
+		}
+		if err := observer.CheckRights(within(t), "key"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "grant Write") {
+			t.Errorf("the observer asks whether it may write: %v", err)
+		}
+		if err := candidate.CheckRights(within(t), "key"); err != nil {
+			t.Errorf("the candidate asks whether it may write: %v", err)
+		}
+		if e := read(t, observer, "key"); e.Version != v || e.Floor != founders {
+			t.Errorf("asking has changed the log: %+v", e)
 		}
 		_, err := candidate.Inspect(within(t), 15*time.Second)
 		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "DescribeConfigs") {

@@ -76,6 +76,18 @@ func checkKeyOf(s driver.Store, key string) error {
 	return nil
 }
 
+// CheckRights is that of the store inside.
+func (l *legacy) CheckRights(ctx context.Context, key string) error {
+	return checkRightsOf(ctx, l.inner, key)
+}
+
+func checkRightsOf(ctx context.Context, s driver.Store, key string) error {
+	if r, ok := s.(driver.Rights); ok {
+		return r.CheckRights(ctx, key)
+	}
+	return nil
+}
+
 func inspect(ctx context.Context, s driver.Store, lease time.Duration) ([]driver.Finding, error) {
 	if i, ok := s.(driver.Inspector); ok {
 		return i.Inspect(ctx, lease)

@@ -55,6 +55,11 @@ func (w *witness) MinLease() time.Duration { return minLeaseOf(w.Store) }
 // CheckKey is that of the store.
 func (w *witness) CheckKey(key string) error { return checkKeyOf(w.Store, key) }
 
+// CheckRights is that of the store.
+func (w *witness) CheckRights(ctx context.Context, key string) error {
+	return checkRightsOf(ctx, w.Store, key)
+}
+
 // Inspect is that of the store.
 func (w *witness) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	return inspect(ctx, w.Store, lease)

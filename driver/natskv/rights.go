@@ -1,0 +1,54 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/aside"
+)
+
+// unreachable is a sequence that no stream reaches: a million messages a second would take 146,000
+// years.
+const unreachable uint64 = 1 << 62
+
+// CheckRights returns an error that wraps driver.ErrDenied if the right to write the key is missing.
+// It publishes under the condition that the last sequence of the key is one that no stream reaches,
+// so the server stores nothing, with any setting of the bucket: it looks at the condition first. The
+// message would be a delete marker. Over a handle, which cannot tell a missing right from silence,
+// it does nothing. It returns any other error if there was no answer.
+func (s *Store) CheckRights(ctx context.Context, key string) error {
+	b, ok := s.cells.(rightful)
+	if !ok {
+		return nil
+	}
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	_, err := aside.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.checkRights(ctx, key) }, aside.Forget)
+	if err != nil {
+		return fmt.Errorf("natskv: check the right to write %s in bucket %s: %w", key, s.cells.bucket(), err)
+	}
+	return nil
+}
+
+// rightful are cells that can tell a missing right.
+type rightful interface {
+	checkRights(ctx context.Context, key string) error
+}
+
+func (b *bucket) checkRights(ctx context.Context, key string) error {
+	_, err := b.request(ctx, &nats.Msg{Subject: b.sendTo + key, Header: nats.Header{
+		jetstream.ExpectedStreamHeader:      {b.stream},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(unreachable, 10)},
+		"KV-Operation":                      {"DEL"},
+	}}, writing)
+	if errors.Is(err, driver.ErrDenied) || err != nil && ctx.Err() != nil {
+		return err
+	}
+	return nil
+}

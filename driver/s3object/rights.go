@@ -1,0 +1,46 @@
+package s3object
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// CheckRights returns an error that wraps driver.ErrDenied if the right to write the object is
+// missing. It asks to complete an upload in parts that nobody began. That takes the right to put
+// the object, and there is nothing that a server could store, also where it ignores the conditions
+// of writes. A conditional put would overwrite the object there. A server that knows no uploads in
+// parts cannot tell: then CheckRights returns nil. It returns any other error if there was no
+// answer.
+func (s *Store) CheckRights(ctx context.Context, key string) error {
+	if err := s.ready(ctx, key); err != nil {
+		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)
+	}
+	nothing := condition{"00000000000000000000000000000000", s.form.isBare()}
+	_, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket:   &s.bucket,
+		Key:      aws.String(s.prefix + key),
+		UploadId: aws.String("tenure-asks-whether-it-may-write"),
+		IfMatch:  aws.String(header(nothing.prev, nothing.bare)), // for policies that demand a condition
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{
+			{ETag: aws.String(string(nothing.prev)), PartNumber: aws.Int32(1)},
+		}},
+	}, once)
+	if err == nil {
+		return nil
+	}
+	// A proxy that lets no POST pass answers 403 as well, but not in the words of S3.
+	switch a := look(err); {
+	case a.status == 0:
+		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), unanswered(err))
+	case a.code == "AccessDenied":
+		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), s.explain(writing, err))
+	}
+	return nil
+}
+
+var _ driver.Rights = (*Store)(nil)
