@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/demo"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
@@ -67,16 +68,17 @@ func (d *demoFlags) options(f *pflag.FlagSet, env func(string) string) (demo.Opt
 		return demo.Options{}, err
 	}
 	o := d.Options
+	o.Flags = settings.Flags{Named: from.named, Given: f.Changed}
 	o.Create, o.Await.Limit = d.where.create, d.where.timeout
 	if err := d.place(f, &o, from, env); err != nil {
-		return o, err
+		return o, fault.OfValue(err)
 	}
 	if o.Peers, err = d.peers.Settings(from.named); err != nil {
-		return o, err
+		return o, fault.OfValue(err)
 	}
 	if o.Peers != nil && !o.Polled() {
-		return o, fault.New("leave it out, or give object storage: --store s3://... or --store "+embeddedS3,
-			"%s: %s tells of changes by itself and needs no peers", from.named("peer"), o.StoreName())
+		return o, fault.OfValue(fault.New("leave it out, or give object storage: --store s3://... or --store "+embeddedS3,
+			"%s: %s tells of changes by itself and needs no peers", from.named("peer"), o.StoreName()))
 	}
 	return d.withDefaults(f, o), nil
 }

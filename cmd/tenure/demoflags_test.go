@@ -152,7 +152,7 @@ func TestBadEnvironmentNamesTheVariable(t *testing.T) {
 		{"TENURE_STORE", "kafka-embedded:?x=y", `TENURE_STORE "kafka-embedded:?x=***": parameter "x" is unknown`},
 	} {
 		_, err := parse(t, "", map[string]string{c.name: c.value})
-		if err == nil || !strings.Contains(err.Error(), c.want) || fault.Code(err) != fault.Failed {
+		if err == nil || !strings.Contains(err.Error(), c.want) || fault.Code(err) != fault.Usage {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -1,10 +1,17 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 )
 
 // variable is one of the environment that stands for a flag, besides the flag's own, and what it sets it to.
@@ -35,23 +42,75 @@ func ownVariable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// strangers are the variables named like those of this program that mean nothing to any command, such as misspelled ones.
+func strangers(root *cobra.Command, environ []string) []string {
+	known := map[string]bool{}
+	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID") {
+		known[name] = true
+	}
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[ownVariable(f.Name)] = true })
+	}
+	var all []string
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "TENURE_") && !known[name] {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// warnOfStrangers does so where a command can be set by variables to work on an election.
+func warnOfStrangers(c *cobra.Command) {
+	if c.Name() == "run" || c.Flags().Lookup(flagStore) == nil {
+		return // it has a log of its own, or none of these
+	}
+	for _, name := range strangers(c.Root(), os.Environ()) {
+		fault.Tell(c.ErrOrStderr(), "warning", fmt.Errorf("the variable %s of the environment sets no flag", name))
+	}
+}
+
 // fill sets the flags that the command line has not set from the environment: from their own variables, or else from others
 // that stand for them. An empty variable is none.
 func fill(f *pflag.FlagSet, env func(string) string, others []variable) (sources, error) {
 	from := sources{}
-	var err error
+	var problems []error
+	hint := "leave it out for its default"
 	f.VisitAll(func(flag *pflag.Flag) {
 		name, value := lookUp(flag.Name, env, others)
-		if flag.Changed || value == "" || flag.Name == "help" || err != nil {
-			return
+		if !flag.Changed && value != "" && flag.Name != "help" {
+			if f.Set(flag.Name, value) != nil {
+				problems = append(problems, fmt.Errorf("%s in the environment is %q, which is no %s", name, value, kindOf(flag)))
+				hint = "unset it, or set it to what --" + flag.Name + " takes"
+				return
+			}
+			from[flag.Name] = name
 		}
-		if problem := f.Set(flag.Name, value); problem != nil {
-			err = fault.New("unset it, or set it to what --"+flag.Name+" takes",
-				"%s in the environment is %q, which is no %s", name, value, kindOf(flag))
-		}
-		from[flag.Name] = name
+		problems = append(problems, checkDuration(flag, from.named(flag.Name)))
 	})
-	return from, err
+	if err := errors.Join(problems...); err != nil {
+		return from, &fault.Error{Err: err, Hint: hint, Code: fault.Usage}
+	}
+	return from, nil
+}
+
+// orNone are the durations that may be 0, which means none at all. Others that are not given have a default.
+var orNone = []string{flagTimeout, "crash-every", "splay", "wait"}
+
+// checkDuration is the rule for what all durations have in common.
+func checkDuration(flag *pflag.Flag, name string) error {
+	if !flag.Changed || flag.Value.Type() != "duration" {
+		return nil
+	}
+	d, _ := time.ParseDuration(flag.Value.String()) // its own text
+	switch {
+	case d < 0:
+		return fmt.Errorf("%s is %v; it must not be negative", name, d)
+	case d == 0 && !slices.Contains(orNone, flag.Name):
+		return fmt.Errorf("%s is 0; it must be longer", name)
+	}
+	return nil
 }
 
 func lookUp(flag string, env func(string) string, others []variable) (name, value string) {

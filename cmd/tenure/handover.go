@@ -28,7 +28,7 @@ Exit codes:
   0  leadership has moved, to --to if that is given; or that one leads already; or with --wait 0, the
      leader is asked
   1  it has not, or to another one, or the store failed
-  2  the command line is wrong
+  2  a flag, an argument or a variable is wrong
   3  nobody leads, so that nobody could be asked; or nobody has followed
 
 The lines of --json are objects with time, event, election, id (of this command), term and leader: "asked", also

@@ -16,7 +16,7 @@ import (
 )
 
 // mainEnv makes the test binary the program: so do its candidates, which inherit it.
-const mainEnv = "TENURE_TEST_MAIN"
+const mainEnv = "TEST_OF_TENURE_MAIN"
 
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
 func TestMain(m *testing.M) {

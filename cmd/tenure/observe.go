@@ -23,6 +23,7 @@ type observerFlags struct {
 	json     bool
 
 	place stores.Place
+	flags settings.Flags
 }
 
 func (o *observerFlags) define(f *pflag.FlagSet) {
@@ -38,6 +39,7 @@ func (o *observerFlags) settle(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	o.flags = settings.Flags{Named: from.named, Given: c.Flags().Changed}
 	if o.place, err = o.where.place(c.Flags(), from, os.Getenv); err != nil {
 		return err
 	}
@@ -52,9 +54,9 @@ func (o *observerFlags) validate(cfg tenure.Config) error {
 	limits, err := o.place.Limits()
 	if err == nil {
 		_, err = tenure.New(limits, o.election, cfg)
-		err = settings.InFlags(err)
+		err = o.flags.InFlags(err)
 	}
-	return err
+	return fault.OfValue(err)
 }
 
 // observing is how a member follows that never campaigns. Its lease bounds one look at the store and nothing else.

@@ -36,7 +36,7 @@ shows. A leader that is still there steps down when it meets the vacant record, 
 Exit codes:
   0  there is a vacant record now
   1  there is not: the record is sound, or has changed meanwhile, or the store failed
-  2  the command line is wrong, or --force is missing
+  2  a flag, an argument or a variable is wrong, or --force is missing
 
 The one line of --json has time, event ("reset"), election, id (of this command), term (of the vacant record),
 was ("foreign" or "malformed"), bytes, beginning (of what was there), problem, and waitMillis: how long

@@ -19,7 +19,7 @@ const about = `Tenure elects one leader among many processes on the store that t
 Exit codes:
   0  done
   1  error: the lines that begin with "error:" say which, the one with "hint:" what to do
-  2  usage: the command line is wrong
+  2  usage: a flag, an argument or a variable is wrong
   3  nobody leads
 What tenure run exits with is its command's: see its help.
 
@@ -83,6 +83,8 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		PersistentPreRun: func(c *cobra.Command, _ []string) { warnOfStrangers(c) },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fault.UsageOf(c.CommandPath(), err) })
 	addRun(root)

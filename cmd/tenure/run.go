@@ -78,6 +78,9 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	out := newPatientLog(c.ErrOrStderr())
 	defer out.flush()
 	log := r.logger(out)
+	for _, name := range strangers(c.Root(), os.Environ()) {
+		log.Warn("a variable of the environment sets no flag", "variable", name)
+	}
 	quit := func(code int) {
 		out.flush()
 		os.Exit(code)
@@ -133,7 +136,7 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 	defer p.leave()
 	e, err := tenure.New(p.store, r.election, p.config)
 	if err != nil {
-		return 0, settings.InFlags(err)
+		return 0, settings.Flags{}.InFlags(err)
 	}
 	defer comment(e, r.lease, log)()
 	return w.Run(e)

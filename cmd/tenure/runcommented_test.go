@@ -29,3 +29,13 @@ func TestRunWarnsOfANamesake(t *testing.T) {
 	h.await(h.join(tenure.Config{ID: "node-1", Lease: 10 * time.Minute, Renew: 200 * time.Millisecond}, nil), leads)
 	h.wrap([]string{"--lease", "2s"}, "true").start().says("another process has the same --id")
 }
+
+func TestRunWarnsOfUnknownVariables(t *testing.T) {
+	t.Parallel()
+	w := natsHome(t).wrap([]string{"--json"}, "true")
+	w.cmd.Env = append(w.cmd.Env, "TENURE_STOER=nats://h/E")
+	w.start().ends(0)
+	if got := w.errs.String(); strings.Count(got, "sets no flag") != 1 || !strings.Contains(got, `"variable":"TENURE_STOER"`) {
+		t.Errorf("it says\n%s", got)
+	}
+}

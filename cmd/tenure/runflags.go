@@ -49,7 +49,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&r.stopWithin, "stop-within", 0,
-		"time from SIGTERM to the end of SIGKILL when the lease is lost, a part of it (default a fifth of the lease, at most 5s)")
+		"time from SIGTERM to the end of SIGKILL when the lease is lost, a part of it (default a fifth of the lease, at most 5s; at least 100ms)")
 	f.DurationVar(&r.finishWithin, "finish-within", 10*time.Second,
 		"how long the command may take to finish when it is asked to, with the lease renewed meanwhile")
 	f.DurationVar(&r.splay, "splay", 0, "most of a random delay before the first claim")
@@ -85,10 +85,10 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 	if r.members != nil && r.place.Pushes() {
 		return fault.New("leave it out", "%s: %s tells of changes by itself and needs no peers", from.named("peer"), r.place.Kind())
 	}
-	return errors.Join(r.checkLog(from), r.checkElection())
+	return errors.Join(r.checkWords(from), r.checkElection(f, from))
 }
 
-func (r *runFlags) checkLog(from sources) error {
+func (r *runFlags) checkWords(from sources) error {
 	if !slices.Contains(wrap.Restarts, wrap.Restart(r.restart)) {
 		return fmt.Errorf("%s is %q; it must be never, on-failure or always", from.named("restart"), r.restart)
 	}
@@ -101,16 +101,16 @@ func (r *runFlags) checkLog(from sources) error {
 	return nil
 }
 
-func (r *runFlags) checkElection() error {
-	if r.lease == 0 {
-		return errors.New("--lease is 0; it must be longer")
+// checkElection leaves it to the command to be killed in a part of --stop-within.
+func (r *runFlags) checkElection(f *pflag.FlagSet, from sources) error {
+	if f.Changed("stop-within") && r.stopWithin < wrap.LeastStopWithin {
+		return fmt.Errorf("%s is %v; it must be at least %v", from.named("stop-within"), r.stopWithin, wrap.LeastStopWithin)
 	}
 	limits, err := r.place.Limits()
 	if err != nil {
 		return err
 	}
-	_, err = tenure.New(limits, r.election, r.config())
-	return settings.InFlags(err)
+	return settings.Flags{Named: from.named, Given: f.Changed}.Check(limits, r.election, r.config())
 }
 
 func (r *runFlags) config() tenure.Config {

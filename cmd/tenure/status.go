@@ -22,7 +22,7 @@ of its last renewal, and in any case no more than a lease from now. No clock dec
 Exit codes:
   0  somebody leads
   1  it could not be found out, or the record is none of an election: the error says what to do
-  2  the command line is wrong
+  2  a flag, an argument or a variable is wrong
   3  nobody leads
 
 Each line of --json is one object. It has time, event ("status"), election, id (of this command), term, store,

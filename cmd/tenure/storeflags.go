@@ -66,9 +66,11 @@ func (s *storeFlags) define(f *pflag.FlagSet) {
 // place is the one that the flags, or the variables in their stead, name. It is zero only if the command starts a server
 // itself and no other is named. Its errors are for people and show no credentials.
 func (s *storeFlags) place(f *pflag.FlagSet, from sources, env func(string) string) (stores.Place, error) {
-	if s.timeout < 0 {
-		return stores.Place{}, fault.New("give a time such as 30s, or 0 to try once", "%s is %v", from.named(flagTimeout), s.timeout)
-	}
+	p, err := s.named(f, from, env)
+	return p, fault.OfValue(err)
+}
+
+func (s *storeFlags) named(f *pflag.FlagSet, from sources, env func(string) string) (stores.Place, error) {
 	url, err := s.url(f, from)
 	if err != nil {
 		return stores.Place{}, err

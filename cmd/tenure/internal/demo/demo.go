@@ -15,10 +15,10 @@ import (
 // Run shows an election until ctx ends or its time is up, and leaves nothing behind. It returns an error for people if it
 // could not begin, if no candidate may take part, or if it found an overlap.
 func Run(ctx context.Context, o Options) error {
-	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return err
 	}
+	o = o.withDefaults()
 	if o.Place.IsZero() {
 		server, err := o.serve()
 		if err != nil {

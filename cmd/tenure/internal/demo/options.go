@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
@@ -40,6 +39,8 @@ type Options struct {
 	CrashEvery time.Duration
 	// For ends the demo; 0: when it is interrupted.
 	For time.Duration
+	// Flags say what has set the others, for errors.
+	Flags settings.Flags
 
 	// Command runs a candidate: it ends in a call of RunCandidate.
 	Command func(id string) *exec.Cmd
@@ -77,15 +78,9 @@ func (o Options) validate() error {
 		problems = append(problems,
 			fmt.Errorf("--crash-every is %v; it must be 0 for never, or at least %v", o.CrashEvery, minCrashEvery))
 	}
-	if o.Lease == 0 {
-		problems = append(problems, errors.New("--lease is 0; it must be longer"))
-	}
-	if o.For < 0 {
-		problems = append(problems, fmt.Errorf("--for is %v; it must be 0 for no end, or more", o.For))
-	}
 	problems = append(problems, o.Peers.CheckMembers(o.Candidates), o.validateElection())
 	if err := errors.Join(problems...); err != nil {
-		return fault.New("tenure demo --help says what each setting means", "%w", err)
+		return fault.OfValue(fault.New("tenure demo --help says what each setting means", "%w", err))
 	}
 	return nil
 }
@@ -95,8 +90,7 @@ func (o Options) validateElection() error {
 	if err != nil {
 		return err
 	}
-	_, err = tenure.New(store, o.Election, o.spec(1, stores.Place{}).config())
-	return settings.InFlags(err)
+	return o.Flags.Check(store, o.Election, o.spec(1, stores.Place{}).config())
 }
 
 // kindOfPlace is the place, or one of the same kind as the server that will be started.

@@ -25,13 +25,11 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 	}{
 		{"no candidates", func(o *Options) { o.Candidates = 0 }, []string{"--candidates is 0"}},
 		{"too many", func(o *Options) { o.Candidates = 101 }, []string{"--candidates is 101"}},
-		{"no lease", func(o *Options) { o.Lease = 0 }, []string{"--lease is 0"}},
 		{"a lease that NATS is too slow for", func(o *Options) { o.Lease = 100 * time.Millisecond }, []string{"--lease is 100ms"}},
 		{"a lease that is too long", func(o *Options) { o.Lease = 2 * time.Hour }, []string{"--lease is 2h"}},
-		{"renewals too late", func(o *Options) { o.Renew = 2 * time.Second }, []string{"--renew is 2s, but only"}},
+		{"renewals too late", func(o *Options) { o.Renew = 2 * time.Second }, []string{"--renew is 2s, too long for --lease 2s: it must be at most 1.9"}},
 		{"a negative splay", func(o *Options) { o.Splay = -1 }, []string{"--splay is -1ns"}},
 		{"trials too often", func(o *Options) { o.CrashEvery = 1 }, []string{"--crash-every is 1ns"}},
-		{"a negative end", func(o *Options) { o.For = -1 }, []string{"--for is -1ns"}},
 		{"a key that NATS cannot hold", func(o *Options) { o.Election = "a b" }, []string{`--election: natskv: key "a b" holds ' '`}},
 		{"no key", func(o *Options) { o.Election = "" }, []string{"--election is empty"}},
 		{"a lease that object storage is too slow for", func(o *Options) {
@@ -51,8 +49,8 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 		}, []string{"--peer: 5 members from 127.0.0.1:65535 on"}},
 		{
 			"all of them",
-			func(o *Options) { o.Candidates, o.For, o.Lease, o.Renew, o.Election = -1, -1, 1, 5, ".a" },
-			[]string{"--candidates is -1", "--for is -1", "--lease is 1ns", "--renew is 5ns", "--election: "},
+			func(o *Options) { o.Candidates, o.Lease, o.Renew, o.Election = -1, 1, 5, ".a" },
+			[]string{"--candidates is -1", "--lease is 1ns", "--election: "},
 		},
 	} {
 		t.Run(c.why, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 )
 
 // recklessEnv makes the test binary a candidate that breaks the rules.
-const recklessEnv = "TENURE_TEST_RECKLESS"
+const recklessEnv = "TEST_OF_TENURE_RECKLESS"
 
 // TestMain runs the tests, or a reckless candidate if the environment variable recklessEnv is set.
 func TestMain(m *testing.M) {

@@ -49,6 +49,23 @@ func UsageOf(command string, err error) *Error {
 	return &Error{Err: err, Hint: "see " + command + " --help", Code: Usage}
 }
 
+// OfValue marks an error as a setting with a wrong value. It keeps the hint and, if there is one, the code. Nil stays nil.
+func OfValue(err error) error {
+	if err == nil {
+		return nil
+	}
+	var f *Error
+	wrong := Error{Err: err}
+	if errors.As(err, &f) {
+		wrong = *f
+	}
+	wrong.Err, wrong.Passing = err, false
+	if wrong.Code == 0 {
+		wrong.Code = Usage
+	}
+	return &wrong
+}
+
 // Behind returns the same error with a text in front.
 func (e *Error) Behind(text string) *Error {
 	behind := *e

@@ -137,22 +137,25 @@ func (r *reader) allow(s *Settings, value string) {
 	}
 }
 
+// certificates are three files, or none.
 func (r *reader) certificates(s *Settings) {
-	given := 0
-	for _, file := range []string{s.CA, s.Cert, s.Key} {
-		if file != "" {
-			given++
+	var given, missing []string
+	for _, f := range []struct{ flag, file string }{{flagCA, s.CA}, {flagCert, s.Cert}, {flagKey, s.Key}} {
+		if f.file != "" {
+			given = append(given, f.flag)
+		} else {
+			missing = append(missing, "--"+f.flag)
 		}
 	}
-	switch given {
-	case 0:
-	case 3:
-		if err := s.checkTLS(); err != nil {
-			r.wrong("all members need certificates of one authority, each for its own host and for both ends "+
-				"(extended key usage serverAuth and clientAuth)", flagCert, "%w", err)
-		}
+	switch {
+	case len(given) == 0:
+	case len(missing) > 0:
+		r.wrong("give all three, or none for plain HTTP", given[0], "needs %s too", strings.Join(missing, " and "))
 	default:
-		r.wrong("give all three, or none for plain HTTP", flagPeer, "needs --peer-ca, --peer-cert and --peer-key together")
+		if flag, file, err := s.checkTLS(); err != nil {
+			r.wrong("all members need certificates of one authority, each for its own host and for both ends "+
+				"(extended key usage serverAuth and clientAuth)", flag, "%s: %s", file, strings.TrimPrefix(err.Error(), "peer: "))
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/peer"
@@ -66,13 +67,19 @@ func (s *Settings) allows(a netip.Addr) bool {
 	return false
 }
 
-// checkTLS finds out what the other members would refuse.
-func (s *Settings) checkTLS() error {
+// checkTLS finds out what the other members would refuse, and the flag and the file that are to blame.
+func (s *Settings) checkTLS() (flag, file string, err error) {
+	if _, _, err := peer.LoadTLS(s.CA, "", ""); err != nil {
+		return flagCA, s.CA, err
+	}
+	if _, err := os.ReadFile(s.Key); err != nil {
+		return flagKey, s.Key, err
+	}
 	server, _, err := peer.LoadTLS(s.CA, s.Cert, s.Key)
 	if err != nil {
-		return err
+		return flagCert, s.Cert, err
 	}
-	return server.Certificates[0].Leaf.VerifyHostname(s.Address.Host)
+	return flagCert, s.Cert, server.Certificates[0].Leaf.VerifyHostname(s.Address.Host)
 }
 
 func (s *Settings) config(onError func(string, error)) (peer.Config, error) {

@@ -2,23 +2,78 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // fields are what the library calls settings that are flags here: with dashes and in small letters.
 var fields = regexp.MustCompile(`\b(ID|Lease|Renew|Splay|StopWithin|FinishWithin|Priority)\b`)
 
-// names are what the library calls others.
-var names = strings.NewReplacer("the store cannot hold this name", "--election", "the name of the election", "--election",
-	"priority is", "--priority is")
-
 // capital begins a further word of a name.
 var capital = regexp.MustCompile(`([a-z])([A-Z])`)
 
+// Flags says what has set a flag: Named is its name or that of a variable, Given whether anything has. A nil Named stands for the names of
+// the flags, a nil Given for all of them.
+type Flags struct {
+	Named func(flag string) string
+	Given func(flag string) bool
+}
+
+func (f Flags) named(flag string) string {
+	if f.Named == nil {
+		return "--" + flag
+	}
+	return f.Named(flag)
+}
+
+func (f Flags) given(flag string) bool { return f.Given == nil || f.Given(flag) }
+
+// Check finds what is wrong with an election's name and settings on a store. The error names what was set, and no more than the causes.
+func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) error {
+	alone := cfg
+	alone.Renew, alone.StopWithin = 0, 0 // whose fault it is that they do not fit is told below
+	if _, err := tenure.New(store, election, alone); err != nil {
+		return f.InFlags(err)
+	}
+	if err := f.fit(cfg); err != nil {
+		return err
+	}
+	_, err := tenure.New(store, election, cfg)
+	return f.InFlags(err)
+}
+
+// attempts is what the library keeps for trying twice.
+const attempts = 2 * time.Millisecond
+
+// fit returns an error if renewals, and the time to stop, do not fit into the lease.
+func (f Flags) fit(cfg tenure.Config) error {
+	usable := cfg.Lease - cfg.Margin() - attempts
+	usual := cfg.Lease / 3
+	if cmp.Or(cfg.Renew, usual) <= usable {
+		return nil
+	}
+	lease := fmt.Sprintf("%s %v", f.named("lease"), cfg.Lease)
+	if !f.given("lease") {
+		lease = fmt.Sprintf("the default lease of %v", cfg.Lease)
+	}
+	long := func(flag string, d, most time.Duration) error {
+		return fmt.Errorf("%s is %v, too long for %s: it must be at most %v", f.named(flag), d, lease, most.Truncate(time.Millisecond))
+	}
+	if usual <= usable {
+		return long("renew", cfg.Renew, usable)
+	}
+	return long("stop-within", cfg.StopWithin, usable+cfg.StopWithin-usual)
+}
+
 // InFlags says what the library found wrong with a configuration with the names of the flags.
-func InFlags(err error) error {
+func (f Flags) InFlags(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -26,7 +81,9 @@ func InFlags(err error) error {
 		err = all // without the name of the election in front
 	}
 	text := fields.ReplaceAllStringFunc(err.Error(), func(s string) string {
-		return "--" + strings.ToLower(capital.ReplaceAllString(s, "$1-$2"))
+		return f.named(strings.ToLower(capital.ReplaceAllString(s, "$1-$2")))
 	})
-	return errors.New(names.Replace(text))
+	election := f.named("election")
+	return errors.New(strings.NewReplacer("the store cannot hold this name", election, "the name of the election", election,
+		"priority is", f.named("priority")+" is").Replace(text))
 }

@@ -14,13 +14,13 @@ func TestInFlags(t *testing.T) {
 	_, err := tenure.New(memory.New(), "", tenure.Config{
 		ID: strings.Repeat("x", 300), Lease: time.Millisecond, StopWithin: -1, FinishWithin: -1, Priority: 1e9,
 	})
-	text := settings.InFlags(err).Error()
+	text := settings.Flags{}.InFlags(err).Error()
 	for _, flag := range []string{"--election", "--id", "--lease", "--stop-within", "--finish-within", "--priority"} {
 		if !strings.Contains(text, flag) {
 			t.Errorf("%s is not named in:\n%s", flag, text)
 		}
 	}
-	if settings.InFlags(nil) != nil {
+	if (settings.Flags{}).InFlags(nil) != nil {
 		t.Error("nothing wrong is an error")
 	}
 }

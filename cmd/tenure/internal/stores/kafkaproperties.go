@@ -80,6 +80,15 @@ func kafkaVariable(property string) string {
 	return "TENURE_KAFKA_" + strings.ToUpper(strings.ReplaceAll(property, ".", "_"))
 }
 
+// Variables are those of the environment that say more of a store than flags do.
+func Variables() []string {
+	all := []string{kafkaUser, kafkaPassword}
+	for _, name := range clientprops.Names() {
+		all = append(all, kafkaVariable(name))
+	}
+	return all
+}
+
 // fromEnvironment takes the properties that variables say. An empty variable is none.
 func (k *Kafka) fromEnvironment(env func(string) string) {
 	for _, name := range clientprops.Names() {

@@ -18,7 +18,7 @@ import (
 )
 
 // childEnv makes the test binary a program with a view: it says how that is to end.
-const childEnv = "TENURE_TEST_VIEW"
+const childEnv = "TEST_OF_TENURE_VIEW"
 
 // The child's last words.
 const farewell = "after the view"

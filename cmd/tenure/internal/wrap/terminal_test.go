@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const terminalEnv = "TENURE_TEST_TERMINAL"
+const terminalEnv = "TEST_OF_TENURE_TERMINAL"
 
 // A command may read before the terminal is lent to it, for which the system stops it.
 func TestTerminalIsLentToOneThatReadTooSoon(t *testing.T) {

@@ -205,5 +205,8 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 	}
 }
 
+// LeastStopWithin is enough for a command to hear SIGTERM, and for SIGKILL to be carried out.
+const LeastStopWithin = 100 * time.Millisecond
+
 // StopWithin is the default part of a lease that is kept for the command to end in after the lease is lost.
 func StopWithin(lease time.Duration) time.Duration { return min(lease/5, 5*time.Second) }

@@ -21,8 +21,8 @@ import (
 
 // aloneEnv names the test that a process is for, dirEnv a directory that it shares with the process that started it.
 const (
-	aloneEnv = "TENURE_TEST_ALONE"
-	dirEnv   = "TENURE_TEST_DIR"
+	aloneEnv = "TEST_OF_TENURE_ALONE"
+	dirEnv   = "TEST_OF_TENURE_DIR"
 )
 
 // Alone runs a test in a process of its own, which has no children but those of the test, and must leave nothing behind: no

@@ -1,0 +1,109 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// Each wrong value is named by what has set it, alone, and nothing that nobody has set.
+func TestWrongValues(t *testing.T) {
+	const at = " --store nats://127.0.0.1:1/E --election e "
+	type env map[string]string
+	for _, c := range []struct {
+		why  string
+		args string
+		env  env
+		want string // all lines with "error:", without that
+	}{
+		{"one rule for 0", "run" + at + "--lease 0s", nil, "--lease is 0; it must be longer"},
+		{"one rule for 0", "run" + at + "--renew 0", nil, "--renew is 0; it must be longer"},
+		{"one rule for 0", "run" + at + "--stop-within 0", nil, "--stop-within is 0; it must be longer"},
+		{"one rule for 0", "run" + at + "--finish-within 0", nil, "--finish-within is 0; it must be longer"},
+		{"one rule for 0", "watch" + at + "--for 0", nil, "--for is 0; it must be longer"},
+		{"one rule for 0", "reset" + at + "--lease 0 --force", nil, "--lease is 0; it must be longer"},
+		{"one rule for 0", "demo --for 0s", nil, "--for is 0; it must be longer"},
+		{"by a variable", "run" + at, env{"TENURE_RENEW": "0s"}, "TENURE_RENEW is 0; it must be longer"},
+		{"nothing lasts negatively", "run" + at + "--renew -1s", nil, "--renew is -1s; it must not be negative"},
+		{"nothing lasts negatively", "run" + at + "--splay -1s", nil, "--splay is -1s; it must not be negative"},
+		{"nothing lasts negatively", "run" + at + "--stop-within -1s", nil, "--stop-within is -1s; it must not be negative"},
+		{"nothing lasts negatively", "status" + at + "--wait -1s", nil, "--wait is -1s; it must not be negative"},
+		{"nothing lasts negatively", "hand-over" + at + "--wait -1s", nil, "--wait is -1s; it must not be negative"},
+		{"nothing lasts negatively", "status" + at + "--connect-timeout -1s", nil, "--connect-timeout is -1s; it must not be negative"},
+		{"nothing lasts negatively", "watch" + at, env{"TENURE_FOR": "-1s"}, "TENURE_FOR is -1s; it must not be negative"},
+		{"all at once", "demo --crash-every -1s --for 0", nil, "--crash-every is -1s; it must not be negative|--for is 0; it must be longer"},
+
+		{"the lease alone", "run" + at + "--lease 2h", nil, "--lease is 2h0m0s; it must be from 500ms to 1h0m0s"},
+		{"the lease alone", "reset" + at + "--lease 2h --force", nil, "--lease is 2h0m0s; it must be from 500ms to 1h0m0s"},
+		{"the lease alone", "demo --lease 2h", nil, "--lease is 2h0m0s; it must be from 500ms to 1h0m0s"},
+		{"the lease by a variable", "run" + at, env{"TENURE_LEASE": "1ms"}, "TENURE_LEASE is 1ms; it must be from 500ms to 1h0m0s"},
+		{"the time to stop alone", "run" + at + "--lease 1s --stop-within 2s", nil, "--stop-within is 2s, too long for --lease 1s: it must be at most 619ms"},
+		{"the time to stop alone", "run" + at + "--stop-within 1m", nil, "--stop-within is 1m0s, too long for the default lease of 15s: it must be at most 9.6s"},
+		{"too short to stop in", "run" + at + "--stop-within 10ms", nil, "--stop-within is 10ms; it must be at least 100ms"},
+		{"renewing alone", "run" + at + "--renew 14s", nil, "--renew is 14s, too long for the default lease of 15s: it must be at most 11.6s"},
+		{"renewing alone", "demo --lease 2s --renew 3s", nil, "--renew is 3s, too long for --lease 2s: it must be at most 1.918s"},
+		{"the time to finish", "run" + at + "--finish-within 25h", nil, "--finish-within is 25h0m0s; it must be from 1ms to 24h0m0s"},
+		{"the priority", "run" + at + "--priority 10000000", nil, "--priority is 10000000, beyond ±1000000"},
+
+		{"the election by a variable", "run --store nats://127.0.0.1:1/E", env{"TENURE_ELECTION": "a b"},
+			`TENURE_ELECTION: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
+		{"the election by a variable", "status --store nats://127.0.0.1:1/E", env{"TENURE_ELECTION": "a b"},
+			`TENURE_ELECTION: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
+		{"the election by a variable", "demo", env{"KEY": "a b"}, `KEY: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
+		{"no number", "demo", env{"TENURE_CANDIDATES": "many"}, `TENURE_CANDIDATES in the environment is "many", which is no number`},
+		{"no duration", "status" + at, env{"TENURE_WAIT": "soon"}, `TENURE_WAIT in the environment is "soon", which is no duration`},
+		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
+		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
+		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://h/E": unknown scheme; known are nats, tls, s3, kafka`},
+		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither a context nor one with a bucket`},
+		{"a peer", "run --election e --store s3://bucket?region=r --peer x", nil, `--peer "x": is not HOST:PORT`},
+		{"authorities of peers", "run --election e --store s3://bucket?region=r --peer 127.0.0.1:0 --peer-ca none --peer-cert none --peer-key none", nil,
+			"--peer-ca none: authorities: open none: no such file or directory"},
+		{"certificates of peers", "demo --store s3-embedded: --peer 127.0.0.1:0 --peer-cert none", nil, "--peer-cert needs --peer-ca and --peer-key too"},
+	} {
+		t.Run(c.why+" "+c.args, func(t *testing.T) {
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			args, want := strings.Fields(c.args), 2
+			if args[0] == "run" {
+				args, want = append(args, "--", "true"), 125
+			}
+			code, said := answers(t, args...)
+			var errs []string
+			for line := range strings.Lines(said) {
+				if problem, ok := strings.CutPrefix(line, "error: "); ok {
+					errs = append(errs, strings.TrimSuffix(problem, "\n"))
+				}
+			}
+			if got := strings.Join(errs, "|"); code != want || got != c.want {
+				t.Errorf("exit code %d, want %d\n got %s\nwant %s", code, want, got, c.want)
+			}
+		})
+	}
+}
+
+// A variable that means nothing is one that is misspelled, perhaps.
+func TestUnknownVariables(t *testing.T) {
+	t.Setenv("TENURE_STOER", "nats://h/E")
+	t.Setenv("TENURE_KAFKA_SECURITY_PROTOCOL", "SSL")
+	t.Setenv("TENURE_TOKEN", "7")
+	t.Setenv("TENURE_CRASH_EVERY", "1s") // of another command
+	const want = "the variable TENURE_STOER of the environment sets no flag\n"
+	if _, said := answers(t, "status", "--election", "e"); strings.Count(said, "warning:") != 1 || !strings.HasPrefix(said, "warning: "+want) {
+		t.Errorf("status says\n%s", said)
+	}
+	if _, said := answers(t, "version"); said != "" {
+		t.Errorf("version says\n%s", said)
+	}
+}
+
+// answers is what the program says on standard error.
+func answers(t *testing.T, args ...string) (code int, errs string) {
+	t.Helper()
+	var said strings.Builder
+	code = execute(t.Context(), args, strings.NewReader(""), io.Discard, &said)
+	return code, said.String()
+}
