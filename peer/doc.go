@@ -6,7 +6,7 @@
 //
 // The leader holds one stream open to each follower and tells it of each renewal and of the release as soon as the store
 // has confirmed them. So followers of a living leader read nothing, a release is acted on after one round trip, and a
-// crash exactly when the lease has run out. The store stays what decides: what a leader tells is a hint. It can start a
+// crash when the lease has run out by the follower's clock. The store stays what decides: what a leader tells is a hint. It can start a
 // follower's timer or show a release, but a claim is still a compare-and-swap, and a timer that ran out is still followed
 // by a read. Where peers cannot reach one another, elections go on by reading.
 //
