@@ -37,6 +37,13 @@ type Config struct {
 	Retry time.Duration
 	// MaxStreams is how many followers of one election are served at once; more are refused. Default: 1,024.
 	MaxStreams int
+	// MaxStreamsPerAddress is how many of these come from one address, or one /64 network of IPv6, so
+	// that no host can keep others out. Raise it behind a proxy, from which all seem to come. Default:
+	// a quarter of MaxStreams, and at least 16.
+	MaxStreamsPerAddress int
+	// MaxConnections is how many connections Serve holds open at once, half of them at most from one
+	// address; more are closed. Over plain HTTP each stream takes one. Default: 4,096.
+	MaxConnections int
 	// Margin is what the elections keep back of their leases: tenure.Config.Margin of their settings. A leader answers
 	// until so much before its lease is over. Default, and the least that counts: that of tenure's default settings.
 	Margin time.Duration
@@ -62,6 +69,12 @@ func (c Config) withDefaults() Config {
 	if c.MaxStreams == 0 {
 		c.MaxStreams = 1024
 	}
+	if c.MaxStreamsPerAddress == 0 {
+		c.MaxStreamsPerAddress = max(16, c.MaxStreams/4)
+	}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = 4096
+	}
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
@@ -85,6 +98,12 @@ func (c *Config) validate(store driver.Store) error {
 	}
 	if c.MaxStreams < 1 {
 		problems = append(problems, fmt.Errorf("MaxStreams is %d; it must be at least 1", c.MaxStreams))
+	}
+	if c.MaxStreamsPerAddress < 1 {
+		problems = append(problems, fmt.Errorf("MaxStreamsPerAddress is %d; it must be at least 1", c.MaxStreamsPerAddress))
+	}
+	if c.MaxConnections < 1 {
+		problems = append(problems, fmt.Errorf("MaxConnections is %d; it must be at least 1", c.MaxConnections))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("peer: %w", err)

@@ -30,8 +30,12 @@
 // (Ed25519), drawn by the leader's Store, which never shows the private one. A follower sends a fresh random challenge
 // with each request. Each event carries a signature over the challenge, the event's place in the stream, the name of the
 // election, the version and the record's bytes. What is not signed by the incarnation that the store named, or names
-// another one itself, is dropped with its connection, and Config.OnError is told. That holds over plain HTTP as well;
-// TLS adds privacy, and with client certificates it says who may ask. In particular:
+// another one itself, is dropped with its connection, and Config.OnError is told. That holds over plain HTTP as well.
+// TLS adds privacy, and with client certificates it says who may ask. Over plain HTTP, and over TLS without client
+// certificates, anybody who reaches the port can read who leads which election, with the address and metadata of the
+// record, when it renews and releases, and can take streams and connections up to the bounds, from many addresses all of
+// them. Followers that find no place read the store instead, which costs time and requests and never safety.
+// In particular:
 //
 //   - Another process got the leader's address, by accident or on purpose: it has no key, and proves nothing.
 //   - An old event is played back: it was signed for another challenge, or for another place in this stream.
@@ -45,7 +49,8 @@
 //   - A record names an address in order to make followers connect there: only addresses within Config.Networks are
 //     dialled, whatever a name resolves to. Redirects, proxies and cookies are not used.
 //   - Followers ask and then do not listen: a write to one waits for at most Config.Timeout, and never holds up the
-//     leader's renewals. There are at most Config.MaxStreams of them for one election.
+//     leader's renewals. There are at most Config.MaxStreams of them for one election, Config.MaxStreamsPerAddress of
+//     these from one address, and Serve holds at most Config.MaxConnections open, half of them from one address.
 //   - A peer sends without end: lines and events are bounded, and the first proof is due within Config.Timeout.
 //
 // A leader signs for whoever asks, but nothing else than the record that it holds, under a prefix of its own.

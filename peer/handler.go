@@ -17,7 +17,8 @@ import (
 //	Tenure-Challenge: 32 bytes in base64url    has the answer proved, in Tenure-Proof or the field "proof" of each event
 //
 // It answers 404 if this process does not lead, or its lease is not valid now; 400 for a request that is not clear, also
-// without election where several are led; 503 for more streams than Config.MaxStreams and after Close. The server's own
+// without election where several are led; 503 for more streams than Config.MaxStreams or
+// Config.MaxStreamsPerAddress and after Close. The server's own
 // WriteTimeout and ReadTimeout do not end streams.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.answer) }
 

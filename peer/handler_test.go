@@ -215,6 +215,8 @@ func TestConfig(t *testing.T) {
 		{"timeout", "Timeout is", memory.NewPolled(), func(c *Config) { c.Timeout = -1 }},
 		{"retry", "Retry is", memory.NewPolled(), func(c *Config) { c.Retry = -1 }},
 		{"streams", "MaxStreams is", memory.NewPolled(), func(c *Config) { c.MaxStreams = -1 }},
+		{"streams of an address", "MaxStreamsPerAddress is", memory.NewPolled(), func(c *Config) { c.MaxStreamsPerAddress = -1 }},
+		{"connections", "MaxConnections is", memory.NewPolled(), func(c *Config) { c.MaxConnections = -1 }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

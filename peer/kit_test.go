@@ -239,7 +239,7 @@ func (s *Store) streams() (n int) {
 	s.books.mu.Lock()
 	defer s.books.mu.Unlock()
 	for _, seat := range s.books.seats {
-		n += seat.streams
+		n += seat.streams.all
 	}
 	return n
 }

@@ -28,7 +28,7 @@ type seat struct {
 	page    *page // nil: not leading
 	pending []*page
 	changed chan struct{} // closed and replaced with each page
-	streams int
+	streams tally
 	// seen is the version in which a read showed the page's term last, if any did: a request changes it.
 	seen driver.Version
 	// moves counts what the writers did. A read during which it changed may be older than the page.
@@ -258,19 +258,15 @@ func (l *ledger) next(s *seat) (*page, <-chan struct{}) {
 	return s.page, s.changed
 }
 
-// enter counts a stream in, unless there are limit already.
-func (l *ledger) enter(s *seat, limit int) bool {
+// enter counts a stream in, unless there are too many already.
+func (l *ledger) enter(s *seat, origin string, c *Config) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.streams >= limit {
-		return false
-	}
-	s.streams++
-	return true
+	return s.streams.add(origin, c.MaxStreams, c.MaxStreamsPerAddress)
 }
 
-func (l *ledger) leave(s *seat) {
+func (l *ledger) leave(s *seat, origin string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.streams--
+	s.streams.drop(origin)
 }

@@ -3,6 +3,7 @@ package peer
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -83,6 +84,7 @@ func wait(streams *sync.WaitGroup, within time.Duration) {
 func (s *Store) Serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle(s.cfg.Path, s.Handler())
+	refused := &complaints{cfg: &s.cfg}
 	server := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: s.cfg.Timeout,
@@ -90,14 +92,14 @@ func (s *Store) Serve(l net.Listener) error {
 		WriteTimeout:      s.cfg.Timeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    8 << 10,
-		ErrorLog:          log.New(&complaints{cfg: &s.cfg}, "", 0),
+		ErrorLog:          log.New(refused, "", 0),
 	}
 	if !s.doors.open(server) {
 		_ = l.Close()
 		return errClosed
 	}
 	defer s.doors.running.Done()
-	err := serve(server, l, s.cfg.ServerTLS)
+	err := serve(server, &crowd{Listener: l, most: s.cfg.MaxConnections, refused: refused.tell}, s.cfg.ServerTLS)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -123,6 +125,11 @@ type complaints struct {
 
 // Write takes one line.
 func (c *complaints) Write(line []byte) (int, error) {
+	c.tell(errors.New(strings.TrimSpace(string(line))))
+	return len(line), nil
+}
+
+func (c *complaints) tell(err error) {
 	c.mu.Lock()
 	now := time.Now()
 	due := c.last.IsZero() || now.Sub(c.last) >= c.cfg.Retry
@@ -131,7 +138,6 @@ func (c *complaints) Write(line []byte) (int, error) {
 	}
 	c.mu.Unlock()
 	if due {
-		c.cfg.OnError("", errors.New("peer: "+strings.TrimSpace(string(line))))
+		c.cfg.OnError("", fmt.Errorf("peer: %w", err))
 	}
-	return len(line), nil
 }

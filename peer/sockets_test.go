@@ -27,6 +27,7 @@ func TestOverSockets(t *testing.T) {
 		"Close under way":                closeUnderWay,
 		"many keys":                      manyKeys,
 		"streams are bounded":            streamsAreBounded,
+		"connections are bounded":        connectionsAreBounded,
 		"TLS":                            followOverTLS,
 		"a hand-over":                    func(t *testing.T, on wires) { handOverIsPushed(t, on, time.Minute) },
 		"a crash":                        func(t *testing.T, on wires) { crashIsActedOn(t, on) },

@@ -19,12 +19,13 @@ func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, chall
 		return
 	}
 	defer s.doors.leave()
-	if !s.books.enter(seat, s.cfg.MaxStreams) {
+	origin := originOf(r.RemoteAddr)
+	if !s.books.enter(seat, origin, &s.cfg) {
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "too many followers of this election", http.StatusServiceUnavailable)
+		http.Error(w, "too many followers of this election, in all or from this address", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.books.leave(seat)
+	defer s.books.leave(seat, origin)
 	w.Header().Set("Content-Type", eventStream)
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that understands this passes events on at once
 	o := &outlet{w: w, control: http.NewResponseController(w), timeout: s.cfg.Timeout}

@@ -1,0 +1,102 @@
+package peer
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// originOf is who asks, as far as an address tells: a host, or a network of IPv6 whose addresses are
+// one's own to choose.
+func originOf(address string) string {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return address
+	}
+	ip := a.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		network, _ := ip.Prefix(64) // 64 is no more than it has
+		return network.String()
+	}
+	return ip.String()
+}
+
+// tally counts what there is at a time, in all and for each origin.
+type tally struct {
+	all  int
+	from map[string]int
+}
+
+// add counts one more, unless there are as many already.
+func (t *tally) add(origin string, most, mostFrom int) bool {
+	if t.all >= most || t.from[origin] >= mostFrom {
+		return false
+	}
+	if t.from == nil {
+		t.from = map[string]int{}
+	}
+	t.all++
+	t.from[origin]++
+	return true
+}
+
+func (t *tally) drop(origin string) {
+	t.all--
+	if t.from[origin]--; t.from[origin] == 0 {
+		delete(t.from, origin)
+	}
+}
+
+var errCrowd = errors.New("too many connections: one was closed (Config.MaxConnections)")
+
+// crowd is a listener that bounds connections. One origin gets half of them at most, so that it
+// cannot keep others out.
+type crowd struct {
+	net.Listener
+	most    int
+	refused func(error)
+
+	mu     sync.Mutex
+	inside tally
+}
+
+// Accept closes connections that are too many at once: left waiting, they would keep others out.
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		origin := originOf(conn.RemoteAddr().String())
+		if c.enter(origin) {
+			return &guest{Conn: conn, leave: sync.OnceFunc(func() { c.left(origin) })}, nil
+		}
+		_ = conn.Close()
+		c.refused(errCrowd)
+	}
+}
+
+func (c *crowd) enter(origin string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inside.add(origin, c.most, (c.most+1)/2)
+}
+
+func (c *crowd) left(origin string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inside.drop(origin)
+}
+
+// guest is one connection.
+type guest struct {
+	net.Conn
+	leave func()
+}
+
+// Close counts the connection out.
+func (g *guest) Close() error {
+	defer g.leave()
+	return g.Conn.Close()
+}
