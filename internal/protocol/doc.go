@@ -1,35 +1,24 @@
-// Package protocol decides what one member of an election does. It is pure: no I/O, no goroutine, no clock, no randomness
-// of its own. It is told what was seen and when, and says what to read or write next, when to be woken, and what changed.
+// Package protocol decides what one member of an election does. It is pure: no I/O, no goroutine, no
+// clock, no randomness of its own. The caller reports each observation and its time. The package
+// says what to read or write next, when to call again, and what changed.
 //
-// The rules that comments cite (L1 to L16, H1 and H2) are defined in docs/protocol.md, with their reasons and with what
-// shows each. testdata/00-one-election.txt is the first timeline to read: one election from beginning to end.
+// docs/protocol.md has the idea, the states, a glossary, and the rules that comments cite (L1 to
+// L16, L3a, H1 and H2) with what shows each. testdata/00-one-election.txt is the first timeline to
+// read: one election from beginning to end.
 //
-// # What is authoritative
-//
-// The cell in the store alone says who won. It holds a record; a record changes only by compare-and-swap on the version
-// that the writer saw, so all states of a cell form one chain, and of several writes that expect the same version at most
-// one is ever in it.
-//
-// # The trust window
-//
-// A leader trusts its term until a deadline on its own clock: the moment before it sent the write that is now in the cell,
-// plus the lease stated in that write, less a margin. A follower that sees a holder's write waits that write's lease from
-// after it saw it. The leader's window began before the write was sent and the follower's wait began after it could be
-// read, so the window closes first, whatever the network did and whatever the time of day is on either machine. Rates of
-// clocks are all that is compared, and the margin covers them (rules L1 to L3).
-//
-// # States
-//
-//	Idle ──Campaign──> Candidate ──claim applied──> Leading ──Finish──> Releasing ──> Idle or Candidate
-//	                       │                           │ deadline, deposed,      ^
-//	                       └──Withdraw──> Releasing    │ vanished, overdue       │
-//	                                                   └──────> Ended ──Finish───┘
-//
-// Ended means that the term is over and the work is not known to have stopped: until Finish says so this member neither
-// claims nor releases anything.
+// In short: only the cell in the store decides who leads, and it changes only by compare-and-swap.
+// A leader counts its deadline from before it sent a write, less a margin. A follower counts the
+// whole lease from after it saw that write. So the deadline comes first, whatever the network does
+// and whatever the time of day is anywhere.
 //
 // # Files
 //
-// Read machine.go first: its function Next decides. view.go is what is known of the cell, lease.go what is held of it. outcome.go
-// learns from answers and pushes. candidate.go, leader.go and release.go decide in their states; follow.go says when to read.
+//   - machine.go: the states, and Next, which decides. Read it first.
+//   - view.go: the cell as it was last seen, and how far it is trusted (L2, L3, L3a, L10).
+//   - lease.go: this member's own term and pending writes (L1, L4).
+//   - outcome.go: what answers and pushes teach (L7, L13).
+//   - candidate.go, leader.go, release.go: what to do in each state (L9, L10, L11, L16, H1).
+//   - follow.go: when to read. config.go: the margin and other bounds (L3).
+//   - eligible.go, nominee.go, priority.go: who should lead (L13, H2). reset.go, credible.go: damage (L15).
+//   - transition.go: what the owner hears.
 package protocol
