@@ -25,7 +25,7 @@ func candidate(store driver.Store, cfg tenure.Config) *tenure.Election {
 }
 
 func Example() {
-	store := memory.New() // in earnest: natskv.Open(...), s3object.FromEnvironment(...) or kafkalog.Open(...)
+	store := memory.New() // in production: natskv.Open, s3object.FromEnvironment or kafkalog.Open
 	ctx, stop := context.WithCancel(context.Background())
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
 	if err != nil {

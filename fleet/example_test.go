@@ -11,7 +11,7 @@ import (
 )
 
 func Example() {
-	store := memory.New() // in earnest: natskv.Open(...)
+	store := memory.New() // in production: natskv.Open(...)
 	var shards []string
 	for i := range 4 {
 		shards = append(shards, fmt.Sprintf("shards/%d", i))

@@ -14,7 +14,7 @@ import (
 
 // All members of an election are configured alike: each is a follower, and the leader once it is elected.
 func Example() {
-	objects := memory.NewPolled() // in earnest: s3object.New(client, "bucket")
+	objects := memory.NewPolled() // in production: s3object.New(client, "bucket")
 	store, err := peer.New(objects, peer.Config{
 		Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the members are, such as 10.0.0.0/8
 		OnError: func(key string, err error) {
