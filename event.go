@@ -126,7 +126,7 @@ func (n *notifier) deliver(to *fixed) {
 	}()
 	for e, ok := n.next(); ok; e, ok = n.next() {
 		if to.log != nil {
-			e.write(to.log)
+			to.write(e)
 		}
 		if to.onEvent != nil {
 			to.onEvent(e)
@@ -150,7 +150,8 @@ func (n *notifier) next() (Event, bool) {
 	return e, true
 }
 
-func (e Event) write(log *slog.Logger) {
+// write logs an event, but trouble of one cause ever less often.
+func (f *fixed) write(e Event) {
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
 	if e.Term != 0 {
 		attrs = append(attrs, slog.Uint64("term", e.Term))
@@ -161,7 +162,16 @@ func (e Event) write(log *slog.Logger) {
 	if e.Cause != nil {
 		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
 	}
-	log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
+	if e.Kind == EventTrouble {
+		times := f.repeated.admit(e, f.clock.Now().Mono)
+		if times == 0 {
+			return
+		}
+		if times > 1 {
+			attrs = append(attrs, slog.Int("times", times))
+		}
+	}
+	f.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
 }
 
 // flushWithin bounds how long the end of a Run waits for OnEvent, which may itself wait for that end.

@@ -19,7 +19,7 @@ type Lead func(ctx context.Context, term *Term) error
 //	no longer the nominee          likewise
 //	no longer eligible             likewise
 //	ctx has ended                  releases; returns nil, or lead's error unless it is the context's
-//	the term was lost              campaigns again, whatever lead returned
+//	the term was lost              campaigns again, whatever lead returned; an error of its own becomes an event
 //
 // The lease is released only after lead has returned. If lead panics or calls runtime.Goexit the contexts end and
 // renewing stops, but nothing is released, since other goroutines of the work may still run; the panic goes on.
@@ -131,12 +131,10 @@ func (s *session) settle(t *Term, err error) (more bool, result error) {
 	case s.ctx.Err() != nil:
 		return s.leave(t, s.without(t, err))
 	case lost, asked && !declined:
-		s.tell(t, err, lost)
+		s.tell(t, err)
 		s.declined, s.pause = 0, 0
 	case declined: // goes on after the pause
-		if err != ErrDecline { //nolint:errorlint // the bare one says nothing that need be told
-			s.tell(t, err, lost)
-		}
+		s.tell(t, err)
 	default:
 		return s.leave(t, err)
 	}
@@ -202,8 +200,12 @@ func (s *session) without(t *Term, err error) error {
 }
 
 // tell makes an event of an error that nobody else will hear of.
-func (s *session) tell(t *Term, err error, lost bool) {
-	if err = s.without(t, err); err != nil && !lost {
+func (s *session) tell(t *Term, err error) {
+	err = s.without(t, err)
+	if err == nil || errors.Is(err, ErrLost) {
+		return
+	}
+	if err != ErrDecline { //nolint:errorlint // the bare one says nothing that need be told
 		s.e.member.step(func(Reading) { s.e.member.report(EventFailed, err) })
 	}
 }

@@ -11,17 +11,18 @@ import (
 
 // fixed is what never changes about an election, but for its name. Siblings share one.
 type fixed struct {
-	id      string
-	store   driver.Store
-	watcher driver.Watcher // the store, if it pushes changes
-	clock   Clock
-	log     *slog.Logger // nil, as onEvent may be: nobody listens
-	onEvent func(Event)
-	calls   calls
-	ends    ends
-	faces   faces
-	link    link
-	rights  rights
+	id       string
+	store    driver.Store
+	watcher  driver.Watcher // the store, if it pushes changes
+	clock    Clock
+	log      *slog.Logger // nil, as onEvent may be: nobody listens
+	onEvent  func(Event)
+	calls    calls
+	ends     ends
+	faces    faces
+	link     link
+	rights   rights
+	repeated repeated
 }
 
 // settings is what Reconfigure changes, by putting another in its place: it is never written to, so siblings share it too.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,4 +39,20 @@ func TestRunWarnsOfUnknownVariables(t *testing.T) {
 	if got := w.errs.String(); strings.Count(got, "sets no flag") != 1 || !strings.Contains(got, `"variable":"TENURE_STOER"`) {
 		t.Errorf("it says\n%s", got)
 	}
+}
+
+// A store that is away is one line, and then a few with a count.
+func TestRunLogsTroubleEverLessOften(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	h := homeAt(t, server.ClientURL()+"/ELECTIONS?pristine=true")
+	w := h.wrap([]string{"--lease", "2s"}, "sleep", "100").start()
+	w.says("command started")
+	server.Shutdown()
+	w.says(" times=")
+	if n := strings.Count(w.errs.String(), "tenure: trouble"); n > 10 {
+		t.Errorf("%d lines:\n%s", n, &w.errs)
+	}
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
 }
