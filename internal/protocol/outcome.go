@@ -289,5 +289,9 @@ func (m *Machine) accept(now clock.Reading, c Cell) {
 	if m.view.dozed {
 		s.by = latePush
 	}
+	shown := m.view.highSeq
 	m.observe(now, c, s)
+	if m.cfg.Hearsay && c.Record.Incarnation != m.incarnation {
+		m.view.highSeq = shown // what the store never had must not make its next state look old
+	}
 }
