@@ -144,11 +144,12 @@ func (c Config) Margin() time.Duration {
 //	pushed:  Lease
 //	polled:  Lease + min(1.1 * PollStable, Lease)
 //
-// It is measured by the clock of the member that claims, which may run slower than true time: divide it by 1 - Drift, and
-// add up to 9 % while a time daemon slews that clock. To it come the latency of the store, twice, how late timers fire, and
-// Precedence where there is a Nominator and no nominee claims. The mean of a polled one is half a PollStable
-// less, and with many followers the first of them is there far sooner. All members are taken to have the same Config,
-// which must be one that New accepts; unset fields count with their defaults.
+// It is measured by the clock of the member that claims, which may run slower than true time:
+// divide it by 1 - Drift, and add up to 9 % while a time daemon slews that clock. To it come the
+// latency of the store, twice, how late timers fire, and Precedence where there is a Nominator and
+// no nominee claims. The mean of a polled one is half a PollStable less, and with many followers
+// the first of them is there far sooner. All members are taken to have the same Config, which must
+// be one that New accepts; unset fields count with their defaults.
 func (c Config) WorstFailover(pushed bool) time.Duration {
 	c = c.withDefaults()
 	if pushed && !c.NoWatch {

@@ -161,7 +161,9 @@ func outcome(err error) protocol.Outcome {
 
 // decode reads an entry once, at the border; the machine sees records only.
 func (f *fixed) decode(e driver.Entry) protocol.Cell {
-	c := protocol.Cell{Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era}
+	c := protocol.Cell{
+		Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era,
+	}
 	if e.Absent() {
 		c.Problem = e.Notice
 		return c

@@ -96,17 +96,17 @@ func (c *Config) validate(store driver.Store) error {
 	if c.Margin < 0 {
 		problems = append(problems, fmt.Errorf("Margin is %v; it must be at least 0", c.Margin))
 	}
-	if c.MaxStreams < 1 {
-		problems = append(problems, fmt.Errorf("MaxStreams is %d; it must be at least 1", c.MaxStreams))
-	}
-	if c.MaxStreamsPerAddress < 1 {
-		problems = append(problems, fmt.Errorf("MaxStreamsPerAddress is %d; it must be at least 1", c.MaxStreamsPerAddress))
-	}
-	if c.MaxConnections < 1 {
-		problems = append(problems, fmt.Errorf("MaxConnections is %d; it must be at least 1", c.MaxConnections))
-	}
+	problems = append(problems, atLeastOne("MaxStreams", c.MaxStreams),
+		atLeastOne("MaxStreamsPerAddress", c.MaxStreamsPerAddress), atLeastOne("MaxConnections", c.MaxConnections))
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("peer: %w", err)
+	}
+	return nil
+}
+
+func atLeastOne(field string, n int) error {
+	if n < 1 {
+		return fmt.Errorf("%s is %d; it must be at least 1", field, n)
 	}
 	return nil
 }

@@ -4,11 +4,12 @@
 //	go s.Serve(listener)
 //	e, err := tenure.New(s, "billing", tenure.Config{Address: "10.0.0.7:8443"}) // where listener is reached
 //
-// The leader holds one stream open to each follower and tells it of each renewal and of the release as soon as the store
-// has confirmed them. So followers of a living leader read nothing, a release is acted on after one round trip, and a
-// crash when the lease has run out by the follower's clock. The store stays what decides: what a leader tells is a hint. It can start a
-// follower's timer or show a release, but a claim is still a compare-and-swap, and a timer that ran out is still followed
-// by a read. Where peers cannot reach one another, elections go on by reading.
+// The leader holds one stream open to each follower and tells it of each renewal and of the release
+// as soon as the store has confirmed them. So followers of a living leader read nothing, a release
+// is acted on after one round trip, and a crash when the lease has run out by the follower's clock.
+// The store stays what decides: what a leader tells is a hint. It can start a follower's timer or
+// show a release, but a claim is still a compare-and-swap, and a timer that ran out is still
+// followed by a read. Where peers cannot reach one another, elections go on by reading.
 //
 // # What is served
 //
@@ -27,15 +28,16 @@
 // # Who is believed
 //
 // The store is the root of trust: whoever may write a record may lead. The incarnation in a record is a public key
-// (Ed25519), drawn by the leader's Store, which never shows the private one. A follower sends a fresh random challenge
-// with each request. Each event carries a signature over the challenge, the event's place in the stream, the name of the
-// election, the version and the record's bytes. What is not signed by the incarnation that the store named, or names
-// another one itself, is dropped with its connection, and Config.OnError is told. That holds over plain HTTP as well.
-// TLS adds privacy, and with client certificates it says who may ask. Over plain HTTP, and over TLS without client
-// certificates, anybody who reaches the port can read who leads which election, with the address and metadata of the
-// record, when it renews and releases, and can take streams and connections up to the bounds, from many addresses all of
-// them. Followers that find no place read the store instead, which costs time and requests and never safety.
-// In particular:
+// (Ed25519), drawn by the leader's Store, which never shows the private one. A follower sends a
+// fresh random challenge with each request. Each event carries a signature over the challenge, the
+// event's place in the stream, the name of the election, the version and the record's bytes. What
+// is not signed by the incarnation that the store named, or names another one itself, is dropped
+// with its connection, and Config.OnError is told. That holds over plain HTTP as well. TLS adds
+// privacy, and with client certificates it says who may ask. Over plain HTTP, and over TLS without
+// client certificates, anybody who reaches the port can read who leads which election, with the
+// address and metadata of the record, when it renews and releases, and can take streams and
+// connections up to the bounds, from many addresses all of them. Followers that find no place read
+// the store instead, which costs time and requests and never safety. In particular:
 //
 //   - Another process got the leader's address, by accident or on purpose: it has no key, and proves nothing.
 //   - An old event is played back: it was signed for another challenge, or for another place in this stream.

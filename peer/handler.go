@@ -18,8 +18,8 @@ import (
 //
 // It answers 404 if this process does not lead, or its lease is not valid now; 400 for a request that is not clear, also
 // without election where several are led; 503 for more streams than Config.MaxStreams or
-// Config.MaxStreamsPerAddress and after Close. The server's own
-// WriteTimeout and ReadTimeout do not end streams.
+// Config.MaxStreamsPerAddress and after Close. The server's own WriteTimeout and ReadTimeout do not
+// end streams.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.answer) }
 
 func (s *Store) answer(w http.ResponseWriter, r *http.Request) {

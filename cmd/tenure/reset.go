@@ -25,8 +25,9 @@ compare-and-swap. A sound record is left as it is: to have another leader, ask t
 It is the deliberate way out where the election does nothing by itself:
   foreign    the key holds something else, such as what another program wrote there, or an older kind of
              election. Tenure never overwrites what may be somebody else's, so nobody leads.
-  malformed  a record that breaks a limit, such as after a hand edit, or shows a term that no candidate can
-             have reached. Candidates wait for the lease that it shows, up to an hour, and claim over it.
+  malformed  a record that breaks a limit, such as after a hand edit, or shows a term that no candidate
+             can have reached. Candidates wait for the lease that it shows, up to an hour, and claim
+             over it.
 It is right when you know that the bytes are nobody else's any more, that no program goes on writing them, and
 that nobody leads with a longer lease than --lease.
 

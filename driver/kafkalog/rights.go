@@ -22,7 +22,8 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		err = fmt.Errorf("%w: the user may not write to the topic: grant Write on it", driver.ErrDenied)
 	}
 	if err != nil {
-		return fmt.Errorf("kafkalog: check the right to write to topic %s: %w", s.wire.topic, broker.Denied(err))
+		err = broker.Denied(err)
+		return fmt.Errorf("kafkalog: check the right to write to topic %s: %w", s.wire.topic, err)
 	}
 	return nil
 }

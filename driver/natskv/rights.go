@@ -29,7 +29,9 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	_, err := aside.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.checkRights(ctx, key) }, aside.Forget)
+	_, err := aside.Run(ctx, s.calls, func() (struct{}, error) {
+		return struct{}{}, b.checkRights(ctx, key)
+	}, aside.Forget)
 	if err != nil {
 		return fmt.Errorf("natskv: check the right to write %s in bucket %s: %w", key, s.cells.bucket(), err)
 	}

@@ -25,7 +25,8 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		Bucket:   &s.bucket,
 		Key:      aws.String(s.prefix + key),
 		UploadId: aws.String("tenure-asks-whether-it-may-write"),
-		IfMatch:  aws.String(header(nothing.prev, nothing.bare)), // for policies that demand a condition
+		// Some policies demand a condition.
+		IfMatch: aws.String(header(nothing.prev, nothing.bare)),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{
 			{ETag: aws.String(string(nothing.prev)), PartNumber: aws.Int32(1)},
 		}},
@@ -38,7 +39,8 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	case a.status == 0:
 		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), unanswered(err))
 	case a.code == "AccessDenied":
-		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), s.explain(writing, err))
+		err = s.explain(writing, err)
+		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ type args struct {
 var (
 	versionWord = regexp.MustCompile(`^v\d+$`)
 	ownWord     = regexp.MustCompile(`^n\d+$`)
+	numberWords = strings.Fields("term seq floor ceiling era drift")
 	textWords   = strings.Fields("holder to by nonce incarnation successor request request-term because")
 )
 
@@ -47,7 +48,7 @@ func parseArgs(words []string) (args, error) {
 			a.lease, err = time.ParseDuration(value)
 		case key == "delay":
 			a.delay, err = time.ParseDuration(value)
-		case key == "term" || key == "seq" || key == "floor" || key == "ceiling" || key == "era" || key == "drift":
+		case slices.Contains(numberWords, key):
 			a.number[key], err = strconv.ParseUint(value, 10, 64)
 		case slices.Contains(textWords, key):
 			a.text[key] = value
@@ -63,7 +64,10 @@ func parseArgs(words []string) (args, error) {
 
 // cell is what a read or a push shows.
 func (s *stage) cell(a args) protocol.Cell {
-	c := protocol.Cell{Version: driver.Version(a.version), Floor: a.number["floor"], Ceiling: a.number["ceiling"], Era: a.number["era"]}
+	c := protocol.Cell{
+		Version: driver.Version(a.version), Floor: a.number["floor"], Ceiling: a.number["ceiling"],
+		Era: a.number["era"],
+	}
 	switch {
 	case a.flag["pristine"]:
 		c.Pristine = true
