@@ -149,7 +149,8 @@ func (f *Fleet) review(s *session, now time.Duration) time.Duration {
 		s.begin()
 		return 0
 	}
-	counted, wait, ok := f.roster.review(now, f.seats.left())
+	counted, wait, ok := f.roster.review(now, f.seats.left(), f.seats.renewal)
+	f.seats.await(f.roster.awaits)
 	if !ok {
 		if now-s.since >= f.cfg.lease() {
 			s.begin() // with nobody to go by, whoever is first leads

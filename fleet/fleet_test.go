@@ -3,11 +3,13 @@ package fleet_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/fleet"
 )
 
 // calm is long after a change: first seats wait for a lease of theirs, new elections for one, and what went another way is asked
@@ -61,6 +63,28 @@ func TestWhoJoinsIsGivenItsShare(t *testing.T) {
 		time.Sleep(calm)
 		p.spread("a", "b", "c", "d")
 		p.after(many/2, p.limit())
+	})
+}
+
+// TestWhoJoinsCountsSoon: its renewal is looked for soon, also where nothing is pushed.
+func TestWhoJoinsCountsSoon(t *testing.T) {
+	const presence, settle = lease / 2, 5 * time.Second
+	bubbles(t, few, func(p *port) {
+		p.join("a", "b")
+		time.Sleep(calm)
+		soon := settle + presence/2
+		if !p.pushed() {
+			soon += presence * 11 / 10 // until its seat is seen
+		}
+		for _, id := range []string{"c", "d", "e", "f"} {
+			p.join(id)
+			time.Sleep(soon)
+			s, _ := p.member("a").fleet.Status()
+			if !slices.ContainsFunc(s.Members, func(m fleet.Member) bool { return m.ID == id && m.Counts }) {
+				p.t.Errorf("%s does not count after %v: %+v", id, soon, s.Members)
+			}
+			time.Sleep(time.Second) // elsewhere between two renewals
+		}
 	})
 }
 
@@ -157,6 +181,26 @@ func TestWhoComesAndGoesMovesNothing(t *testing.T) {
 			p.join("d")
 			time.Sleep(4 * time.Second)
 			p.leave("d")
+			time.Sleep(time.Second)
+		}
+		time.Sleep(calm)
+		p.spread("a", "b", "c")
+		p.after(0, 0)
+	})
+}
+
+// TestWhoComesAndCrashesMovesNothing: the seat of one that has crashed is held for a while longer.
+// Elections that were handed to it meanwhile would have no leader, or one that crashes next.
+func TestWhoComesAndCrashesMovesNothing(t *testing.T) {
+	bubbles(t, many, func(p *port) {
+		p.join("a", "b", "c")
+		time.Sleep(calm)
+		p.forget()
+		for i := range 10 {
+			id := fmt.Sprint("d", i)
+			p.join(id)
+			time.Sleep(4 * time.Second)
+			p.crash(id)
 			time.Sleep(time.Second)
 		}
 		time.Sleep(calm)

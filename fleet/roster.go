@@ -10,7 +10,8 @@ import (
 // else. Every member has one of its own, and they may differ for a while.
 //
 // Who vanishes counts no longer at once: its elections wait for somebody. Who comes counts after a while in which nobody else came, so that many
-// who start together move elections once, and one that comes and goes quickly moves none. A member that is cut off sees all others vanish. So one
+// who start together move elections once, and one that comes and goes quickly moves none. To count, it must
+// then be seen to renew its seat: one that crashed meanwhile still holds its seat. A member that is cut off sees all others vanish. So one
 // that cannot renew its own seat, or has just lost it, keeps to what it knew for as long as its elections' leases may last.
 type roster struct {
 	settle   time.Duration // how long who comes is waited for
@@ -29,6 +30,10 @@ type holder struct {
 	who    string // its incarnation
 	since  time.Duration
 	counts bool
+	// settled is the renewal of its seat that was the latest when it had been there for long enough,
+	// and renewed says that another was seen since.
+	settled time.Time
+	renewed bool
 }
 
 // tenancy is this member's own seat.
@@ -80,12 +85,13 @@ func (r *roster) sit(now time.Duration, seat int) {
 
 // review has those count who are due, and returns the seats that do, in order. It reports false while what was known before is to be kept
 // to. Something may change after the wait, if that is not 0. What is left of the lease of this member's own seat says how well it hears.
-func (r *roster) review(now, left time.Duration) (counted []int, wait time.Duration, ok bool) {
+// Renewal is a time in the latest renewal of a seat that was seen, another one in each.
+func (r *roster) review(now, left time.Duration, renewal func(seat int) time.Time) (counted []int, wait time.Duration, ok bool) {
 	maps.DeleteFunc(r.gone, func(_ string, since time.Duration) bool { return now-since >= r.memory })
 	if wait = r.unsure(now, left); wait > 0 {
 		return nil, wait, false
 	}
-	wait = r.admit(now)
+	wait = r.admit(now, renewal)
 	for seat, p := range r.held {
 		if p.counts {
 			counted = append(counted, seat)
@@ -112,15 +118,52 @@ func (r *roster) unsure(now, left time.Duration) time.Duration {
 	return r.presence - (now - r.own.since)
 }
 
-// admit has all count that are waited for once nobody has come for a while, but does not let them wait for twice as long. A member that does
+// admit has all count that are waited for, once nobody has come for a while and they were seen to renew their seats. A member that does
 // not count itself has nothing to move, and is to be ready when the others give it its share, so it does not wait as long.
-func (r *roster) admit(now time.Duration) (wait time.Duration) {
-	quiet := r.settle
-	if self := r.held[r.own.seat]; self == nil || !self.counts {
+func (r *roster) admit(now time.Duration, renewal func(seat int) time.Time) (wait time.Duration) {
+	quiet, moves := r.settle, r.moves()
+	if !moves {
 		quiet = min(gather, r.settle)
 	}
+	due, waiting := r.due(quiet)
+	if !waiting {
+		return 0
+	}
+	if wait = due - now; wait > 0 {
+		return wait
+	}
+	if moves && !r.renewals(renewal) && now-due < r.presence/2 { // a member that lives renews each third
+		return r.presence / closely
+	}
+	for _, p := range r.held {
+		if moves && !p.counts && !p.renewed {
+			p.since, p.settled = now, time.Time{} // it has crashed, or hears badly
+			continue
+		}
+		p.counts = true
+	}
+	return 0
+}
+
+// closely is how many times in the lease of a seat its renewal is looked for.
+const closely = 8
+
+// moves reports whether this member may have something to move, because it counts itself.
+func (r *roster) moves() bool {
+	self := r.held[r.own.seat]
+	return self != nil && self.counts
+}
+
+// awaits reports whether a renewal of the seat is waited for.
+func (r *roster) awaits(seat int) bool {
+	p := r.held[seat]
+	return p != nil && !p.counts && r.moves()
+}
+
+// due is when those who are waited for have been there for long enough: when nobody has come for a while, but they do not wait for twice
+// as long.
+func (r *roster) due(quiet time.Duration) (at time.Duration, waiting bool) {
 	var first, last time.Duration
-	waiting := false
 	for _, p := range r.held {
 		if !p.counts {
 			if !waiting {
@@ -129,14 +172,22 @@ func (r *roster) admit(now time.Duration) (wait time.Duration) {
 			first, last = min(first, p.since), max(last, p.since)
 		}
 	}
-	if !waiting {
-		return 0
+	return min(last+quiet, first+2*quiet), waiting
+}
+
+// renewals looks for renewals since those who are waited for were there for long enough, and reports whether all of them have renewed.
+func (r *roster) renewals(renewal func(seat int) time.Time) (all bool) {
+	all = true
+	for seat, p := range r.held {
+		if p.counts {
+			continue
+		}
+		at := renewal(seat)
+		if p.settled.IsZero() {
+			p.settled = at
+		}
+		p.renewed = p.renewed || !at.Equal(p.settled)
+		all = all && p.renewed
 	}
-	if wait = min(last+quiet, first+2*quiet) - now; wait > 0 {
-		return wait
-	}
-	for _, p := range r.held {
-		p.counts = true
-	}
-	return 0
+	return all
 }

@@ -12,12 +12,24 @@ type rehearsal struct {
 	roster
 	now  time.Duration
 	left time.Duration
+	dead map[int]bool // the seats that are not renewed any more
 }
 
 const sec = time.Second
 
 func rehearse(t *testing.T) *rehearsal {
-	return &rehearsal{T: t, roster: newRoster(5*sec, 15*sec, 30*sec), now: 100 * sec, left: 15 * sec}
+	return &rehearsal{T: t, roster: newRoster(5*sec, 15*sec, 30*sec), now: 100 * sec, left: 15 * sec, dead: map[int]bool{}}
+}
+
+// look is how soon a renewal is seen: the next time that it is looked for.
+const look = 15 * sec / closely
+
+// renewal is another one at each look.
+func (r *rehearsal) renewal(seat int) time.Time {
+	if r.dead[seat] {
+		return time.Unix(1, 0)
+	}
+	return time.Unix(1, int64(r.now))
 }
 
 func (r *rehearsal) sees(seat int, who string) { r.see(r.now, seat, who) }
@@ -27,7 +39,7 @@ func (r *rehearsal) sits(seat int)             { r.sit(r.now, seat) }
 func (r *rehearsal) counts(after time.Duration, want ...int) {
 	r.Helper()
 	for end := r.now + after; ; {
-		got, wait, ok := r.review(r.now, r.left)
+		got, wait, ok := r.review(r.now, r.left, r.renewal)
 		if wait > 0 && r.now+wait <= end {
 			r.now += wait
 			continue
@@ -61,7 +73,7 @@ func TestWhoComesIsWaitedFor(t *testing.T) {
 	r.sees(1, "c") // as long as others come
 	r.counts(4*sec, 3)
 	r.sees(2, "d") // but not for ever
-	r.counts(2*sec-1, 3)
+	r.counts(2*sec+look-1, 3)
 	r.counts(1, 1, 2, 3, 5)
 	r.sees(5, "")
 	r.counts(0, 1, 2, 3)
@@ -69,7 +81,27 @@ func TestWhoComesIsWaitedFor(t *testing.T) {
 	r.counts(4*sec, 1, 2, 3)
 	r.sees(7, "f") // another one
 	r.counts(4*sec, 1, 2, 3)
-	r.counts(sec, 1, 2, 3, 7)
+	r.counts(sec+look, 1, 2, 3, 7)
+}
+
+// TestWhoHasCrashedIsNotCounted, though it still holds its seat; those who came with it are.
+func TestWhoHasCrashedIsNotCounted(t *testing.T) {
+	r := rehearse(t)
+	r.sits(3)
+	r.sees(3, "a")
+	r.counts(sec, 3)
+	r.sees(5, "b")
+	r.dead[5] = true
+	r.counts(10*sec, 3)
+	r.sees(5, "")
+	r.sees(6, "c")
+	r.sees(7, "d")
+	r.dead[6] = true
+	r.counts(5*sec+15*sec/2-1, 3)
+	r.counts(look, 3, 7)
+	r.counts(5*sec+15*sec/2, 3, 7)
+	r.dead[6] = false // it was not seen for a while
+	r.counts(5*sec+2*look, 3, 6, 7)
 }
 
 func TestWhoComesBackWasNotAway(t *testing.T) {
@@ -86,7 +118,7 @@ func TestWhoComesBackWasNotAway(t *testing.T) {
 	r.counts(30*sec, 3)
 	r.sees(5, "b")
 	r.counts(4*sec, 3)
-	r.counts(sec, 3, 5)
+	r.counts(sec+look, 3, 5)
 	r.sees(5, "c") // who takes the seat of another is not the other
 	r.counts(4*sec, 3)
 }

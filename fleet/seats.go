@@ -20,7 +20,7 @@ type seats struct {
 	sat  func(number int)
 	fail func(error)
 
-	configs [3]tenure.Config // by how closely a seat is followed
+	configs [4]tenure.Config // by how closely a seat is followed
 
 	mu      sync.Mutex
 	wanted  int // the seat that is campaigned for or held; none
@@ -35,15 +35,17 @@ type seat struct {
 	election *tenure.Election
 	how      closeness
 	status   tenure.Status
+	awaited  bool // a renewal of it is waited for
 }
 
 // closeness is how a seat is followed.
 type closeness int
 
 const (
-	near  closeness = iota // while it is held, by whomever, or wanted
-	eager                  // while those who start together find each other
-	far                    // while it is free
+	near    closeness = iota // while it is held, by whomever, or wanted
+	awaited                  // while a renewal is waited for
+	eager                    // while those who start together find each other
+	far                      // while it is free
 )
 
 // seatPrefix is how the names of a fleet's seats begin. The slash is allowed in the keys of all stores.
@@ -56,8 +58,11 @@ const seldom = 10 * time.Minute
 func newSeats(f *Fleet) (*seats, error) {
 	s := &seats{own: f.own, seen: f.seen, sat: f.sat, told: make(chan struct{}, 1), wanted: none, last: none}
 	presence := f.cfg.Presence
+	closer := f.cfg.seat(presence, presence/closely)
+	closer.PollStable = closer.Poll
 	s.configs = [...]tenure.Config{
-		near: f.cfg.seat(presence, presence), eager: f.cfg.seat(presence, gather/4), far: f.cfg.seat(max(presence, seldom), presence),
+		near: f.cfg.seat(presence, presence), awaited: closer,
+		eager: f.cfg.seat(presence, gather/4), far: f.cfg.seat(max(presence, seldom), presence),
 	}
 	for n := range f.cfg.Members {
 		e, err := tenure.New(f.store, seatPrefix(f.name)+strconv.Itoa(n), s.configs[eager])
@@ -132,6 +137,8 @@ func (s *seats) tune(n int) {
 	one := s.all[n]
 	how := far
 	switch {
+	case one.awaited:
+		how = awaited
 	case n == s.wanted || one.status.Leader.Exists():
 		how = near
 	case !s.settled || !one.status.Known:
@@ -153,6 +160,24 @@ func (s *seats) settle(known bool) {
 			s.tune(n)
 		}
 	}
+}
+
+// await has those seats followed closely whose renewals are waited for.
+func (s *seats) await(awaited func(n int) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, one := range s.all {
+		if now := awaited(n); now != one.awaited {
+			one.awaited = now
+			s.tune(n)
+		}
+	}
+}
+
+// renewal is a time in the latest renewal of a seat that was seen, by its holder's clock.
+func (s *seats) renewal(n int) time.Time {
+	st, _ := s.all[n].election.Status()
+	return st.Record.Updated
 }
 
 // keep has this member sit until the context ends, and stands up then. Whoever loses its seat takes one again.
