@@ -14,11 +14,11 @@ type sideCall struct {
 }
 
 // start makes a call for a member, unless one is under way.
-func (s *sideCall) start(m *member, within time.Duration, call func(ctx context.Context)) (started bool) {
+func (s *sideCall) start(m *member, within time.Duration, call func(ctx context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != nil {
-		return false
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	s.owner, s.cancel = m, cancel
@@ -26,7 +26,6 @@ func (s *sideCall) start(m *member, within time.Duration, call func(ctx context.
 		defer s.end()
 		call(ctx)
 	})
-	return true
 }
 
 func (s *sideCall) end() {
