@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -95,12 +96,23 @@ func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from sources, env f
 		o.EmbeddedKafka, err = stores.ParseEmbeddedKafka(from.named(flagStore), url, demo.KafkaTopic)
 	default:
 		o.Place, err = d.where.place(f, from, env)
-		return err
+		return orNoStore(url, err)
 	}
 	if err != nil {
 		return err
 	}
 	return d.where.withoutProperties(f, from)
+}
+
+// orNoStore adds what the demo alone can do for those who have no server.
+func orNoStore(url string, err error) error {
+	var f *fault.Error
+	if !strings.HasPrefix(url, "memory:") || !errors.As(err, &f) {
+		return err
+	}
+	other := *f
+	other.Hint = "leave it out to have a server started for the demo, or " + f.Hint
+	return &other
 }
 
 // withDefaults fills in what depends on the store and on other flags.

@@ -3,8 +3,12 @@
 package main
 
 import (
+	"io"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -37,4 +41,43 @@ func TestBucketWithoutRoom(t *testing.T) {
 	}
 	tenureSays(t, "reset", "--force", "--store", url+"/FULL", "--election", "billing").must(t, 1,
 		`^error: --store .*/FULL: the server cannot store anything in bucket FULL: .*maximum bytes exceeded`, `^hint: look at its limits .*--max-bytes=-1$`)
+	w := tenureRuns(t, "run", "--store", url+"/FULL", "--election", "billing", "--", "true").start()
+	w.says("of 300 bytes of the bucket are in use")
+	w.says("setting=max_bytes")
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+}
+
+// What answers at the port is no broker, and says so by its first words.
+func TestPortThatIsNotKafka(t *testing.T) {
+	t.Parallel()
+	for why, says := range map[string]struct{ greeting, want string }{
+		"SSH":  {"SSH-2.0-OpenSSH_9.2\r\n", "something else than a broker answers at "},
+		"NATS": {"INFO {}\r\n", "something else than a broker answers at "},
+		"TLS":  {"\x15\x03\x03\x00\x02\x02\x46", "the listener wants TLS, and security.protocol is PLAINTEXT"},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+				_, _ = io.WriteString(c, says.greeting)
+			}
+		}()
+		got := tenureSays(t, "status", "--store", "kafka://"+l.Addr().String()+"/topic", "--election", "e", "--connect-timeout", "0")
+		if got.code != 1 || !strings.Contains(got.errs, says.want) || !strings.Contains(got.errs, "hint: ") {
+			t.Errorf("%s: exit code %d\n%s", why, got.code, got.errs)
+		}
+	}
+}
+
+func TestLeaseOutOfRangeIsTold(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	for lease, want := range map[time.Duration]string{0: "leaseMillis is 0", -time.Second: "leaseMillis is -1000", 2 * time.Hour: "leaseMillis is 7200000"} {
+		h.put(record("node-1", 7, lease, time.Now(), ""))
+		h.says("status").must(t, 1, "", want+", not from 1 to 3600000")
+	}
 }

@@ -41,6 +41,7 @@ type streamGroup struct {
 
 type streamState struct {
 	Messages uint64    `json:"messages"`
+	Bytes    uint64    `json:"bytes"`
 	LastSeq  uint64    `json:"last_seq"`
 	LastTime time.Time `json:"last_ts"`
 }

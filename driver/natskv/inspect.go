@@ -12,6 +12,9 @@ import (
 // roomForHeaders is what a limit on messages must leave beside the value: the server counts our headers too.
 const roomForHeaders = 512
 
+// roomForElections is what a bucket must have free, or soon it takes no record: two of the longest.
+const roomForElections = 2 * (driver.MaxValue + roomForHeaders)
+
 // durable is the first release in which a replicated stream does not lose acknowledged writes in ordinary restarts.
 var durable = release{2, 12, 3}
 
@@ -164,6 +167,10 @@ func full(s survey) []driver.Finding {
 	if s.info.Config.Discard != "new" {
 		return one(driver.Unsafe, "discard", "a full bucket makes room by removing its oldest records, which may be those of "+
 			"live leaders", s.editStream("--discard new"))
+	}
+	if c := s.info.Config; c.MaxBytes > 0 && c.MaxBytes-int64(s.info.State.Bytes) < roomForElections {
+		return one(driver.Warning, "max_bytes", fmt.Sprintf("%d of %d bytes of the bucket are in use, which leaves no room for records: nobody "+
+			"can be elected or renew", s.info.State.Bytes, c.MaxBytes), s.edit("--max-bucket-size=-1")+", or remove what needs the room")
 	}
 	return one(driver.Advice, "max_bytes", "a full bucket takes no new keys and no longer records: other data in it can keep "+
 		"elections from starting", "keep elections in a bucket of their own, or "+s.edit("--max-bucket-size=-1"))

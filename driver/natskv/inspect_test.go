@@ -76,6 +76,8 @@ func TestInspect(t *testing.T) {
 			func(s *survey, _ *streamConfig) { s.maxPayload = 1024 }, []finding{warning("max_payload")}},
 		{"limited bytes", "other data can fill the bucket",
 			func(_ *survey, c *streamConfig) { c.MaxBytes = 1 << 20 }, []finding{advice("max_bytes")}},
+		{"few bytes left", "the next record is refused",
+			func(s *survey, c *streamConfig) { c.MaxBytes, s.info.State.Bytes = 1<<20, 1<<20-4096 }, []finding{warning("max_bytes")}},
 		{"limited messages that push out", "records of live leaders are removed for others",
 			func(_ *survey, c *streamConfig) { c.MaxMsgs, c.Discard = 100, "old" }, []finding{unsafe("discard")}},
 		{"old discard policy without limits", "nothing is ever discarded",

@@ -36,7 +36,10 @@ func Decode(b []byte) (Record, error) {
 	err := json.Unmarshal(b, &w)
 	if err == nil {
 		r := w.record()
-		if err = check(&r); err == nil {
+		if err = w.checkLease(); err == nil {
+			err = check(&r)
+		}
+		if err == nil {
 			return r, nil
 		}
 	}
@@ -50,11 +53,18 @@ func (w *wire) record() Record {
 		Released: w.Released, Successor: w.Successor, Request: w.Request,
 		Priority: w.Priority, Drift: w.DriftPPM, Metadata: w.Metadata,
 	}
-	// A number of milliseconds that overflows a Duration must not wrap round into a valid one.
-	if w.LeaseMillis > 0 && w.LeaseMillis <= MaxLease.Milliseconds() {
+	if w.checkLease() == nil {
 		r.Lease = time.Duration(w.LeaseMillis) * time.Millisecond
 	}
 	return r
+}
+
+// checkLease looks at the number itself. One that overflows a Duration must not wrap round into a valid one.
+func (w *wire) checkLease() error {
+	if most := MaxLease.Milliseconds(); w.LeaseMillis < 1 || w.LeaseMillis > most {
+		return fmt.Errorf("leaseMillis is %d, not from 1 to %d", w.LeaseMillis, most)
+	}
+	return nil
 }
 
 // classify tells a damaged record of ours from somebody else's bytes: only ours has these two fields.

@@ -102,7 +102,7 @@ func (r *reader) either(location, text, remedy string) (content []byte, from str
 		content, err := os.ReadFile(r.values[location])
 		switch {
 		case err != nil:
-			r.wrong(location, "cannot be read: "+err.Error(), "name a file that is there")
+			r.wrong(location, "cannot be read: "+err.Error(), "name a file that this process may read")
 		case !bytes.Contains(content, []byte("-----BEGIN ")):
 			r.wrong(location, "is not PEM, and nothing else is supported", remedy)
 		default:

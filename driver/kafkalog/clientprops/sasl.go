@@ -46,7 +46,7 @@ func (r *reader) sasl() []kgo.Opt {
 	}
 	mechanism := strings.ToUpper(r.values["sasl.mechanism"])
 	if _, ok := mechanisms[mechanism]; !ok {
-		fault := "is not supported"
+		fault := "is not supported: only PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are"
 		if !r.has("sasl.mechanism") {
 			fault = "is not given, and GSSAPI, which Kafka would take, is not supported"
 		}

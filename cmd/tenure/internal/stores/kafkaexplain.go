@@ -63,7 +63,7 @@ func (k *Kafka) explainConnection(err error) *fault.Error {
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
 		return fault.New("check the user, the password and sasl.mechanism; "+elsewhere, "the brokers do not let this user in: %w", rootSASL(err))
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
-		return fault.New("set sasl.mechanism to one of sasl.enabled.mechanisms of the brokers; "+elsewhere,
+		return fault.New("set sasl.mechanism to one of sasl.enabled.mechanisms of the brokers: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; "+elsewhere,
 			"the brokers do not take this way to log in: %w", kerr.UnsupportedSaslMechanism)
 	case errors.Is(err, kerr.IllegalSaslState):
 		return fault.New("give the port of a listener with SASL, or no user and no password", "the listener knows no users: %w", kerr.IllegalSaslState)
@@ -94,7 +94,9 @@ func (k *Kafka) explainTLS(err error) *fault.Error {
 	case errors.As(err, &alert):
 		return fault.New("brokers with ssl.client.auth=required want ssl.keystore.location, a key and a certificate in PEM",
 			"the brokers refuse the TLS connection: %w", alert)
-	case strings.Contains(err.Error(), "broker port correct"):
+	case strings.Contains(err.Error(), "tls endpoint"):
+		return fault.New(k.protocolHint(), "the listener wants TLS, and security.protocol is %s", k.protocol())
+	case strings.Contains(err.Error(), "large response size"): // the beginning of other protocols
 		return fault.New("check the hosts and ports in the URL", "something else than a broker answers at %s", at)
 	case errors.As(err, &first):
 		return fault.New(k.protocolHint(), "the brokers end the connection at once, so that the listener wants another security.protocol than %s", k.protocol())

@@ -45,7 +45,7 @@ func schemeOf(raw string) (string, error) {
 	case !ok:
 		return "", fault.New(shape, "is not a URL")
 	case scheme == "memory":
-		return "", fault.New("leave out --store to have a server started for the demo, or "+shape,
+		return "", fault.New(shape,
 			"a store in memory is inside one process, and candidates are processes of their own")
 	case scheme == "s3-embedded":
 		return "", fault.New("give s3-embedded: to tenure demo, with nothing behind the colon, or "+shapeS3,

@@ -54,6 +54,8 @@ func (s *S3) explain(err error) *fault.Error {
 	case code == "NoSuchBucket":
 		return fault.New(madeBy(fmt.Sprintf("aws s3 mb s3://%s%s", s.Bucket, s.flags())),
 			"there is no bucket %s", s.Bucket)
+	case code == "InvalidBucketName":
+		return fault.New(bucketNames, "the server takes no bucket of the name %s", s.Bucket)
 	case slices.Contains(credentialCodes, code):
 		return fault.New("check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and that the endpoint is the one that "+
 			"they are for; where they are temporary, log in again", "the credentials are wrong: %w", brief(err))

@@ -28,6 +28,8 @@ func parseS3(raw string) (*S3, error) {
 	switch {
 	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
 		return nil, fault.New(chain, "has credentials in it")
+	case err != nil && strings.Contains(err.Error(), "invalid URL escape"), err != nil && strings.Contains(err.Error(), "in host name"):
+		return nil, fault.New(bucketNames, "has characters where the bucket should be that no bucket can have in its name")
 	case err != nil && strings.Contains(err.Error(), "invalid port"):
 		return nil, errHost
 	case err != nil:
@@ -50,10 +52,13 @@ func parseS3(raw string) (*S3, error) {
 
 var errHost = fault.New("the host of a server goes behind the bucket: "+shapeS3, "has a host where the bucket should be")
 
-// s3BucketName is what S3 or one of the other servers accepts, up to maxBucket.
+// s3BucketName is what S3 or one of the other servers accepts, from leastBucket to mostBucket bytes.
 var s3BucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
 
-const maxBucket = 255
+const leastBucket, mostBucket = 3, 255
+
+// bucketNames is what S3 itself accepts.
+const bucketNames = "name a bucket of 3 to 63 small letters, digits, - and ., which begins and ends with a letter or a digit, as in " + shapeS3
 
 func s3Bucket(u *url.URL) (string, error) {
 	switch {
@@ -61,8 +66,8 @@ func s3Bucket(u *url.URL) (string, error) {
 		return "", fault.New("give a URL such as "+shapeS3, "names no bucket")
 	case strings.ContainsAny(u.Host, ":[]"):
 		return "", errHost
-	case !s3BucketName.MatchString(u.Host) || len(u.Host) > maxBucket:
-		return "", fault.New("give a URL such as "+shapeS3, "the bucket may have letters, digits, - and . in its name, at least three")
+	case !s3BucketName.MatchString(u.Host), len(u.Host) < leastBucket, len(u.Host) > mostBucket, strings.Contains(u.Host, ".."):
+		return "", fault.New(bucketNames, "no bucket can have the name %.80q", u.Host)
 	}
 	return u.Host, nil
 }
