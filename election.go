@@ -101,8 +101,23 @@ func (m *member) campaign(s *seeker) error {
 func (m *member) leave(s *seeker) {
 	m.step(func(now Reading) {
 		if m.seeker == s {
-			m.machine.Withdraw(now)
-			m.machine.Ask(now, ErrShutdown)
+			m.withdraw(now)
+		}
+	})
+}
+
+// withdraw runs under the lock.
+func (m *member) withdraw(now Reading) {
+	m.machine.Withdraw(now)
+	m.machine.Ask(now, ErrShutdown)
+}
+
+// stop is leave whatever the context says. Who leads, or whose work has not stopped yet, seeks no further term.
+func (m *member) stop() {
+	m.step(func(now Reading) {
+		if s := m.seeker; s != nil && !s.once {
+			s.stopped = true
+			m.withdraw(now)
 		}
 	})
 }
@@ -119,7 +134,7 @@ func (m *member) finish(t *Term, again bool, delay time.Duration) (first bool) {
 			m.drop()
 		}
 		_, lost := m.machine.Remaining(now, t.token)
-		m.machine.Finish(now, "", again && m.seeker.ctx.Err() == nil, delay)
+		m.machine.Finish(now, "", again && !m.seeker.stopped && m.seeker.ctx.Err() == nil, delay)
 		t.end(&lostError{cmp.Or(lost, ErrReleased)})
 	})
 	return first

@@ -48,13 +48,14 @@ type member struct {
 	seeker      *seeker // who waits for the next one
 }
 
-// seeker is told of each election, and once of the end: exactly one of its arguments is set. It must not block.
+// seeker is told of each election, and once of the end: one of its arguments is set, or neither if it was stopped. It must not block.
 type seeker struct {
-	ctx    context.Context
-	won    func(*Term, error)
-	once   bool // seeks one term alone, which the end of ctx does not concern
-	member *member
-	place  int // among those who wait for the end of ctx
+	ctx     context.Context
+	won     func(*Term, error)
+	once    bool // seeks one term alone, which the end of ctx does not concern
+	stopped bool // it seeks no further term
+	member  *member
+	place   int // among those who wait for the end of ctx
 }
 
 // call is the store operation in flight.

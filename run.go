@@ -47,6 +47,13 @@ func (e *Election) Start(ctx context.Context, lead Lead) (<-chan error, error) {
 	return s.done, s.begin(ctx)
 }
 
+// Stop ends the Run or Start that is under way, as the end of its context would: a candidate gives up,
+// and a leader is asked to finish, with ErrShutdown, and releases its lease. Then Run returns, or the
+// channel of Start receives, nil or the error of a lead that was not asked. Stop does not wait for
+// that. Where many elections share a context, it ends one of them. It has no effect on a Campaign, and
+// none if nothing is under way.
+func (e *Election) Stop() { e.member.stop() }
+
 // session is one Run or Start.
 type session struct {
 	seeker

@@ -10,8 +10,8 @@ import (
 )
 
 // SetElections changes which elections the fleet has, whether it runs or not. Those that are new are begun, and those that are
-// not named any more are left: this member claims them no more, and asks its work to finish where it leads. It waits for
-// neither. What an election takes up that was left is free when Run ends, or used again if its name comes back.
+// not named any more are left: this member claims and reads them no more, and asks its work to finish where it leads. It waits for
+// neither. What an election takes up that was left is free when it has ended.
 //
 // Members may have different elections for a while, as when a program is rolled out. That costs time and nothing else: where
 // the member that is meant to lead does not take part another does, Precedence later.
@@ -114,7 +114,7 @@ func (f *Fleet) returned(names []string) []*entry {
 		if e := f.left[name]; e != nil {
 			delete(f.left, name)
 			e.gone = false
-			f.run.welcome(e)
+			f.run.back = append(f.run.back, e)
 			all = append(all, e)
 		}
 	}
@@ -135,7 +135,7 @@ func (f *Fleet) keepOnly(names []string) {
 		e.gone, e.meant = true, false
 		if e.done != nil {
 			e.name(false)
-			e.election.SetEligible(false)
+			e.election.Stop()
 			f.left[name] = e
 		}
 		return true

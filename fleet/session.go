@@ -28,6 +28,7 @@ type session struct {
 	fresh  []*entry      // to be started
 	asking []*entry      // started, and the store has not answered
 	barred []*entry      // started before that, and not eligible
+	back   []*entry      // stopped, to be started again when they have ended
 	going  int           // elections that were started and have not ended
 	first  error         // the first with which one ended
 	ended  int           // how many did with an error
@@ -88,6 +89,7 @@ func (s *session) add(more []*entry) {
 
 // start starts elections, and returns when there are more to start; 0 if there are none.
 func (s *session) start(now time.Duration) (wait time.Duration) {
+	s.back = slices.DeleteFunc(s.back, func(e *entry) bool { s.collect(e); return e.done == nil || e.gone })
 	s.asking = slices.DeleteFunc(s.asking, answered)
 	for range min(batch-len(s.asking), len(s.fresh)) {
 		e := s.fresh[0]
@@ -96,7 +98,7 @@ func (s *session) start(now time.Duration) (wait time.Duration) {
 		s.all = now
 	}
 	wait = s.release(now)
-	if len(s.fresh) > 0 {
+	if len(s.fresh) > 0 || len(s.back) > 0 {
 		return pause
 	}
 	return wait
@@ -112,7 +114,9 @@ func (s *session) startOne(e *entry) {
 	if e.gone {
 		return
 	}
-	s.bar(e)
+	if s.bar(e); !e.barred {
+		e.election.SetEligible(true) // it may not have been when it was stopped
+	}
 	if err := e.start(s.ctx, s.lead); err != nil {
 		s.note(err)
 		return
@@ -167,13 +171,6 @@ func (s *session) bar(e *entry) {
 		e.barred = true
 		e.election.SetEligible(false)
 		s.barred = append(s.barred, e)
-	}
-}
-
-// welcome has an election that was left go on.
-func (s *session) welcome(e *entry) {
-	if s.bar(e); !e.barred {
-		e.election.SetEligible(true)
 	}
 }
 

@@ -206,6 +206,79 @@ func TestElectionsComeAndGo(t *testing.T) {
 	})
 }
 
+// countedReads is a polled store that counts what is read.
+type countedReads struct {
+	driver.Store
+	mu    sync.Mutex
+	reads map[string]int
+}
+
+func (c *countedReads) Read(ctx context.Context, key string) (driver.Entry, error) {
+	c.mu.Lock()
+	c.reads[key]++
+	c.mu.Unlock()
+	return c.Store.Read(ctx, key)
+}
+
+// of is how often the keys of these names were read.
+func (c *countedReads) of(names []string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		n += c.reads[name]
+	}
+	return n
+}
+
+// TestElectionsThatWentAreNotRead: names that come and go must not make a store slower and slower.
+func TestElectionsThatWentAreNotRead(t *testing.T) {
+	for _, spread := range []bool{true, false} {
+		t.Run(fmt.Sprint("spread=", spread), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &countedReads{Store: memory.NewPolled(), reads: map[string]int{}}
+				p := newPort(t, store, 40)
+				for _, id := range []string{"a", "b"} {
+					cfg := p.config(id)
+					cfg.Spread = spread
+					p.joinWith(cfg)
+				}
+				time.Sleep(calm)
+				stay, went := p.names[:10], p.names[10:]
+				for _, id := range []string{"a", "b"} {
+					if err := p.member(id).fleet.SetElections(stay); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(calm)
+				before, others := store.of(went), store.of(stay)
+				time.Sleep(time.Hour)
+				if n := store.of(went) - before; n != 0 || store.of(stay) == others {
+					t.Errorf("%d reads of elections that went, and %d of others", n, store.of(stay)-others)
+				}
+			})
+		})
+	}
+}
+
+// TestElectionThatComesBackAtOnce has a leader again as soon as after any hand-over.
+func TestElectionThatComesBackAtOnce(t *testing.T) {
+	bubbles(t, 10, func(p *port) {
+		p.join("a")
+		time.Sleep(calm)
+		p.forget()
+		f := p.member("a").fleet
+		for _, names := range [][]string{p.names[:5], p.names} {
+			if err := f.SetElections(names); err != nil {
+				p.t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		time.Sleep(calm)
+		p.spread("a")
+		p.after(5, p.limit())
+	})
+}
+
 // What was released or never begun is not held against its name.
 func TestAnElectionLeftAtOnceIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

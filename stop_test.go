@@ -1,0 +1,123 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// ended fails unless a Run ends by Stop, and nothing follows it.
+func (r *running) ended(t *testing.T) {
+	t.Helper()
+	if err := within(t, time.Minute, r.done, "end of Run"); err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+	time.Sleep(10 * lease)
+	if s, _ := r.election.Status(); s.State != tenure.StateIdle || len(r.won) > 0 {
+		t.Errorf("it is %s after it was stopped, with %d more terms", s.State, len(r.won))
+	}
+}
+
+func TestStopEndsACandidate(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(lease)
+		b.election.Stop()
+		b.ended(t)
+		c := start(t, b.election, holdOn) // it may begin again
+		time.Sleep(lease)
+		_ = a.end(t)
+		within(t, time.Minute, c.won, "term of the one that was stopped")
+		_ = c.end(t)
+	})
+}
+
+func TestStopHasALeaderFinishAndRelease(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var cause error
+		a := start(t, mustNew(t, store, "a", nil), func(ctx context.Context, _ *tenure.Term) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil
+		})
+		term := within(t, time.Minute, a.won, "term")
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(lease)
+		a.election.Stop()
+		a.ended(t)
+		if !errors.Is(cause, tenure.ErrShutdown) || !errors.Is(term.Err(), tenure.ErrReleased) {
+			t.Errorf("it is asked with %v, and the term ended with %v", cause, term.Err())
+		}
+		within(t, time.Minute, b.won, "term of the next")
+		_ = b.end(t)
+	})
+}
+
+// TestStopWhileTheWorkGoesOn: the work of a lost term, or of one that stays, stops when it can.
+func TestStopWhileTheWorkGoesOn(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		f, finish := faults.New(store, 1, faults.Plan{}), make(chan struct{})
+		a := start(t, mustNew(t, f, "a", nil), func(context.Context, *tenure.Term) error {
+			<-finish
+			return nil
+		})
+		term := within(t, time.Minute, a.won, "term")
+		f.Partition()
+		<-term.Context().Done()
+		f.Heal()
+		a.election.Stop()
+		synctest.Wait()
+		if len(a.done) > 0 {
+			t.Error("Run has returned before its work did")
+		}
+		close(finish)
+		a.ended(t)
+	})
+}
+
+func TestStopInABackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		patient := func(c *tenure.Config) { c.Backoff = func(int) time.Duration { return time.Hour } }
+		a := start(t, mustNew(t, memory.New(), "a", patient), func(context.Context, *tenure.Term) error { return tenure.ErrDecline })
+		within(t, time.Minute, a.won, "term")
+		time.Sleep(time.Minute)
+		a.election.Stop()
+		a.ended(t)
+	})
+}
+
+// TestStopConcernsRunAlone: neither a Campaign nor a Run that begins later.
+func TestStopConcernsRunAlone(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, time.Minute, a.won, "term")
+		b := mustNew(t, store, "b", nil)
+		b.Stop()
+		won := make(chan *tenure.Term, 1)
+		go func() {
+			term, err := b.Campaign(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			won <- term
+		}()
+		time.Sleep(lease)
+		b.Stop()
+		_ = a.end(t)
+		term := within(t, time.Minute, won, "term of b")
+		b.Stop()
+		time.Sleep(lease)
+		if err := term.Err(); err != nil {
+			t.Error(err)
+		}
+		_ = term.Resign(t.Context())
+	})
+}
