@@ -89,7 +89,7 @@ type Machine struct {
 
 // New returns an idle machine. The incarnation is its own; machines may share a Config, which nobody changes any more.
 func New(cfg *Config, incarnation string) *Machine {
-	return &Machine{cfg: cfg, incarnation: incarnation, dither: 128}
+	return &Machine{cfg: cfg, incarnation: incarnation, view: view{self: incarnation}, dither: 128}
 }
 
 // Reconfigure changes the settings of a running machine, but not its ID. What was written was promised with the settings

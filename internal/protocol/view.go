@@ -139,6 +139,7 @@ const (
 
 // view is what this member knows of the cell.
 type view struct {
+	self string // this member's incarnation
 	cell Cell
 	// since is when the stamp was first seen, after the answer that showed it; followers count from here (L2).
 	since clock.Instant
@@ -177,7 +178,7 @@ func (v *view) known() bool { return v.sight.by != nowhere }
 func (v *view) learn(now clock.Reading, c Cell, s sight) bool {
 	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp()
 	if fresh {
-		v.trust, v.change = v.judge(&c), v.changed(&c)
+		v.trust, v.change = v.judge(&c, s.by), v.changed(&c)
 		v.since = now.Instant
 	}
 	if c.Era != 0 {
@@ -209,10 +210,11 @@ func (v *view) changed(c *Cell) change {
 	return replaced
 }
 
-// judge is how far c, a new state, is believed.
-func (v *view) judge(c *Cell) trust {
+// judge is how far c, a new state, is believed. This member's own record goes on by its own writes
+// alone: one that is seen to do so otherwise is two old states in order.
+func (v *view) judge(c *Cell, by source) trust {
 	switch {
-	case v.goesOn(c):
+	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != v.self):
 		return sound
 	case v.otherEra(c) || v.trust == unsettled:
 		return unsettled

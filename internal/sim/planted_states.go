@@ -50,7 +50,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "old-state-for-ever", Rule: "L10", Left: "whoever goes on from a record that was put back is never believed",
-		Edit: []edit{{"protocol/view.go", "	case v.goesOn(c):\n		return sound", "	case v.goesOn(c) && v.trust == sound:\n		return sound\n	case v.goesOn(c):\n		return v.trust"}},
+		Edit: []edit{{"protocol/view.go", "		return sound\n	case v.otherEra", "		return v.trust\n	case v.otherEra"}},
 		Note: "Too rare for 200 seeds: it costs time, in 6 of 1,500 seeds more than other faults.",
 	},
 
