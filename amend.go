@@ -22,9 +22,12 @@ func (m *member) amend(ctx context.Context, change func(driver.Entry) ([]byte, e
 	if err != nil {
 		return err
 	}
-	if m.clock.Now().LeaderSince(asOf.Instant) > m.attempt() {
+	left := m.attempt() - m.clock.Now().LeaderSince(asOf.Instant)
+	if left <= 0 {
 		return protocol.ErrTimeout
 	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
 	_, err = m.store.CompareAndSwap(ctx, m.key, entry.Version, value)
 	return err
 }

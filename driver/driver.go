@@ -69,8 +69,8 @@ type Entry struct {
 	Floor uint64
 	// Ceiling is for a store in which terms above Floor may be good, because other members know more
 	// than this adapter sees: no good term is above it. A term more than 2^40 above the larger of
-	// the two, and above all terms that a member has seen, makes a record malformed. Zero: Floor
-	// says it. Where both are zero the store knows nothing, and terms up to 2^52 count as good.
+	// the two, and above all terms that a member has seen, makes a record malformed. So set it if
+	// Floor can be far too low, such as a clock that is not set. Zero: Floor says it. Where both are zero the store knows nothing, and terms up to 2^52 count as good.
 	Ceiling uint64
 	// Pristine says that the cell is absent, and that a CompareAndSwap from this Version succeeds only if nothing was
 	// ever written under the key (or in the whole store): the store itself checks that at the moment of the write.
@@ -150,7 +150,8 @@ type Rights interface {
 	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
 	// missing, nil if it is not or if this store cannot tell, and any other error if there was no
 	// answer. It makes one request, which changes nothing under any key, whatever the server makes
-	// of it.
+	// of it. Elections that share a store (Election.Sibling) ask for one key and take the answer for
+	// all of theirs.
 	CheckRights(ctx context.Context, key string) error
 }
 

@@ -67,12 +67,12 @@ func (s *Store) get(ctx context.Context, key string) (driver.Entry, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)}, once)
 	if err != nil {
 		if seen := look(err); seen.missing() {
-			return driver.Entry{Floor: floor(seen.date())}, nil
+			return driver.Entry{Floor: floor(seen.date()), Ceiling: latest}, nil
 		}
 		return driver.Entry{}, err
 	}
 	defer func() { _ = out.Body.Close() }()
-	e := driver.Entry{Version: version(out.ETag)}
+	e := driver.Entry{Version: version(out.ETag), Ceiling: latest}
 	if e.Version == "" {
 		return driver.Entry{}, errNoETag
 	}
@@ -91,6 +91,10 @@ type brokenAnswerError struct{ cause error }
 
 func (e *brokenAnswerError) Error() string { return "the answer broke off: " + e.cause.Error() }
 func (e *brokenAnswerError) Unwrap() error { return e.cause }
+
+// latest is in the year 2109, in milliseconds: no good term is above it, also where a server's clock is
+// far behind that of others, such as at 1970.
+const latest = 1 << 42
 
 // floor is the server's clock in milliseconds, 0 if it was not told. A Date is cut off to whole seconds. That does no harm:
 // of two Dates a second apart, the later is above the earlier by 1,000, far more terms than begin in a second.

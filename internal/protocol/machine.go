@@ -46,8 +46,6 @@ type Op struct {
 	nonce  string
 	// doubted: while it was under way there was cause to look again.
 	doubted bool
-	// dozed: while it was under way this member was not there for a while.
-	dozed bool
 }
 
 // Machine is one member of one election. It is not safe for concurrent use; the caller serializes.

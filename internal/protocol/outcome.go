@@ -23,9 +23,9 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		m.view.suspect = true
 		return
 	}
+	m.noteSilence(now)
 	blind := !m.view.known() && op.pushes != m.view.pushes
 	m.observe(now, c, sight{answer, op.sent.Instant})
-	m.view.dozed = m.view.dozed && op.dozed
 	m.reconcile(now, &c)
 	if blind || op.doubted {
 		m.view.suspect = true // something changed while this answer was on its way
@@ -217,9 +217,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 	c = m.Credible(c)
 	m.view.told = max(m.view.told, c.Record.Term)
-	if m.view.known() && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
-		m.doze() // a push that waited for this process to go on would look like this
-	}
+	m.noteSilence(now)
 	if !m.view.known() {
 		m.view.pushes++
 		return
@@ -255,13 +253,17 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 }
 
-// doze says that this member has not been there for a while: only a read that is sent from now on
-// shows what is.
-func (m *Machine) doze() {
-	m.view.dozed = true
-	if m.op != nil {
-		m.op.dozed = true
+// noteSilence notes the end of a silence that is longer than a healthy holder is silent. This process
+// may have been stopped, and pushes that waited for it may come now, also after the answer to a read.
+func (m *Machine) noteSilence(now clock.Reading) {
+	if m.view.known() && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
+		m.view.woken, m.view.woke = true, now.Instant
 	}
+}
+
+// lately reports whether a silence ended within a heartbeat, so that a push may be as old.
+func (m *Machine) lately(now clock.Reading) bool {
+	return m.view.woken && now.FollowerSince(m.view.woke) <= m.cfg.heartbeat()
 }
 
 // attested reports whether what a peer pushes may count. The peer proves that it is the holder of
@@ -286,7 +288,7 @@ func (m *Machine) doubt() {
 func (m *Machine) accept(now clock.Reading, c Cell) {
 	m.view.pushes++
 	s := sight{push, now.Instant}
-	if m.view.dozed {
+	if m.lately(now) {
 		s.by = latePush
 	}
 	shown := m.view.highSeq

@@ -148,9 +148,9 @@ type view struct {
 	heardAt clock.Moment
 	// sight is how this version came into view.
 	sight sight
-	// dozed: this member was not there for a while, and has read nothing since. Pushes that it
-	// finds then may be as old.
-	dozed bool
+	// woke is when a long silence ended last, if woken says that there was one.
+	woke  clock.Instant
+	woken bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
 	suspect bool
 	// change is how the state in view took the place of the one before.

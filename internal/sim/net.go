@@ -180,11 +180,26 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 	if w.plan.slow && !w.calm {
 		d += w.straggle(&c)
 	}
-	n.later(d, func() {
-		n.sees(&c)
-		n.m.Seen(n.now(), c)
-		n.pump()
+	life := n.lives
+	w.queue.add(w.now+d, func() {
+		if n.lives != life {
+			return
+		}
+		n.later(w.backlog(n), func() {
+			n.sees(&c)
+			n.m.Seen(n.now(), c)
+			n.pump()
+		})
 	})
+}
+
+// backlog is how long a push waits for a process that is stopped: until it goes on, and sometimes a
+// little longer, since answers may overtake what lies in buffers.
+func (w *world) backlog(n *node) time.Duration {
+	if n.proc.stillUntil <= w.now || w.calm || w.chance(0.7) {
+		return 0
+	}
+	return n.proc.stillUntil - w.now + w.span(w.plan.renew)
 }
 
 // straggle is how much longer pushes take than answers do: the news of a deletion sometimes until others have led since.

@@ -82,8 +82,13 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "push-after-doze", Rule: "L3a, L13", Left: "a push is taken for new though it may have waited for this process to go on",
-		Edit: []edit{{"protocol/outcome.go", "	if m.view.dozed {", "	if !m.view.known() {"}},
+		Edit: []edit{{"protocol/outcome.go", "	if m.lately(now) {", "	if !m.view.known() {"}},
+	}, {
+		Name: "push-after-read", Rule: "L3a, L13", Left: "after the answer to a read a push is taken for new, though it may have waited for this process to go on",
+		Edit: []edit{{"protocol/outcome.go", "	m.observe(now, c, sight{answer, op.sent.Instant})\n", "	m.observe(now, c, sight{answer, op.sent.Instant})\n	m.view.woken = false\n"}},
+		Note: "It takes a push that an answer overtakes, in a store that was recreated without another era: 0 of 200 seeds. TestTimelines/L03a-recurring shows it.",
 	},
+
 	{
 		Name: "former-writes-kept", Rule: "L3a", Left: "own writes of unknown fate are remembered though the store was made anew",
 		Edit: []edit{
