@@ -100,7 +100,7 @@ func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 				a := start(t, mustNew(t, store, "a", nil), holdOn)
 				term := within(t, lease, a.won, "term of a")
 				b := start(t, mustNew(t, store, "b", nil), holdOn)
-				time.Sleep(lease)
+				time.Sleep(lease + time.Second) // between two renewals
 				before, _ := store.Read(t.Context(), key)
 				if err := asks(a, b).HandOver(t.Context(), "a"); err != nil {
 					t.Errorf("HandOver returned %v", err)
