@@ -10,6 +10,7 @@ import (
 func abilityCases() []testCase {
 	return []testCase{
 		{"denied client learns that it is denied", "waiting does not help it; a person must act, and must be told", denied},
+		{"asking for the right to write writes nothing", "a standby asks while another candidate leads", rights},
 		{"bounds are of use", "an election asks them before it starts and believes them", bounds},
 		{"findings say what and how", "an operator who is warned needs the setting, the danger and the remedy", findings},
 	}
@@ -30,6 +31,31 @@ func denied(t *trial) {
 		t.Errorf("a swap without rights: %v; want one that wraps ErrDenied", err)
 	}
 	t.holds(key, v, []byte("first"))
+}
+
+func rights(t *trial) {
+	r, ok := t.Store.(driver.Rights)
+	if !ok {
+		t.Skipf("the store is no driver.Rights")
+	}
+	held, absent := t.key("rights"), t.key("nothing")
+	v := t.create(held, []byte("first"))
+	ctx, cancel := t.context()
+	defer cancel()
+	for _, key := range []string{held, absent} {
+		if err := r.CheckRights(ctx, key); err != nil {
+			t.Errorf("a client with the right to write %q: %v", key, err)
+		}
+	}
+	t.holds(held, v, []byte("first"))
+	if e := t.read(absent); !e.Absent() {
+		t.Errorf("after asking, %q holds %q", absent, e.Value)
+	}
+	if d, ok := t.Denied.(driver.Rights); ok {
+		if err := d.CheckRights(ctx, held); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("a client without rights: %v; want an error that wraps ErrDenied", err)
+		}
+	}
 }
 
 func bounds(t *trial) {

@@ -25,6 +25,8 @@ type store struct {
 	swap  func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error)
 	watch func(ctx context.Context, key string, see func(driver.Entry)) (func(), error)
 	purge func(key string)
+	// rights answers CheckRights.
+	rights func(ctx context.Context, key string) error
 
 	denied   driver.Store
 	minLease time.Duration
@@ -35,12 +37,15 @@ func sound() *store {
 	m := memory.New()
 	return &store{
 		Store: m, read: m.Read, swap: m.CompareAndSwap, watch: m.Watch, purge: m.Purge,
+		rights: func(context.Context, string) error { return nil },
 		denied: deniedStore{}, minLease: m.MinLease(),
 		findings: []driver.Finding{{Severity: driver.Unsafe, Setting: "setting", Problem: "problem", Remedy: "remedy"}},
 	}
 }
 
 func (s *store) MinLease() time.Duration { return s.minLease }
+
+func (s *store) CheckRights(ctx context.Context, key string) error { return s.rights(ctx, key) }
 
 func (s *store) Inspect(context.Context, time.Duration) ([]driver.Finding, error) {
 	return s.findings, nil
@@ -105,6 +110,10 @@ func (deniedStore) Read(context.Context, string) (driver.Entry, error) {
 
 func (deniedStore) CompareAndSwap(context.Context, string, driver.Version, []byte) (driver.Version, error) {
 	return "", fmt.Errorf("swap: %w", driver.ErrDenied)
+}
+
+func (deniedStore) CheckRights(context.Context, string) error {
+	return fmt.Errorf("check: %w", driver.ErrDenied)
 }
 
 // breakage is a fault that real adapters have, and the cases that must notice it.

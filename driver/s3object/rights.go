@@ -3,6 +3,7 @@ package s3object
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -34,15 +35,22 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err == nil {
 		return nil
 	}
-	// A proxy that lets no POST pass answers 403 as well, but not in the words of S3.
 	switch a := look(err); {
 	case a.status == 0:
 		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), unanswered(err))
-	case a.code == "AccessDenied":
+	case a.denied():
 		err = s.explain(writing, err)
 		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)
 	}
 	return nil
+}
+
+// denied reports whether S3 itself refuses this user: a proxy that lets no POST pass answers 403 as
+// well, but not in these words.
+func (a answer) denied() bool {
+	return a.code == "AccessDenied" || slices.ContainsFunc(remedies, func(r remedy) bool {
+		return r.denied && slices.Contains(r.codes, a.code)
+	})
 }
 
 var _ driver.Rights = (*Store)(nil)
