@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
@@ -17,7 +16,9 @@ func TestCheckRights(t *testing.T) { inBubble(t, checkRights) }
 
 func checkRights(t *testing.T) {
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
-	f.expectDenied("check", "publish on $KV.B."+testKey, func(ctx context.Context) error { return f.store.CheckRights(ctx, testKey) })
+	f.expectDenied("check", "publish on $KV.B."+testKey, func(ctx context.Context) error {
+		return f.store.CheckRights(ctx, testKey)
+	})
 	all := newStore(newBucket(f.js, "B"))
 	f.put(testKey, "x")
 	if err := all.CheckRights(testContext(t), testKey); err != nil {
@@ -87,22 +88,13 @@ func TestStandbyWithoutTheRightToWrite(t *testing.T) { inBubble(t, standbyWithou
 
 func standbyWithoutTheRightToWrite(t *testing.T) {
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
-	campaign := func(s *Store, id string) *tenure.Election {
-		e, err := tenure.New(s, testKey, tenure.Config{ID: id, Lease: 5 * time.Second, Clock: tenure.StandardClock()})
-		f.must(err)
-		ctx, stop := context.WithCancel(context.Background())
-		done, err := e.Start(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
-		f.must(err)
-		t.Cleanup(func() { stop(); <-done })
-		return e
-	}
-	leader := campaign(closedAfter(t, newStore(newBucket(f.js, "B"))), "leader")
-	if _, err := leader.Wait(testContext(t), func(s tenure.Status) bool { return s.State == tenure.StateLeader }); err != nil {
-		t.Fatal(err)
-	}
-	standby := campaign(f.store, "standby")
+	leader, _ := f.member(t, closedAfter(t, newStore(newBucket(f.js, "B"))), "leader", nil)
+	_, err := leader.Wait(testContext(t), func(s tenure.Status) bool { return s.State == tenure.StateLeader })
+	f.must(err)
+	standby, _ := f.member(t, f.store, "standby", nil)
 	s, err := standby.Wait(testContext(t), func(s tenure.Status) bool { return s.Health() != nil })
-	if err != nil || !errors.Is(s.WriteErr, driver.ErrDenied) || !strings.Contains(s.WriteErr.Error(), "grant publish on $KV.B.") {
+	if err != nil || !errors.Is(s.WriteErr, driver.ErrDenied) ||
+		!strings.Contains(s.WriteErr.Error(), "grant publish on $KV.B.") {
 		t.Errorf("health: %v (%v)", s.Health(), err)
 	}
 }

@@ -1,0 +1,76 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// member campaigns until the test ends or it is told to stop.
+func (f *fixture) member(t *testing.T, s *Store, id string, told func(tenure.Event)) (e *tenure.Election, stop func()) {
+	e, err := tenure.New(s, testKey, tenure.Config{
+		ID: id, Lease: 5 * time.Second, Clock: tenure.StandardClock(), OnEvent: told,
+	})
+	f.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done, err := e.Start(ctx, func(ctx context.Context, _ *tenure.Term) error {
+		<-ctx.Done()
+		return nil
+	})
+	f.must(err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-done
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(stop)
+	return e, stop
+}
+
+// TestGoodTermsAboveTheFloor: a handle that hides its stream sees the bare sequence, and terms of
+// the other members are times in microseconds. It loses none of them. The last term there is, is
+// malformed over a handle as well.
+func TestGoodTermsAboveTheFloor(t *testing.T) { inBubble(t, goodTermsAboveTheFloor) }
+
+func goodTermsAboveTheFloor(t *testing.T) {
+	f := newFixture(t)
+	alarms := make(chan tenure.Event, 100)
+	first, stop := f.member(t, f.store, "first", nil)
+	leads := func(s tenure.Status) bool { return s.State == tenure.StateLeader }
+	before, err := first.Wait(testContext(t), leads)
+	f.must(err)
+	bare := closedAfter(t, FromKeyValue(wrapped{f.kv}))
+	second, _ := f.member(t, bare, "second", func(e tenure.Event) {
+		if e.Kind == tenure.EventAlarm {
+			alarms <- e
+		}
+	})
+	_, err = second.Wait(testContext(t), func(s tenure.Status) bool { return s.Leader.ID == "first" })
+	f.must(err)
+	stop()
+	after, err := second.Wait(testContext(t), leads)
+	f.must(err)
+	if after.Term <= before.Term || before.Term < 1<<49 { // the time in a bubble begins in 2000
+		t.Errorf("term %d after term %d", after.Term, before.Term)
+	}
+	if len(alarms) > 0 {
+		t.Errorf("alarmed: %v", (<-alarms).Cause)
+	}
+	f.put(testKey, fmt.Sprintf(`{"leaderID":"x","incarnation":"i","term":%d,"leaseMillis":5000,"nonce":"n"}`, uint64(1<<53-1)))
+	if e := <-alarms; !errors.Is(e.Cause, tenure.ErrMalformed) {
+		t.Errorf("alarmed: %v", e.Cause)
+	}
+	again, err := second.Wait(testContext(t), func(s tenure.Status) bool { return leads(s) && s.Term > after.Term })
+	f.must(err)
+	if again.Term > after.Term+100 {
+		t.Errorf("term %d after term %d", again.Term, after.Term)
+	}
+}
