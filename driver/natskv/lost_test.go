@@ -96,16 +96,26 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// TestReconnected: a connection may be back before anybody has looked.
+// TestReconnected: a connection may be back before anybody has looked, and bring an answer. Another
+// server may have given it, of another cluster.
 func TestReconnected(t *testing.T) {
 	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
 	l := &lookout{nc: nc, connects: nc.Stats().Reconnects}
-	if err := l.reason(); err != nil {
-		t.Errorf("with the connection of the request: %v", err)
-	}
-	l.connects++
-	if err := l.reason(); !errors.Is(err, errLost) {
-		t.Errorf("with another connection than that of the request: %v; want to hear that it was lost", err)
+	for _, c := range []struct {
+		when string
+		look func() error
+	}{
+		{"while the request waits", l.reason},
+		{"after the answer", func() error { return l.late(nil) }},
+	} {
+		if err := c.look(); err != nil {
+			t.Errorf("%s, with the connection of the request: %v", c.when, err)
+		}
+		l.connects++
+		if err := c.look(); !errors.Is(err, errLost) {
+			t.Errorf("%s, with another connection than that of the request: %v; want to hear that it was lost", c.when, err)
+		}
+		l.connects--
 	}
 }
 
