@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/watch"
 	"github.com/tenure-go/tenure/driver"
@@ -64,9 +63,6 @@ func newWatch() *cobra.Command {
 func (w *watchFlags) run(c *cobra.Command) error {
 	if err := w.settle(c); err != nil {
 		return err
-	}
-	if w.forTime < 0 {
-		return fault.New("give a time such as 1m, or 0 for no end", "--for is %v", w.forTime)
 	}
 	cfg := observing(tenure.Config{})
 	if err := w.validate(cfg); err != nil {

@@ -161,7 +161,7 @@ func TestWatchWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
 	h.watches("node-1 leads in term 7").must(t, 0, `^Election "billing" in nats://\*\*\*@.*/ELECTIONS\. Ctrl-C ends\.$`, `^\d\d:\d\d:\d\d\.\d{3}  node-1 leads in term 7, at 10\.0\.0\.1:80$`)
 	h.says("watch", "--for", "100ms").must(t, 0)
-	h.says("watch", "--for", "-1s").must(t, 1, `^error: --for is -1s$`)
+	h.says("watch", "--for", "-1s").must(t, 2, `^error: --for is -1s; it must not be negative$`)
 }
 
 // The same on stores of other kinds.

@@ -108,25 +108,31 @@ func (s *stage) running() int {
 
 // exits lets each worker come to the end of its life, one after another.
 func (s *stage) exits() error {
-	for left := len(s.candidates); left > 0; left-- {
-		c, old, err := s.leader()
-		if err != nil {
-			return err
+	guards := map[*candidate]int{}
+	c, old, err := s.leader()
+	for err == nil {
+		guard, none := c.guard()
+		if none != nil && !errors.Is(none, errNoGuard) { // on a busy machine its life may be over
+			return none
 		}
-		guard, err := c.guard()
-		if err != nil && !errors.Is(err, errNoGuard) { // on a busy machine its life may be over
-			return err
+		guards[c] = guard
+		if len(guards) == len(s.candidates) {
+			break
 		}
-		if err := s.ends(c, guard, s.row.code); err != nil || left == 1 {
-			return err
-		}
-		next, err := s.next(old)
-		if err != nil {
-			return err
+		var next reign
+		if next, err = s.next(old); err != nil {
+			break
 		}
 		s.timed(s.watch.lastActOf(old), old, next)
+		old = next
+		c, err = s.candidate(old)
 	}
-	return nil
+	for c, guard := range guards { // tenure ends later than a command that failed soon
+		if err == nil {
+			err = s.ends(c, guard, s.row.code)
+		}
+	}
+	return err
 }
 
 // murder kills the command itself, which is an end like any other.

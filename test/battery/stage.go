@@ -168,11 +168,16 @@ func (s *stage) asked(old reign) (at int64, err error) {
 
 // leader is who runs the worker that began last.
 func (s *stage) leader() (*candidate, reign, error) {
-	r, ok := s.watch.last()
-	if !ok || r.candidate < 1 || r.candidate > len(s.candidates) {
-		return nil, r, fmt.Errorf("nobody known leads: %+v", r)
+	r, _ := s.watch.last()
+	c, err := s.candidate(r)
+	return c, r, err
+}
+
+func (s *stage) candidate(r reign) (*candidate, error) {
+	if r.candidate < 1 || r.candidate > len(s.candidates) {
+		return nil, fmt.Errorf("nobody known leads: %+v", r)
 	}
-	return s.candidates[r.candidate-1], r, nil
+	return s.candidates[r.candidate-1], nil
 }
 
 // settle lets the others follow, and goes on at some moment between two renewals.
