@@ -122,8 +122,8 @@ type Config struct {
 	// Clock is where time comes from.
 	Clock Clock
 
-	// Logger is told every event. Trouble whose cause goes on is logged again after 10 s, 20 s and so on
-	// up to 1 h, with "times": how often it was met since. Siblings count together.
+	// Logger is told every event. Trouble whose cause goes on is logged again after 10 s, 20 s and
+	// so on up to 1 h, with "times": how often it was met since. Siblings count together.
 	Logger *slog.Logger
 	// OnEvent is told every event, in order, one at a time. A slow one costs nothing but events: after 1,024 the
 	// oldest are dropped, and Event.Missed says how many.

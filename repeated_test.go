@@ -83,7 +83,8 @@ func (a *away) CompareAndSwap(ctx context.Context, key string, v driver.Version,
 	return a.Store.CompareAndSwap(ctx, key, v, value)
 }
 
-// One cause is one line, and then a few with a count, also of siblings. What is new, or was over, is news.
+// One cause is one line, and then a few with a count, also of siblings. What is new, or was over,
+// is news.
 func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &away{Store: memory.NewPolled()}
@@ -150,7 +151,8 @@ func TestEachTroubleIsAnEvent(t *testing.T) {
 	})
 }
 
-// The work's own error is told although its term was lost; that the term was lost is no error of the work.
+// The work's own error is told although its term was lost; that the term was lost is no error of
+// the work.
 func TestErrorAfterALossIsTold(t *testing.T) {
 	full := errors.New("the disk is full")
 	for _, c := range []struct {

@@ -42,7 +42,8 @@ func ownVariable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// strangers are the variables named like those of this program that mean nothing to any command, such as misspelled ones.
+// strangers are the variables named like those of this program that mean nothing to any command,
+// such as misspelled ones.
 func strangers(root *cobra.Command, environ []string) []string {
 	known := map[string]bool{}
 	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID") {
@@ -95,7 +96,8 @@ func fill(f *pflag.FlagSet, env func(string) string, others []variable) (sources
 	return from, nil
 }
 
-// orNone are the durations that may be 0, which means none at all. Others that are not given have a default.
+// orNone are the durations that may be 0, which means none at all. Others that are not given have a
+// default.
 var orNone = []string{flagTimeout, "crash-every", "splay", "wait"}
 
 // checkDuration is the rule for what all durations have in common.

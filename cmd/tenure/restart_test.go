@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// Supervised machines whose command fails at once take turns, each no sooner than some seconds after its last.
+// Supervised machines whose command fails at once take turns, each no sooner than some seconds
+// after its last.
 func TestCommandThatFailsAtOnceDoesNotMoveLeadershipAllTheTime(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -56,7 +57,8 @@ func TestRunRestartsItsCommand(t *testing.T) {
 	}
 }
 
-// The command vanishes after tenure has looked for it: others get their turn, and so does this one when it is there again.
+// The command vanishes after tenure has looked for it: others get their turn, and so does this one
+// when it is there again.
 func TestRunStepsAsideWithoutItsCommand(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// commentator says in the log what no event says: why nobody leads yet, and that two processes have one --id.
+// commentator says in the log what no event says: why nobody leads yet, and that two processes have
+// one --id.
 type commentator struct {
 	id    string
 	lease time.Duration
@@ -66,8 +67,8 @@ func (c *commentator) vacancy(s tenure.Status) {
 		"lease", lease, "until", until)
 }
 
-// suspects reports whether another process seems to have the same ID, and warns once it is seen to live. An earlier
-// run of this very candidate leaves such a record, too, but does not renew it.
+// suspects reports whether another process seems to have the same ID, and warns once it is seen to
+// live. An earlier run of this very candidate leaves such a record, too, but does not renew it.
 func (c *commentator) suspects(s tenure.Status) bool {
 	if c.warned || s.State != tenure.StateCandidate || s.Leader.ID != c.id {
 		return false
@@ -79,6 +80,7 @@ func (c *commentator) suspects(s tenure.Status) bool {
 		return true
 	}
 	c.warned = true
-	c.log.Warn("another process has the same --id, which logs and hand-overs cannot tell apart: give each its own", "leader", c.id, "term", s.Leader.Term)
+	c.log.Warn("another process has the same --id, which logs and hand-overs cannot tell apart: give each its own",
+		"leader", c.id, "term", s.Leader.Term)
 	return false
 }

@@ -16,10 +16,11 @@ meanwhile. Then the lease is released, so that the next leader starts at once. A
 command at once. Other signals are passed on to the command. When the command ends by itself, what it has
 left behind is ended too, the lease is released, and its exit code is that of run.
 
-After a command that ended within 5 seconds (1 second with code 0) run waits for the rest of that time before
-it exits, in case a supervisor starts it again at once: leadership should not move all the time. With --restart
-the command is run again in the same term and with the same token, after pauses that grow from 1 second. Meanwhile
-nobody acts. After five quick failures, and if the command cannot be started, other candidates get their turn.
+After a command that ended within 5 seconds (1 second with code 0) run waits for the rest of that
+time before it exits, in case a supervisor starts it again at once: leadership should not move all
+the time. With --restart the command is run again in the same term and with the same token, after
+pauses that grow from 1 second. Meanwhile nobody acts. After five quick failures, and if the command
+cannot be started, other candidates get their turn.
 
 Exit codes:
   N    the command's, if it ended by itself or was asked to by a signal to run; 128+S if signal S ended it

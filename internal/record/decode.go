@@ -59,7 +59,8 @@ func (w *wire) record() Record {
 	return r
 }
 
-// checkLease looks at the number itself. One that overflows a Duration must not wrap round into a valid one.
+// checkLease looks at the number itself. One that overflows a Duration must not wrap round into a
+// valid one.
 func (w *wire) checkLease() error {
 	if most := MaxLease.Milliseconds(); w.LeaseMillis < 1 || w.LeaseMillis > most {
 		return fmt.Errorf("leaseMillis is %d, not from 1 to %d", w.LeaseMillis, most)

@@ -49,7 +49,8 @@ func UsageOf(command string, err error) *Error {
 	return &Error{Err: err, Hint: "see " + command + " --help", Code: Usage}
 }
 
-// OfValue marks an error as a setting with a wrong value. It keeps the hint and, if there is one, the code. Nil stays nil.
+// OfValue marks an error as a setting with a wrong value. It keeps the hint and, if there is one,
+// the code. Nil stays nil.
 func OfValue(err error) error {
 	if err == nil {
 		return nil

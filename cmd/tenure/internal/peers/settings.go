@@ -67,7 +67,8 @@ func (s *Settings) allows(a netip.Addr) bool {
 	return false
 }
 
-// checkTLS finds out what the other members would refuse, and the flag and the file that are to blame.
+// checkTLS finds out what the other members would refuse, and the flag and the file that are to
+// blame.
 func (s *Settings) checkTLS() (flag, file string, err error) {
 	if _, _, err := peer.LoadTLS(s.CA, "", ""); err != nil {
 		return flagCA, s.CA, err

@@ -19,8 +19,8 @@ var fields = regexp.MustCompile(`\b(ID|Lease|Renew|Splay|StopWithin|FinishWithin
 // capital begins a further word of a name.
 var capital = regexp.MustCompile(`([a-z])([A-Z])`)
 
-// Flags says what has set a flag: Named is its name or that of a variable, Given whether anything has. A nil Named stands for the names of
-// the flags, a nil Given for all of them.
+// Flags says what has set a flag: Named is its name or that of a variable, Given whether anything
+// has. A nil Named stands for the names of the flags, a nil Given for all of them.
 type Flags struct {
 	Named func(flag string) string
 	Given func(flag string) bool
@@ -35,7 +35,8 @@ func (f Flags) named(flag string) string {
 
 func (f Flags) given(flag string) bool { return f.Given == nil || f.Given(flag) }
 
-// Check finds what is wrong with an election's name and settings on a store. The error names what was set, and no more than the causes.
+// Check finds what is wrong with an election's name and settings on a store. The error names what
+// was set, and no more than the causes.
 func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) error {
 	alone := cfg
 	alone.Renew, alone.StopWithin = 0, 0 // whose fault it is that they do not fit is told below

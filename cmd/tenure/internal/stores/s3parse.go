@@ -52,13 +52,15 @@ func parseS3(raw string) (*S3, error) {
 
 var errHost = fault.New("the host of a server goes behind the bucket: "+shapeS3, "has a host where the bucket should be")
 
-// s3BucketName is what S3 or one of the other servers accepts, from leastBucket to mostBucket bytes.
+// s3BucketName is what S3 or one of the other servers accepts, from leastBucket to mostBucket
+// bytes.
 var s3BucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
 
 const leastBucket, mostBucket = 3, 255
 
 // bucketNames is what S3 itself accepts.
-const bucketNames = "name a bucket of 3 to 63 small letters, digits, - and ., which begins and ends with a letter or a digit, as in " + shapeS3
+const bucketNames = "name a bucket of 3 to 63 small letters, digits, - and ., which begins and ends with a " +
+	"letter or a digit, as in " + shapeS3
 
 func s3Bucket(u *url.URL) (string, error) {
 	switch {

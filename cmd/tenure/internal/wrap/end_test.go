@@ -29,7 +29,8 @@ func TestEndByASignalIsReturnedAsAShellWould(t *testing.T) {
 	})
 }
 
-// unstartable is a file that is found out only when it is to be executed, and how tenure ends by it.
+// unstartable is a file that is found out only when it is to be executed, and how tenure ends by
+// it.
 func unstartable(t *testing.T) map[string]struct {
 	path string
 	code int

@@ -68,7 +68,8 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// A process whose command ended soon ends so much later, a healthy one at once, and any at a signal.
+// A process whose command ended soon ends so much later, a healthy one at once, and any at a
+// signal.
 func TestLinger(t *testing.T) {
 	for why, c := range map[string]struct {
 		code           int

@@ -10,7 +10,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// Restart says after which ends of its own the command is run again while this process goes on leading.
+// Restart says after which ends of its own the command is run again while this process goes on
+// leading.
 type Restart string
 
 // The kinds of restart.
@@ -33,8 +34,8 @@ const (
 	mostFailures = 5
 )
 
-// How soon after the start of its command this process ends. A supervisor may start it again at once, and
-// then leadership would move with each start.
+// How soon after the start of its command this process ends. A supervisor may start it again at
+// once, and then leadership would move with each start.
 const (
 	leastFailed = 5 * time.Second
 	leastDone   = time.Second // for a command that has done its work
@@ -83,7 +84,8 @@ func (w *Wrapper) interrupted() error {
 	return nil
 }
 
-// stepAside gives leadership up for a while, because the command cannot do its work here: it may on another machine.
+// stepAside gives leadership up for a while, because the command cannot do its work here: it may on
+// another machine.
 func (w *Wrapper) stepAside(r *tour) error {
 	if w.Once || w.asked() != 0 {
 		w.endLater(r)
@@ -93,7 +95,8 @@ func (w *Wrapper) stepAside(r *tour) error {
 	return tenure.ErrDecline
 }
 
-// endLater ends the campaign with the command's exit code, and this process not long before a supervisor should start it again.
+// endLater ends the campaign with the command's exit code, and this process not long before a
+// supervisor should start it again.
 func (w *Wrapper) endLater(r *tour) {
 	least := leastDone
 	code := r.code()
@@ -109,14 +112,16 @@ func (w *Wrapper) endLater(r *tour) {
 	w.end(code)
 }
 
-// Linger returns when this process may end. A supervisor that starts it again at once, over and over, would otherwise
-// have leadership move as often. It comes after Run and after the store is closed; a signal ends it.
+// Linger returns when this process may end. A supervisor that starts it again at once, over and
+// over, would otherwise have leadership move as often. It comes after Run and after the store is
+// closed; a signal ends it.
 func (w *Wrapper) Linger() {
 	left := time.Until(w.linger)
 	if left <= 0 {
 		return
 	}
-	w.Log.Info("the command ended soon after its start: tenure ends later, since it may be started again at once", "later", left.Round(time.Millisecond))
+	w.Log.Info("the command ended soon after its start: tenure ends later, since it may be started again at once",
+		"later", left.Round(time.Millisecond))
 	select {
 	case <-time.After(left):
 	case <-w.stop.Done():

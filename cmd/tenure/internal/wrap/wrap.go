@@ -31,7 +31,8 @@ type Options struct {
 	Args []string
 	// Once has Run return when leadership is over for any reason, rather than seek it again.
 	Once bool
-	// Restart says after which ends the command is run again in the same term. Its zero value is RestartNever.
+	// Restart says after which ends the command is run again in the same term. Its zero value is
+	// RestartNever.
 	Restart Restart
 	// Guard makes the command line of a guard, one that ends in a call of guard.Main.
 	Guard func() *exec.Cmd
