@@ -25,6 +25,8 @@ type fakeSource struct {
 	lose   func()
 	links  int // links that were not stopped
 	starts uint64
+	anew   bool   // the links do not go on from where they should
+	floor  uint64 // of what is absent then
 	again  chan nats.Status
 }
 
@@ -41,7 +43,7 @@ func (s *fakeSource) open(_ context.Context, after uint64, deliver func(string, 
 	s.links++
 	lost := make(chan struct{})
 	s.news, s.lose = deliver, sync.OnceFunc(func() { close(lost) })
-	return &link{after: s.starts, lost: lost, stop: func() {
+	return &link{after: s.starts, anew: s.anew, floor: s.floor, lost: lost, stop: func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.links--
@@ -88,6 +90,23 @@ func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
 		defer mu.Unlock()
 		return slices.Clone(seen)
 	}
+}
+
+// TestFeedTellsThatTheBucketWasPutBack: it is the same bucket, so no message of a key that vanished
+// says so.
+func TestFeedTellsThatTheBucketWasPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeSource{starts: 5}
+		h, seen := startHub(t, s)
+		s.push("a", 6)
+		s.anew, s.floor = true, 3
+		s.lose()
+		synctest.Wait()
+		if got := seen(); !slices.Equal(got, []uint64{6, 3}) {
+			t.Errorf("the watch saw floors %v; want 6, and then 3 of the bucket that was put back", got)
+		}
+		h.close()
+	})
 }
 
 func TestFeedResumes(t *testing.T) {

@@ -31,6 +31,32 @@ func TestHandleRefusesMarker(t *testing.T) {
 	}
 }
 
+// TestHandleTellsHowAKeyVanished, as far as the client libraries show it.
+func TestHandleTellsHowAKeyVanished(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		remove func(f *fixture)
+		want   error
+	}{
+		{"nats kv del", func(f *fixture) { f.must(f.kv.Delete(testContext(f), testKey)) }, ErrDeleted},
+		{"nats kv purge", func(f *fixture) { f.must(f.kv.Purge(testContext(f), testKey)) }, ErrPurged},
+		{"nats stream purge", func(f *fixture) { f.must(purge(f.js, f.kv.Bucket())(testContext(f), testKey)) }, ErrPurged},
+	} {
+		f := newFixture(t)
+		f.put(testKey, "v")
+		c.remove(f)
+		for name, s := range map[string]driver.Store{
+			"handle":        handled(t, f.nc, f.kv.Bucket()),
+			"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()),
+		} {
+			if e := f.read(s, testKey); !e.Absent() || !errors.Is(e.Notice, c.want) {
+				t.Errorf("%s, after %s: %+v; want to hear that %v", name, c.name, e, c.want)
+			}
+		}
+	}
+}
+
 // wrapped and wrappedLegacy hide what the library's own handles tell beyond their interface.
 type wrapped struct{ jetstream.KeyValue }
 
