@@ -36,6 +36,11 @@ func TestMain(m *testing.M) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
+	for _, variable := range os.Environ() { // those of the tests' own tools would be warned of
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "TENURE_") {
+			_ = os.Unsetenv(name)
+		}
+	}
 	for name, value := range map[string]string{ // for servers of object storage that do not look at them
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none",
 		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",

@@ -11,6 +11,7 @@ import (
 // Each wrong value is named by what has set it, alone, and nothing that nobody has set.
 func TestWrongValues(t *testing.T) {
 	const at = " --store nats://127.0.0.1:1/E --election e "
+	const kafka = "status --election e --store kafka://host/topic"
 	type env map[string]string
 	for _, c := range []struct {
 		why  string
@@ -59,6 +60,11 @@ func TestWrongValues(t *testing.T) {
 		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://h/E": unknown scheme; known are nats, tls, s3, kafka`},
 		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither a context nor one with a bucket`},
 		{"a peer", "run --election e --store s3://bucket?region=r --peer x", nil, `--peer "x": is not HOST:PORT`},
+		{"a bucket", "status --election e --store s3://ab", nil, `--store "s3://ab": no bucket can have the name "ab"`},
+		{"properties of Kafka", kafka, env{"TENURE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "TENURE_KAFKA_SASL_MECHANISM": "GSSAPI"},
+			"TENURE_KAFKA_SASL_MECHANISM: sasl.mechanism is not supported: only PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are"},
+		{"properties of Kafka", kafka, env{"TENURE_KAFKA_SECURITY_PROTOCOL": "SSL", "TENURE_KAFKA_SSL_KEYSTORE_LOCATION": "."},
+			"TENURE_KAFKA_SSL_KEYSTORE_LOCATION: ssl.keystore.location cannot be read: read .: is a directory"},
 		{"authorities of peers", "run --election e --store s3://bucket?region=r --peer 127.0.0.1:0 --peer-ca none --peer-cert none --peer-key none", nil,
 			"--peer-ca none: authorities: open none: no such file or directory"},
 		{"certificates of peers", "demo --store s3-embedded: --peer 127.0.0.1:0 --peer-cert none", nil, "--peer-cert needs --peer-ca and --peer-key too"},

@@ -22,7 +22,9 @@ import (
 func explainConnect(err error) *fault.Error {
 	var broken *contextError
 	if errors.As(err, &broken) {
-		return fault.New(contexts(), "%w", err)
+		f := fault.New(contexts(), "%w", err)
+		f.Code = fault.Usage // no server has a part in it
+		return f
 	}
 	f := fault.New(connectHint(err), "cannot connect: %w", plainly(err))
 	f.Passing = away(err) || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout)
