@@ -27,7 +27,6 @@ var Restarts = []Restart{RestartNever, RestartOnFailure, RestartAlways}
 // How a command is treated that fails again and again.
 const (
 	firstPause = time.Second
-	lastPause  = 30 * time.Second
 	// healthy is a run after which the pauses begin again with the first.
 	healthy = 10 * time.Second
 	// mostFailures in a row, each soon after the start, and others get their turn.
@@ -41,9 +40,9 @@ const (
 	leastDone   = time.Second // for a command that has done its work
 )
 
-// pause returns the time before the next run, after some failures in a row.
+// pause returns the time before the next run, after fewer than mostFailures in a row.
 func pause(failures int) time.Duration {
-	return jitter(min(firstPause<<max(failures-1, 0), lastPause))
+	return jitter(firstPause << max(failures-1, 0))
 }
 
 // jitter adds up to a quarter, so that machines that fail together do not restart together.
