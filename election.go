@@ -112,7 +112,8 @@ func (m *member) withdraw(now Reading) {
 	m.machine.Ask(now, ErrShutdown)
 }
 
-// stop is leave whatever the context says. Who leads, or whose work has not stopped yet, seeks no further term.
+// stop is leave whatever the context says. A leader, or a member whose work has not stopped yet,
+// seeks no further term.
 func (m *member) stop() {
 	m.step(func(now Reading) {
 		if s := m.seeker; s != nil && !s.once {

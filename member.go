@@ -48,7 +48,8 @@ type member struct {
 	seeker      *seeker // who waits for the next one
 }
 
-// seeker is told of each election, and once of the end: one of its arguments is set, or neither if it was stopped. It must not block.
+// seeker is told of each election, and once of the end: one of its arguments is set, or neither if
+// it was stopped. It must not block.
 type seeker struct {
 	ctx     context.Context
 	won     func(*Term, error)

@@ -12,13 +12,15 @@
 //  2. The call ends soon after its context does, whatever the network does. Where the client library cannot be made to,
 //     the call runs aside and is abandoned, a bounded number of them at a time: package aside does that.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a write is not.
-//  4. Within one history of a store, a version never recurs for a write of other bytes. Absence is the one exception: it may come
-//     back when a key is purged. A hash of the content will do, since elections never write the same bytes twice. But networks
-//     may deliver a request twice, so where the version is a hash, what was put over an absence may recur with it; elections know that.
-//     A store that is deleted and recreated begins another history. There, versions may recur only if the adapter
-//     tells the histories apart: each has its own [Entry.Era]. Versions may also recur where a store is
-//     restored from a backup or loses its last writes, which no adapter can see. Elections therefore read
-//     before they replace a state that they saw long ago.
+//  4. Within one history of a store, a version never recurs for a write of other bytes. Absence is
+//     the one exception: it may come back when a key is purged. A hash of the content will do,
+//     since elections never write the same bytes twice. But networks may deliver a request twice,
+//     so where the version is a hash, what was put over an absence may recur with it; elections
+//     know that. A store that is deleted and recreated begins another history. Versions of the
+//     former one may recur there only if the adapter tells the histories apart: each has its own
+//     [Entry.Era]. Versions may also recur where a store is restored from a backup or loses its
+//     last writes, which no adapter can see. Elections therefore read before they replace a state
+//     that they saw long ago.
 //  5. Outcomes are told apart honestly. An error that is neither [ErrConflict] nor [ErrDenied] means that the write may
 //     have been applied already, may be applied later, or never. When in doubt an adapter says so by any other error.
 //  6. Values up to [MaxValue] bytes are kept byte for byte. An adapter hands out copies, also to watchers, and keeps none of

@@ -41,8 +41,8 @@ type Config struct {
 	// Election.Renew, it has everybody know of a crash before the first lease of the crashed member's elections ends.
 	Presence time.Duration
 	// Settle is how long a member must have been there before elections are handed over to it, and no other must have come
-	// meanwhile; twice as long at most. Then it must be seen to renew its seat, which it does each third of Presence. This keeps
-	// a member that ends or crashes soon after it came from moving anything.
+	// meanwhile; twice as long at most. Then it must be seen to renew its seat, which it does each third
+	// of Presence. So a member that ends or crashes soon after it came moves nothing.
 	Settle time.Duration
 	// HandOvers is how many elections this member hands over at a time when others are meant to lead them. Each takes as long as the
 	// work of its leader takes to finish, and until another leads.

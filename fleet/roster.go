@@ -10,8 +10,8 @@ import (
 // else. Every member has one of its own, and they may differ for a while.
 //
 // Who vanishes counts no longer at once: its elections wait for somebody. Who comes counts after a while in which nobody else came, so that many
-// who start together move elections once, and one that comes and goes quickly moves none. To count, it must
-// then be seen to renew its seat: one that crashed meanwhile still holds its seat. A member that is cut off sees all others vanish. So one
+// who start together move elections once, and one that comes and goes quickly moves none. To count, a member must
+// then be seen to renew its seat: if it crashed meanwhile, it still holds the seat. A member that is cut off sees all others vanish. So one
 // that cannot renew its own seat, or has just lost it, keeps to what it knew for as long as its elections' leases may last.
 type roster struct {
 	settle   time.Duration // how long who comes is waited for
@@ -85,8 +85,10 @@ func (r *roster) sit(now time.Duration, seat int) {
 
 // review has those count who are due, and returns the seats that do, in order. It reports false while what was known before is to be kept
 // to. Something may change after the wait, if that is not 0. What is left of the lease of this member's own seat says how well it hears.
-// Renewal is a time in the latest renewal of a seat that was seen, another one in each.
-func (r *roster) review(now, left time.Duration, renewal func(seat int) time.Time) (counted []int, wait time.Duration, ok bool) {
+// Renewal returns a time in the latest renewal of a seat that was seen, another one in each.
+func (r *roster) review(
+	now, left time.Duration, renewal func(seat int) time.Time,
+) (counted []int, wait time.Duration, ok bool) {
 	maps.DeleteFunc(r.gone, func(_ string, since time.Duration) bool { return now-since >= r.memory })
 	if wait = r.unsure(now, left); wait > 0 {
 		return nil, wait, false
@@ -118,8 +120,9 @@ func (r *roster) unsure(now, left time.Duration) time.Duration {
 	return r.presence - (now - r.own.since)
 }
 
-// admit has all count that are waited for, once nobody has come for a while and they were seen to renew their seats. A member that does
-// not count itself has nothing to move, and is to be ready when the others give it its share, so it does not wait as long.
+// admit lets the awaited members count, once nobody has come for a while and they were seen to renew
+// their seats. A member that does not count itself has nothing to move, and must be ready when the
+// others give it its share, so it waits less, and for no renewal.
 func (r *roster) admit(now time.Duration, renewal func(seat int) time.Time) (wait time.Duration) {
 	quiet, moves := r.settle, r.moves()
 	if !moves {
@@ -160,8 +163,8 @@ func (r *roster) awaits(seat int) bool {
 	return p != nil && !p.counts && r.moves()
 }
 
-// due is when those who are waited for have been there for long enough: when nobody has come for a while, but they do not wait for twice
-// as long.
+// due is when the awaited members have been there for long enough: when nobody has come for a while,
+// but not later than after twice that time.
 func (r *roster) due(quiet time.Duration) (at time.Duration, waiting bool) {
 	var first, last time.Duration
 	for _, p := range r.held {
@@ -175,7 +178,8 @@ func (r *roster) due(quiet time.Duration) (at time.Duration, waiting bool) {
 	return min(last+quiet, first+2*quiet), waiting
 }
 
-// renewals looks for renewals since those who are waited for were there for long enough, and reports whether all of them have renewed.
+// renewals looks for renewals of the awaited members since they were there for long enough, and
+// reports whether all of them have renewed.
 func (r *roster) renewals(renewal func(seat int) time.Time) (all bool) {
 	all = true
 	for seat, p := range r.held {

@@ -84,7 +84,8 @@ func TestWhoComesIsWaitedFor(t *testing.T) {
 	r.counts(sec+look, 1, 2, 3, 7)
 }
 
-// TestWhoHasCrashedIsNotCounted, though it still holds its seat; those who came with it are.
+// TestWhoHasCrashedIsNotCounted: a member that has crashed still holds its seat. Members that came
+// with it count.
 func TestWhoHasCrashedIsNotCounted(t *testing.T) {
 	r := rehearse(t)
 	r.sits(3)
