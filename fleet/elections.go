@@ -34,7 +34,7 @@ func (f *Fleet) SetElections(names []string) error {
 	f.insert(fresh)
 	if f.run != nil {
 		f.run.add(fresh)
-		f.assign(f.counted, f.seat, true)
+		f.assign(f.counted, f.seat, false)
 	}
 	f.wake()
 	f.show()

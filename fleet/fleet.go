@@ -34,6 +34,7 @@ type Fleet struct {
 	roster  roster
 	run     *session // nil while no Run is under way
 	counted []int    // the seats by which the elections are assigned
+	uneven  bool     // this member leads what another is meant to lead, for a while
 	seat    int      // this member's among them, or none
 	led     int
 	changed chan struct{} // closed at the next change; nil where nobody asked for it
@@ -158,22 +159,39 @@ func (f *Fleet) review(s *session, now time.Duration) time.Duration {
 		return wait
 	}
 	s.begin()
-	f.assign(counted, f.roster.own.seat, false)
+	seat, missing := f.roster.own.seat, f.roster.missing(now)
+	if seat != f.seat || !slices.Equal(counted, f.counted) || f.uneven && missing <= 0 {
+		f.assign(counted, seat, missing > 0)
+	}
+	if f.uneven {
+		wait = earlier(wait, missing)
+	}
 	return wait
 }
 
-// assign has each entry know whether this member is meant to lead it.
-func (f *Fleet) assign(counted []int, seat int, anew bool) {
-	if !anew && seat == f.seat && slices.Equal(counted, f.counted) {
-		return
+// earlier is the shorter of two waits, of which 0 is none.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
 	}
-	f.counted, f.seat = counted, seat
+	return min(a, b)
+}
+
+// assign has each entry know whether this member is meant to lead it. If keep, this member goes on with
+// all that it leads: who has gone may be back in a moment, and to even out what is left has time.
+func (f *Fleet) assign(counted []int, seat int, keep bool) {
+	f.counted, f.seat, f.uneven = counted, seat, false
 	hashes := make([]uint64, len(f.entries))
 	for i, e := range f.entries {
 		hashes[i] = e.hash
 	}
 	for i, at := range assign(hashes, counted) {
-		f.entries[i].mean(at >= 0 && counted[at] == seat)
+		e, me := f.entries[i], at >= 0 && counted[at] == seat
+		if !me && keep && e.led && e.named {
+			f.uneven = true
+			continue
+		}
+		e.mean(me)
 	}
 	f.show()
 }

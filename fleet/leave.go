@@ -41,7 +41,7 @@ func (s *session) give() {
 	others := slices.DeleteFunc(slices.Clone(f.counted), func(seat int) bool { return seat == f.seat })
 	f.moves.leave(s.ctx)
 	if len(others) > 0 && s.ctx.Err() == nil {
-		f.assign(others, none, true)
+		f.assign(others, none, false)
 	}
 	for !f.moves.done() {
 		f.mu.Unlock()

@@ -104,6 +104,15 @@ func (r *roster) review(
 	return counted, wait, r.begun
 }
 
+// missing is how much longer one of those who counted is waited for: a member whose seat was handed
+// over takes it again in a moment.
+func (r *roster) missing(now time.Duration) (wait time.Duration) {
+	for _, since := range r.gone {
+		wait = max(wait, r.settle-(now-since))
+	}
+	return wait
+}
+
 // unsure is how much longer this member keeps to what it knew: it hears badly, has lost its seat, or has it back and does not yet see who
 // else has. Who hears badly for long loses its seat.
 func (r *roster) unsure(now, left time.Duration) time.Duration {
