@@ -125,17 +125,39 @@ func (w *world) handOver() {
 			w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
 			return
 		}
+		if w.rounds++; w.rounds < 3 && w.room(2*w.longest()+w.handOverBound()) {
+			w.queue.add(w.now+2*w.longest(), w.handOver)
+			return
+		}
 		w.deaf = w.chance(0.3)
 		w.queue.add(w.now+2*w.longest(), w.finale)
 	})
 }
 
-// vague: who reads more seldom than the others by a longer lease, or waits for a nominee by a
-// clock that is slower than theirs, may come after them though it is named; so does who finds only
-// now that the store was made anew.
+// room reports whether a run has so much time left before it must come to its last parts.
+func (w *world) room(d time.Duration) bool {
+	last := 2*w.longest() + w.vacancy()
+	if w.plan.stuck {
+		last += w.askBound()
+	}
+	return w.now+d+last < w.cfg.Hour
+}
+
+// vacancy is how long it takes the others to follow a leader that died. A follower's clock may be
+// slewed by 8.3 %; it reads once more before it claims.
+func (w *world) vacancy() time.Duration {
+	p := &w.plan
+	wait := (w.longest() + p.precedence()) * 111 / 100
+	return wait + w.gap() + p.poll/2 + p.grace + 20*p.latency + time.Second/10
+}
+
+// vague: who is named may come after the others. It reads more seldom than they do by a longer
+// lease, or by a slower clock; its messages take as long as a head start has left for them; it waits
+// for a nominee by a slower clock; or it finds only now that the store was made anew.
 func (w *world) vague() bool {
 	p := &w.plan
-	return w.byReading() && (p.bounds || w.uneven()) || p.nominated && p.bounds || p.blank
+	seldom := w.byReading() && (p.bounds || w.uneven())
+	return seldom || p.cramped() || p.nominated && p.bounds || p.blank
 }
 
 // byReading: members find out by reading that another leads or has left. Peers hear pushes only of
@@ -178,11 +200,12 @@ func (w *world) finale() {
 	if !w.plan.mixed {
 		w.queue.add(w.now+w.plan.lease*9/10, func() { w.store.request("") })
 	}
-	// A follower's clock may be slewed by 8.3 %; it reads once more before it claims.
-	bound := (w.longest()+w.plan.precedence())*111/100 + w.gap() + w.plan.poll/2 + w.plan.grace + 20*w.plan.latency + time.Second/10
-	w.queue.add(w.now+bound, func() {
+	w.queue.add(w.now+w.vacancy(), func() {
 		if w.check.elected < killed {
 			w.check.failf("nobody leads %v after the leader died", w.now-killed)
+		}
+		if w.plan.stuck {
+			w.choose()
 		}
 	})
 }
@@ -214,10 +237,10 @@ func (c *check) budget() {
 	switch {
 	case !w.plan.watch:
 		reads += len(w.nodes) * (int(span/(w.plan.poll*8/10)) + 3)
-	case w.plan.cramped(): // pushes are late by about what silence is borne
-		reads += len(w.nodes) * int(span/w.plan.renew) / 20
 	case w.plan.bounds, w.plan.peers: // pushes by a slow clock are awaited by others, and a new leader's by those who have not read of it
 		reads += len(w.nodes) * int(span/w.plan.renew)
+	case w.plan.cramped(): // pushes are late by about what silence is borne
+		reads += len(w.nodes) * int(span/w.plan.renew) / 20
 	}
 	if w.stats.calmReads > reads {
 		c.failf("%d reads in %v of calm, more than %d", w.stats.calmReads, span, reads)

@@ -22,6 +22,7 @@ type check struct {
 	elected time.Duration   // when somebody was last elected
 	amnesty time.Duration   // an older state was put back: until then two leaders are nobody's fault
 	fragile time.Duration   // the same once somebody starts who knows nothing of what was
+	misled  time.Duration   // and where a write of a former life is what is there
 }
 
 // forgive: an older state is put back. Members who know the last one do not believe it; others
@@ -46,8 +47,8 @@ func (c *check) knows(n *node) bool {
 
 // joined: somebody starts and knows nothing.
 func (c *check) joined() {
-	if c.w.now < c.fragile {
-		c.amnesty = c.fragile
+	if until := max(c.fragile, c.misled); c.w.now < until {
+		c.amnesty = max(c.amnesty, until)
 	}
 }
 
@@ -94,6 +95,7 @@ func (c *check) election(n *node, term uint64) {
 	if n.fitness.heard {
 		c.failf("%s elected with term %d, and is not eligible", n.incarnation(), term)
 	}
+	c.timely(n, term)
 	c.own(term, n.incarnation())
 	c.alone(n, term)
 	for _, o := range c.w.nodes {
@@ -186,7 +188,8 @@ func (c *check) lost(n *node, t protocol.Transition) {
 		if !n.stalled && !c.w.plan.step && n.proc.stillUntil < n.due && late > n.late {
 			c.failf("%s hears %v late that term %d is over", n.incarnation(), late, t.Term)
 		}
-		if c.unhindered(n) && !c.w.plan.cramped() {
+		c.neglected(n, t.Term)
+		if c.unhindered(n) {
 			c.failf("%s lost term %d to its own deadline, though nothing hindered it", n.incarnation(), t.Term)
 		}
 		return
@@ -196,11 +199,6 @@ func (c *check) lost(n *node, t protocol.Transition) {
 	if !c.usurped[tenure{n.incarnation(), t.Term}] && !c.w.plan.stale {
 		c.failf("%s lost term %d to nobody: %v", n.incarnation(), t.Term, t.Cause)
 	}
-}
-
-// unhindered: nothing has kept the member from its store for a while.
-func (c *check) unhindered(n *node) bool {
-	return c.w.plan.reliable() && n.proc.cutUntil < c.w.now-c.w.longest()
 }
 
 // asking: who is to lead rather does not press.

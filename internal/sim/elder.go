@@ -88,6 +88,7 @@ func (e *elder) write(c *protocol.Cell) {
 		e.writes++
 		r := record.Record{LeaderID: elderName, Incarnation: elderName, Lease: w.plan.lease, Nonce: "elder " + strconv.Itoa(e.writes)}
 		w.tracef(nil, "the elder writes over version %s", prev)
+		w.hinderAll()
 		w.store.count(&r)
 		w.store.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: w.store.version(&r)})
 		e.leads, e.held = true, sent

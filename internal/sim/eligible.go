@@ -17,9 +17,13 @@ type fitness struct {
 func (w *world) ail() {
 	n := w.victim()
 	n.stand(false)
-	if w.chance(0.3) {
+	switch {
+	case w.chance(0.3):
 		to := w.someName()
 		n.run(n.lives, func() { n.handOver(to) })
+	case w.extra.chance(0.5) && n.working:
+		n.dawdles = n.term // so that it hears of the request
+		w.store.request(w.other(n).name)
 	}
 	w.queue.add(w.now+w.span(3*w.plan.lease), func() {
 		if !w.calm {
@@ -31,6 +35,7 @@ func (w *world) ail() {
 // handOver is asked for in the leader's own process.
 func (n *node) handOver(to string) {
 	n.m.HandOver(n.now(), to, "operator")
+	n.wish(to, true)
 	n.pump()
 }
 
@@ -175,6 +180,10 @@ func (w *world) recover(one *node) {
 		}
 		for _, n := range w.nodes {
 			n.stand(true)
+		}
+		if w.trials++; w.trials < 2 && w.room(w.longest()+2*w.handOverBound()+w.plan.finishWithin+4*w.longest()+w.cfg.Hour/60) {
+			w.queue.add(w.now+w.longest(), w.trial)
+			return
 		}
 		w.settle()
 	})

@@ -16,7 +16,7 @@ func (w *world) schedule() {
 	w.every(p.crash, 10*p.lease, func() { w.crashLeader() })
 	w.every(p.pause, 4*p.lease, func() { w.pause(w.victim()) })
 	w.every(p.suspend, 8*p.lease, func() { w.suspend(w.victim(), false) })
-	w.every(p.naps(), 4*p.lease, func() { w.nap(w.victim()) })
+	w.every(p.naps(), 3*p.lease, func() { w.nap(w.victim()) })
 	w.every(p.freeze, 20*p.lease, func() { w.suspend(w.victim(), true) })
 	w.every(p.cut, 5*p.lease, func() { w.cut(w.victim()) })
 	w.every(p.cut, 30*p.lease, func() { w.outageUntil = w.now + w.span(2*p.lease) })
@@ -35,7 +35,7 @@ func (w *world) schedule() {
 	w.every(p.defaced(), 8*p.lease, w.deface)
 	w.every(p.bounds, 3*p.lease, w.strain)
 	w.every(p.forges, 2*p.lease, w.forge)
-	w.every(p.recurs(), 7*p.lease, func() { w.ambush(w.victim()) })
+	w.every(p.recurs(), 4*p.lease, func() { w.ambush(w.victim()) })
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
 }
 
@@ -102,10 +102,10 @@ func (w *world) drift(n *node) {
 	}
 }
 
-// rearm: timers ring by the monotonic clock, whose rate has changed.
+// rearm: timers ring by the monotonic clock, whose rate has changed. One that is due already rings as it would have.
 func (w *world) rearm(p *process) {
 	for _, n := range w.nodes {
-		if n.proc == p && n.alive {
+		if n.proc == p && n.alive && n.wake > n.now().Mono {
 			n.arm()
 		}
 	}
@@ -302,6 +302,7 @@ func (w *world) putBack(c protocol.Cell) {
 	}
 	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
 	w.check.forgive(w.now + w.longest())
+	w.hinderAll()
 	w.store.put(c)
 }
 

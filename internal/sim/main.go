@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"runtime/debug"
 	"time"
 )
 
@@ -15,6 +17,7 @@ type options struct {
 	verbose      bool
 	json, all    bool
 	bug          string
+	shows        string
 	bugs, mark   bool
 	part         string
 	picture      bool
@@ -31,6 +34,7 @@ func main() {
 	flag.BoolVar(&o.all, "all", true, "go on after the first seed that fails")
 	flag.StringVar(&o.bug, "bug", "", "build with this planted bug, and run that")
 	flag.BoolVar(&o.bugs, "bugs", false, "run every planted bug in turn and print a table")
+	flag.StringVar(&o.shows, "shows", "", "count only faults that match this regular expression")
 	flag.StringVar(&o.part, "part", "", "with -bugs, run one of N parts of the bugs: K/N, with K counted modulo N")
 	flag.BoolVar(&o.mark, "markdown", false, "print the table as docs/planted-bugs.md has it")
 	flag.BoolVar(&o.picture, "picture", false, "draw one lease's life, as docs/lease.txt has it")
@@ -42,6 +46,7 @@ func main() {
 }
 
 func (o *options) main() int {
+	debug.SetGCPercent(800) // a run leaves much behind and keeps little
 	if (o.bug != "" || o.bugs) && !o.seedsByHands {
 		o.seeds = standard
 	}
@@ -76,7 +81,13 @@ func one(seed uint64, cfg settings, verbose bool) int {
 
 func many(o *options) int {
 	start := time.Now()
-	t := sweep(o.seeds, o.cfg, !o.all, o.verbose)
+	shows, err := regexp.Compile(o.shows)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	t := &total{list: o.verbose, shows: shows}
+	t.sweep(o.seeds, o.cfg, !o.all)
 	if o.json {
 		_ = json.NewEncoder(os.Stdout).Encode(t.verdict(o.cfg))
 	} else {

@@ -21,11 +21,16 @@ func (n *node) send(op protocol.Op) {
 		n.sent, n.sentAt = op, w.now
 	}
 	w.check.cost()
-	if w.plan.withdraws && op.Write && !w.calm && w.chance(0.02) {
+	often := 0.02
+	if kindOf(&op.Record) == "claim" {
+		often = 0.2 // of a claim under way there is most to think of
+	}
+	if w.plan.withdraws && op.Write && !w.calm && w.chance(often) {
 		w.queue.add(w.now+w.span(3*w.plan.latency), func() { w.withdraw(n) })
 	}
 	there, lost := w.hop(n)
 	if lost || w.losing(op) {
+		n.hinder(w.now)
 		w.tracef(n, "sends %s, which is lost", describe(op))
 		if w.plan.fail && !w.calm {
 			n.refuse(op)
@@ -49,7 +54,9 @@ func (n *node) send(op protocol.Op) {
 func (n *node) deliver(life int, sent time.Duration, op protocol.Op) {
 	if op.Write {
 		v, out := n.w.store.late(sent, op.Prev, op.Record)
-		n.w.tracef(n, "%s: %v, version %s", describe(op), out == protocol.Applied, v)
+		if n.w.verbose {
+			n.w.tracef(n, "%s: %v, version %s", describe(op), out == protocol.Applied, v)
+		}
 		if n.sever(op, out) {
 			return
 		}
@@ -58,8 +65,11 @@ func (n *node) deliver(life int, sent time.Duration, op protocol.Op) {
 		return
 	}
 	c := n.w.store.read()
+	if c.Version != n.w.store.cell.Version {
+		n.hinder(n.w.now)
+	}
 	if c.Record.Released {
-		n.w.pounce(n, 0.2)
+		n.w.pounce(n, 0.1)
 	}
 	n.w.tracef(n, "reads version %q term %d of %s", c.Version, c.Record.Term, c.Record.Incarnation)
 	n.answer(life, op, c, "", protocol.Applied)
@@ -80,11 +90,13 @@ func (n *node) replay(op protocol.Op, there time.Duration) {
 	w, life, sent := n.w, n.lives, n.w.now
 	if w.chance(0.5) {
 		w.queue.add(w.now+there, func() {
+			n.hinder(w.now)
 			w.store.late(sent, op.Prev, op.Record)
 			n.deliver(life, sent, op)
 		})
 		return
 	}
+	n.hinder(w.now)
 	w.queue.add(w.now+there, func() { n.deliver(life, sent, op) })
 	if op.Record.LeaderID == "" && op.Prev != "" {
 		return // with what it replaced delivered again before it, nobody could tell: docs/guarantees.md
@@ -102,7 +114,9 @@ func (n *node) fail(op protocol.Op, there time.Duration) {
 
 // refuse is an error that comes at once and says nothing.
 func (n *node) refuse(op protocol.Op) {
+	n.hinder(n.w.now + n.w.plan.latency)
 	n.later(n.w.plan.latency, func() {
+		n.attempts.answered(&op, protocol.Unknown)
 		if op.Write {
 			n.m.WriteDone(n.now(), op.ID, "", protocol.Unknown, errFault)
 		} else {
@@ -117,28 +131,50 @@ func (n *node) answer(life int, op protocol.Op, c protocol.Cell, v driver.Versio
 	back, lost := n.w.hop(n)
 	won := out == protocol.Applied && op.Write && kindOf(&op.Record) == "claim"
 	if lost || won && n.w.plan.lose && !n.w.calm && n.w.chance(0.2) {
+		n.hinder(n.w.now)
 		return
 	}
 	if n.w.plan.fail && !n.w.calm && n.w.chance(0.05) {
 		out = protocol.Unknown
+		n.hinder(n.w.now + back)
 	}
 	if n.w.plan.slow && !op.Write && !n.w.calm && n.w.chance(0.1) {
 		back += n.w.span(n.w.plan.lease / 3)
+		n.hinder(n.w.now + back)
 	}
 	n.w.queue.add(n.w.now+back, func() { n.run(life, func() { n.heed(op, c, v, out) }) })
 }
 
 func (n *node) heed(op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
+	n.attempts.answered(&op, out)
 	if op.Write {
 		n.m.WriteDone(n.now(), op.ID, v, out, problem(out))
-	} else {
-		n.m.ReadDone(n.now(), op.ID, c, out, problem(out))
+		n.pump()
+		return
 	}
-	shown, _ := n.m.InView()
-	if out == protocol.Applied && !op.Write && shown.Version == c.Version && shown.Record.Nonce == c.Record.Nonce {
-		n.sees(&c) // an answer that came too late is not heard
+	n.read(op, c, out)
+}
+
+// read is the answer to a read. One that comes too late is not heard.
+func (n *node) read(op protocol.Op, c protocol.Cell, out protocol.Outcome) {
+	was := n.before()
+	n.m.ReadDone(n.now(), op.ID, c, out, problem(out))
+	shown := n.shown()
+	if out != protocol.Applied || shown.Version != c.Version || shown.Record.Nonce != c.Record.Nonce {
+		n.pump()
+		return
+	}
+	n.sees(&c)
+	heard, _ := n.m.Heard()
+	now := heard.Instant == n.now().Instant
+	n.asks(&c, n.working && now)
+	if now {
+		n.w.check.recognized(n, was, &c)
 	}
 	n.pump()
+	if now {
+		n.w.check.reclaims(n, was)
+	}
 }
 
 var errFault = errors.New("the store did not say")
@@ -168,7 +204,7 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 		return
 	}
 	if c.Record.Released {
-		w.pounce(n, 0.5)
+		w.pounce(n, 0.2)
 	}
 	if w.plan.blank {
 		c.Era = 0
@@ -178,7 +214,10 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 		return
 	}
 	if w.plan.slow && !w.calm {
-		d += w.straggle(&c)
+		if late := w.straggle(&c); late > 0 {
+			d += late
+			n.hinder(w.now + d)
+		}
 	}
 	life := n.lives
 	w.queue.add(w.now+d, func() {
@@ -187,8 +226,7 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 		}
 		n.later(w.backlog(n), func() {
 			n.sees(&c)
-			n.m.Seen(n.now(), c)
-			n.pump()
+			n.see(c)
 		})
 	})
 }
@@ -220,13 +258,16 @@ func (w *world) hop(n *node) (time.Duration, bool) {
 		return d, false
 	}
 	if n.proc.cutUntil > w.now || w.outageUntil > w.now {
+		n.hinder(w.now)
 		return 0, !w.plan.slow || w.chance(0.7) // a request may also come through much later
 	}
 	if w.plan.lose && w.chance(0.05) {
+		n.hinder(w.now)
 		return 0, true
 	}
 	if w.plan.slow && w.chance(0.05) {
 		d += w.span(w.pick(w.plan.lease/4, w.plan.lease*3/2))
+		n.hinder(w.now + d)
 	}
 	return d, false
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
@@ -62,6 +64,13 @@ type node struct {
 	nomination nomination
 	fitness    fitness
 	leaving    uint64 // the latest term that it was asked to finish
+	dawdles    uint64 // the term whose work takes its time to finish
+
+	attempts      attempts
+	hinderedUntil time.Duration // something was in the way between it and the store
+	wishes        wishes
+	vanished      driver.Version // the absence that ended its last term
+	vanishedAt    time.Duration
 }
 
 func (n *node) incarnation() string { return fmt.Sprintf("%s#%d.%d", n.name, n.index, n.lives) }
@@ -84,6 +93,7 @@ func (n *node) boot() {
 	n.alive, n.working, n.inside, n.timed = true, false, false, false
 	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
 	n.born, n.severing, n.straining = n.w.now, false, false
+	n.attempts, n.wishes, n.vanished = attempts{}, wishes{}, ""
 	cfg := n.w.configure(n, n.w.someLease())
 	n.cfg = cfg
 	n.m, n.late = protocol.New(&cfg, n.incarnation()), protocol.TimerLateness(cfg.Lease)
@@ -197,6 +207,7 @@ func (n *node) transition(t protocol.Transition) {
 		n.career(t.Term)
 	case protocol.Lost:
 		w.check.lost(n, t)
+		n.lose(t.Cause)
 		n.later(w.span(w.plan.stopWithin), func() { n.stop(t.Term) })
 	case protocol.Alarm:
 		w.check.alarm(n, t)
@@ -205,12 +216,36 @@ func (n *node) transition(t protocol.Transition) {
 		n.later(w.plan.latency, func() { w.store.requestOf(t.Term, n.name) })
 	case protocol.Withdrawn:
 		n.withdrew = w.now
+		n.settled()
 		w.check.withdrawn(n)
 		n.later(w.span(w.plan.lease), n.campaign)
+	case protocol.Candidacy:
+		n.settled()
 	case protocol.Leaving:
 		n.leaving = t.Term
 		n.later(n.patience(), func() { n.finish(t.Term) })
 	}
+}
+
+// lose keeps what a lost term leaves to do.
+func (n *node) lose(why error) {
+	n.wishes, n.vanished = wishes{}, ""
+	if c, _ := n.m.InView(); errors.Is(why, protocol.ErrVanished) && c.Kind == protocol.Absent {
+		n.vanished, n.vanishedAt = c.Version, n.w.now
+	}
+}
+
+// settled: the term before is left behind.
+func (n *node) settled() {
+	n.w.check.outlives(n)
+	n.wishes, n.vanished = wishes{}, ""
+	n.attempts.flight.on, n.attempts.stood = false, n.w.now
+}
+
+// shown is the cell as it was last shown to n.
+func (n *node) shown() protocol.Cell {
+	c, _ := n.m.InView()
+	return c
 }
 
 // sees is what a member knows by itself, whatever it makes of it.
@@ -250,7 +285,7 @@ func (n *node) patience() time.Duration {
 	if n.w.plan.overstay && !n.w.calm && n.w.chance(0.3) {
 		return 2 * n.w.plan.finishWithin
 	}
-	if n.w.trying {
+	if n.w.trying || n.dawdles == n.term && !n.w.calm {
 		return n.w.plan.finishWithin * 8 / 10 // time to hear who is to follow
 	}
 	return n.w.span(n.w.plan.finishWithin / 2)
@@ -280,7 +315,7 @@ func (n *node) stop(term uint64) {
 	}
 	n.working = false
 	if away := n.proc.cutUntil - n.w.now; away > 0 && n.w.plan.recurs() && n.w.extra.chance(0.9) {
-		n.later(away+n.w.extra.span(2*n.w.plan.renew), func() { n.leave(term) })
+		n.later(away+n.w.plan.renew*2/3+n.w.extra.span(n.w.plan.renew*4/3), func() { n.leave(term) })
 		return
 	}
 	if n.w.chance(0.7) {
@@ -295,7 +330,8 @@ func (n *node) leave(term uint64) {
 		return
 	}
 	n.inside = false
-	n.m.Finish(n.now(), "", !(n.w.plan.recurs() && n.w.extra.chance(0.7)), 0)
+	rests := n.w.plan.recurs() && n.w.extra.chance(0.7) && !n.w.calm
+	n.m.Finish(n.now(), "", !rests, 0)
 	n.pump()
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/protocol"
@@ -44,6 +45,29 @@ func (w *world) appoint(best *node) {
 		n.appoint(n == best)
 	}
 }
+
+// choose names a member at last where none was named for long: it asks for a hand-over, and leads.
+func (w *world) choose() {
+	leader := w.leading()
+	alive := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool {
+		return !n.alive || n == leader
+	})
+	if len(alive) == 0 {
+		return
+	}
+	best := alive[len(alive)-1]
+	w.deaf = false
+	w.appoint(best)
+	w.queue.add(w.now+w.askBound(), func() {
+		late := w.vague() || w.byReading() && w.plan.slew // see handOver
+		if w.leading() != best && !late {
+			w.check.failf("%s does not lead, though it alone is named", best.incarnation())
+		}
+	})
+}
+
+// askBound is how long it takes one who is well to ask for a hand-over, and to lead.
+func (w *world) askBound() time.Duration { return 3*w.longest() + w.handOverBound() }
 
 // nomination is what a node was told, and when.
 type nomination struct {

@@ -13,7 +13,8 @@ import (
 // reset looks, and if the record is not sound puts another in its place: late, or twice, as requests are.
 func (w *world) reset() {
 	seen := w.store.read()
-	r, ok := w.operator().Vacate(seen)
+	operator, lease := w.operator()
+	r, ok := operator.Vacate(seen)
 	if !ok {
 		return
 	}
@@ -24,7 +25,7 @@ func (w *world) reset() {
 	number := w.store.life.number
 	deliver := func() {
 		if number == w.store.life.number { // docs/guarantees.md: no operator's request of a former life
-			w.store.reset(seen.Version, r)
+			w.store.reset(seen.Version, r, lease)
 		}
 	}
 	w.queue.add(w.now+late, deliver)
@@ -35,28 +36,30 @@ func (w *world) reset() {
 
 // operator is who resets: as a rule somebody who has seen nothing of the election before. It promises that nobody leads with
 // a longer lease than its own, where that cannot be read in what it finds.
-func (w *world) operator() *protocol.Machine {
+func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
 	n := w.anyoneMore()
 	if !w.plan.mixed && n.alive && w.more.chance(0.3) {
-		return n.m
+		return n.m, n.cfg.Lease
 	}
-	lease := w.plan.lease
+	lease = w.plan.lease
 	switch {
 	case w.plan.mixed && w.plan.foreign:
 		lease = lease * 3 / 2
 	case w.plan.mixed: // what is damaged shows its lease
 		lease /= 2
 	}
-	return protocol.New(&protocol.Config{Lease: lease.Truncate(time.Millisecond), Rand: w.more.rng.Uint64}, "")
+	lease = lease.Truncate(time.Millisecond)
+	return protocol.New(&protocol.Config{Lease: lease, Rand: w.more.rng.Uint64}, ""), lease
 }
 
 func (w *world) anyoneMore() *node { return w.nodes[w.more.rng.IntN(len(w.nodes))] }
 
-// reset is one request of the operator's.
-func (s *store) reset(prev driver.Version, r record.Record) {
+// reset is one request of the operator, who promises that no leader has a longer lease than this.
+func (s *store) reset(prev driver.Version, r record.Record, lease time.Duration) {
 	if prev != s.cell.Version {
 		return
 	}
+	s.w.check.resets(&s.cell, &r, lease)
 	value, err := record.Encode(r)
 	if err == nil {
 		r, err = record.Decode(value)
@@ -66,11 +69,10 @@ func (s *store) reset(prev driver.Version, r record.Record) {
 		return
 	}
 	s.w.tracef(nil, "the operator resets the election")
-	s.w.check.resets(&s.cell)
 	if s.w.plan.replay && s.cell.Kind == protocol.Foreign {
 		s.again = func() {
 			s.put(foreign)
-			s.reset(prev, r)
+			s.reset(prev, r, lease)
 		}
 		s.often = 0.5
 	}
@@ -78,9 +80,19 @@ func (s *store) reset(prev driver.Version, r record.Record) {
 	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
 }
 
-// resets: nothing that is sound is reset.
-func (c *check) resets(old *protocol.Cell) {
-	if old.Kind != protocol.Foreign && old.Kind != protocol.Broken {
-		c.failf("a sound record of term %d is reset", old.Record.Term)
+// resets: nothing that is sound is reset. What can be read in the rest counts: its term, and its
+// lease if that is longer than the operator's.
+func (c *check) resets(old *protocol.Cell, r *record.Record, lease time.Duration) {
+	was := &old.Record
+	if old.Kind == protocol.Broken && was.Lease < record.MaxLease {
+		lease = max(lease, was.Lease)
+	}
+	switch {
+	case old.Kind != protocol.Foreign && old.Kind != protocol.Broken:
+		c.failf("a sound record of term %d is reset", was.Term)
+	case r.Lease < lease:
+		c.failf("a reset shows a lease of %v, though somebody may lead with one of %v", r.Lease, lease)
+	case r.Term < was.Term:
+		c.failf("a reset goes back to term %d from term %d", r.Term, was.Term)
 	}
 }

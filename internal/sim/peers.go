@@ -36,8 +36,7 @@ func (w *world) forge() {
 	for _, n := range w.nodes {
 		if n.alive && n.follows(&w.store.cell) && n.incarnation() != c.Record.Incarnation {
 			n.later(w.plan.latency+w.extra.span(time.Millisecond), func() {
-				n.m.Seen(n.now(), c)
-				n.pump()
+				n.see(c)
 			})
 		}
 	}

@@ -119,6 +119,7 @@ func (w *world) draw() plan {
 	p.watch = p.watch || p.peers
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
+	p.slew = p.slew || p.suspend && w.extra.chance(0.4) // for what comes of both
 	if !p.pristine {
 		p.startSeq += 5
 	}
@@ -170,7 +171,7 @@ func (p *plan) forgets() bool {
 
 // free: nothing but what was there from the beginning decides for how long somebody leads.
 func (p *plan) free() bool {
-	return !(p.nominated || p.fickle || p.wreck || p.bounds || p.peers || p.elders || p.recurs() || p.foreign && (p.mixed || p.resets))
+	return !(p.nominated || p.fickle || p.wreck || p.naps() || p.bounds || p.peers || p.elders || p.recurs() || p.foreign && (p.mixed || p.resets))
 }
 
 // defaced: the same foreign bytes are there again and again, and with them the resets of before.
@@ -184,11 +185,6 @@ func (p *plan) alone() bool { return p.twins && p.nodes == 2 }
 
 // slack: a leader who is well is looked at seldom, so that its release is seen late.
 func (p *plan) slack() bool { return !p.watch && p.pollStable > p.poll }
-
-// reliable: every message arrives, and soon, and nobody is stopped.
-func (p *plan) reliable() bool {
-	return !(p.lose || p.slow || p.cut || p.fail || p.replay || p.stale || p.pause || p.suspend || p.freeze || p.step || p.rollback || p.elders || p.recurs())
-}
 
 // timely: whatever arrives comes soon after it was sent, and shows what is.
 func (p *plan) timely() bool {

@@ -26,10 +26,11 @@ func (c *check) late() bool { return c.w.plan.rollback && c.w.plan.stale }
 
 func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	n := c.w.find(r.Incarnation)
-	if old.Kind == protocol.Absent && (!old.Pristine || n != nil && n.seen > 0 && !c.late()) {
+	never := old.Pristine && (n == nil || n.seen == 0 || c.late())
+	if old.Kind == protocol.Absent && c.w.now >= c.fragile && !never {
 		c.failf("absence claimed by %s", r.Incarnation)
 	}
-	if r.Term <= c.highest && !c.w.plan.forgets() {
+	if r.Term <= c.highest && !c.unordered(n) { // what was claimed since it was read may be lost
 		c.failf("term %d claimed after term %d", r.Term, c.highest)
 	}
 	if r.Request != nil {
@@ -38,6 +39,7 @@ func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	if n != nil && n.alive {
 		c.candid(n, old, r)
 	}
+	c.waited(n, old, r)
 	c.own(r.Term, r.Incarnation)
 	c.alone(n, r.Term)
 	c.claims[tenure{r.Incarnation, r.Term}] = c.w.now
@@ -50,6 +52,9 @@ func (c *check) sent(n *node, op *protocol.Op) {
 	c.overstays(n)
 	c.unfit(n, op)
 	c.outstays(n)
+	c.named(n, op)
+	c.intrudes(n, op)
+	c.attempted(n, op)
 	if vacant := op.Write && r.LeaderID == ""; vacant && r.Term < n.seen || op.Write && r.Held() && r.Seq == 1 && r.Term <= n.seen {
 		c.failf("%s sends a %s of term %d and has seen term %d", n.incarnation(), kindOf(r), r.Term, n.seen)
 	}
@@ -92,6 +97,27 @@ func (c *check) released(old *protocol.Cell, r *record.Record) {
 		c.failf("term %d of %s released over term %d of %s", r.Term, r.Incarnation, was.Term, was.Incarnation)
 	}
 	c.alone(n, r.Term)
+}
+
+// intrudes: no member sends a release of its term over a later record of another that it has read.
+func (c *check) intrudes(n *node, op *protocol.Op) {
+	if !op.Write || !op.Record.Released {
+		return
+	}
+	r, cell := &op.Record, n.shown()
+	was := &cell.Record
+	if cell.Version == op.Prev && was.Held() && was.Incarnation != r.Incarnation && was.Term >= r.Term {
+		c.failf("term %d of %s released over term %d of %s", r.Term, r.Incarnation, was.Term, was.Incarnation)
+	}
+}
+
+// outlives: a leader whose record vanished puts a released one there, so that nobody waits (L11).
+func (c *check) outlives(n *node) {
+	cell := &c.w.store.cell
+	there := n.vanished != "" && cell.Kind == protocol.Absent && cell.Version == n.vanished
+	if there && n.smooth(n.vanishedAt) {
+		c.failf("%s leaves the absence that ended term %d to be waited out", n.incarnation(), n.m.Term())
+	}
 }
 
 // replaced keeps in mind which terms were ended from outside.

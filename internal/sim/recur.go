@@ -65,8 +65,12 @@ func (w *world) arriveLate(n *node, version uint64) {
 // ambush keeps a member from all that happens for some leases, and gives the version that it knows
 // to another state.
 func (w *world) ambush(n *node) {
+	stopped := w.extra.chance(0.3)
+	if leader := w.leading(); leader != nil && !stopped {
+		n = leader // it has a write under way, or will
+	}
 	if n.alive {
-		w.ambushAt(n, known(n), w.extra.chance(0.5))
+		w.ambushAt(n, known(n), stopped)
 	}
 }
 
@@ -131,6 +135,7 @@ func (w *world) recur() {
 func (s *store) remake() {
 	l := &s.life
 	s.w.tracef(nil, "the store is deleted and made anew")
+	s.w.hinderAll()
 	s.w.check.replaced(&s.cell, &protocol.Cell{})
 	l.number, l.from = l.number+1, s.w.now
 	l.base += s.seq + 1e6
@@ -158,6 +163,7 @@ func (s *store) lose() {
 	old := s.history[i]
 	w.tracef(nil, "the store loses its last %d writes: term %d, version %q", len(s.history)-i, old.cell.Record.Term, old.cell.Version)
 	w.check.forgive(w.now + w.longest())
+	w.hinderAll()
 	w.check.replaced(&s.cell, &old.cell)
 	s.life.number++
 	s.cell, s.seq, s.history = old.cell, old.seq, s.history[:i]
@@ -175,6 +181,7 @@ func (s *store) late(sent time.Duration, prev driver.Version, r record.Record) (
 	if s.life.era == 0 || r.Released || sent >= s.life.from || s.w.plan.floorless {
 		s.w.check.forgive(s.w.now + s.w.longest())
 	}
+	s.w.check.misled = s.w.now + s.w.longest()
 	s.stray = true
 	defer func() { s.stray = false }()
 	return s.swap(prev, r)

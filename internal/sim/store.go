@@ -17,6 +17,7 @@ type store struct {
 	life    life
 	byPeer  bool // what is being written is its holder's write, which its process tells of
 	stray   bool // what is being written is of a former life: what may be written over what is no question then
+	strayed bool // and is there now
 	cell    protocol.Cell
 	history []past
 	placed  time.Duration // when the present version was given
@@ -117,7 +118,7 @@ func (s *store) place(c protocol.Cell) {
 	}
 	s.w.check.replaced(&s.cell, &c)
 	c.Floor, c.Era = s.floor(), s.life.era
-	s.cell, s.placed = c, s.w.now
+	s.cell, s.placed, s.strayed = c, s.w.now, s.stray
 	if !s.w.deaf && (s.byPeer || !s.w.plan.peers) {
 		s.w.push(c)
 	}

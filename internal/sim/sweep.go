@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -20,12 +21,20 @@ type total struct {
 	sum         stats
 	first       uint64
 	fault       error
-	list        bool // print every seed that fails
+	list        bool           // print every seed that fails
+	shows       *regexp.Regexp // what the faults say that count
+	others      uint64         // seeds that failed and say something else
+	other       error
 }
 
 // sweep runs seeds 1 to n on every core, until one fails if so wished.
-func sweep(n uint64, cfg settings, stopAtFirst, list bool) *total {
-	t := &total{list: list}
+func sweep(n uint64, cfg settings, stopAtFirst bool) *total {
+	t := &total{shows: regexp.MustCompile("")}
+	t.sweep(n, cfg, stopAtFirst)
+	return t
+}
+
+func (t *total) sweep(n uint64, cfg settings, stopAtFirst bool) {
 	var next atomic.Uint64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -41,7 +50,6 @@ func sweep(n uint64, cfg settings, stopAtFirst, list bool) *total {
 	if t.fault == nil && t.ran >= standard {
 		t.fault = t.idle(cfg)
 	}
-	return t
 }
 
 // add counts one run in. It reports whether any has failed.
@@ -55,11 +63,15 @@ func (t *total) add(seed uint64, s stats, err error) bool {
 		t.free++
 		t.sum.led += s.led
 	}
-	if err != nil {
+	if err != nil && t.list {
+		fmt.Printf("seed %d: %v\n", seed, err)
+	}
+	switch {
+	case err == nil:
+	case !t.shows.MatchString(err.Error()):
+		t.others, t.other = t.others+1, err
+	default:
 		t.failed++
-		if t.list {
-			fmt.Printf("seed %d: %v\n", seed, err)
-		}
 		if t.fault == nil || seed < t.first {
 			t.first, t.fault = seed, err
 		}
@@ -86,8 +98,11 @@ func (t *total) led(cfg settings) float64 {
 
 func (t *total) verdict(cfg settings) verdict {
 	v := verdict{Ran: t.ran, Failed: t.failed, First: t.first, Led: t.led(cfg)}
-	if t.fault != nil {
+	if t.failed > 0 {
 		v.Fault = t.fault.Error()
+	}
+	if t.others > 0 {
+		v.Others, v.Other = t.others, t.other.Error()
 	}
 	return v
 }

@@ -31,6 +31,8 @@ type world struct {
 	calm        bool // no more faults
 	trying      bool // who leaves takes most of the time that there is for it
 	calmAt      time.Duration
+	rounds      int  // hand-overs that were asked for in the calm
+	trials      int  // and how often a leader ceased to be eligible
 	settled     bool // and time enough for a leader
 	settledAt   time.Duration
 	verbose     bool

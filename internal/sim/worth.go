@@ -28,7 +28,7 @@ func (p *plan) changes(leases int) int {
 	switch {
 	case p.elders: // the older system's candidate may lead for most of the time
 		return 1
-	case p.strict, p.recurs(): // at times there is nobody to follow
+	case p.strict, p.recurs(), p.alone() && p.naps(): // at times there is nobody to follow
 		return max(1, leases/40)
 	case p.yield, p.spam:
 		return max(1, leases/8)
@@ -49,7 +49,7 @@ func (p *plan) hardship() float64 {
 		{p.crash, 0.22}, {p.cut, 0.22}, {p.erase, 0.2}, {p.pause, 0.15}, {p.suspend, 0.15}, {p.naps(), 0.15}, {p.foreign, 0.15},
 		{p.broken, 0.15}, {p.panics, 0.15}, {p.spam, 0.15}, {p.slow, 0.08}, {p.lose, 0.06}, {p.yield, 0.06},
 		{p.freeze, 0.05}, {p.rollback, 0.05}, {p.stale, 0.05}, {p.step, 0.05}, {p.fail, 0.04}, {p.withdraws, 0.04},
-		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03}, {p.slack() && (p.yield || p.spam), 0.17}, {p.slack(), 0.06}, {p.ranked, 0.06}, {p.nominated, 0.1}, {p.strict, 0.3},
+		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03}, {p.slack() && (p.yield || p.spam), 0.17}, {p.slack(), 0.06}, {p.ranked, 0.06}, {p.nominated, 0.1}, {p.strict, 0.3}, {p.stuck, 0.04},
 		{p.fickle, 0.35}, {p.wreck, 0.15}, {p.defaced(), 0.1}, {p.bounds, 0.26}, {p.peers, 0.1}, {p.elders, 0.5}, {p.remakes, 0.35}, {p.loses, 0.2},
 		{p.alone() && (p.bounds || p.recurs()), 0.12},
 	} {
@@ -58,10 +58,10 @@ func (p *plan) hardship() float64 {
 		}
 	}
 	if p.strict && p.fickle { // who is named and who is fit may be two for long
-		return 0.95
+		return 0.97
 	}
 	if p.recurs() {
 		return min(sum, 0.85)
 	}
-	return min(sum, 0.72)
+	return min(sum, 0.76)
 }

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// The operations of a member: one at a time, not too many, and each own write is known again.
+
+// own is a write that a member sent.
+type own struct {
+	nonce  string
+	kind   string
+	term   uint64
+	at     time.Duration
+	budget time.Duration
+}
+
+// flight is the operation of a member that waits for an answer.
+type flight struct {
+	op      protocol.Op
+	at      time.Duration
+	on      bool
+	release time.Duration // how long it is waited for when the term is released
+}
+
+// attempts are the latest operations of one life of a member.
+type attempts struct {
+	flight flight
+	writes []own
+	asked  time.Duration // when the last operation was sent
+	stood  time.Duration // when it last began to campaign
+	unsure bool          // the last write was not answered
+	from   time.Duration // since when operations are counted
+	count  int
+}
+
+// note takes down an operation that is being sent.
+func (a *attempts) note(n *node, op *protocol.Op) {
+	now := n.w.now
+	a.flight, a.asked = flight{*op, now, true, n.cfg.ReleaseWithin() / 2}, now
+	if now-a.from > n.cfg.Lease {
+		a.from, a.count = now, 0
+	}
+	a.count++
+	if !op.Write {
+		return
+	}
+	a.unsure = true
+	const keep = 8
+	if len(a.writes) == keep {
+		a.writes = append(a.writes[:0], a.writes[1:]...)
+	}
+	r := &op.Record
+	a.writes = append(a.writes, own{r.Nonce, kindOf(r), r.Term, now, n.cfg.Budget})
+}
+
+// answered takes down that an operation was.
+func (a *attempts) answered(op *protocol.Op, out protocol.Outcome) {
+	if a.flight.op.ID == op.ID {
+		a.flight.on = false
+		a.unsure = a.unsure && !(op.Write && out == protocol.Applied)
+	}
+}
+
+// attempted: a member has one operation under way at a time (L7), and leaves time between
+// operations (L8).
+func (c *check) attempted(n *node, op *protocol.Op) {
+	a := &n.attempts
+	limit := a.flight.op.Timeout
+	if n.m.Phase() == protocol.Releasing {
+		limit = min(limit, a.flight.release, n.cfg.ReleaseWithin()/2)
+	}
+	waits := a.flight.on && c.w.now-a.flight.at < limit*7/10 && n.proc.stillUntil < a.flight.at
+	if waits && !c.w.plan.step {
+		c.failf("%s sends %s while it waits for the answer to %s",
+			n.incarnation(), describe(*op), describe(a.flight.op))
+	}
+	a.note(n, op)
+	if a.count > crowded {
+		c.failf("%s sends %d operations within a lease", n.incarnation(), a.count)
+	}
+}
+
+// crowded is more operations than any member has cause to send within its lease.
+const crowded = 60
+
+// neglected: a leader whose last write was confirmed, and whose lease runs out after it, has tried
+// to renew the lease (L8).
+func (c *check) neglected(n *node, term uint64) {
+	a := &n.attempts
+	if a.flight.on || a.unsure || n.proc.stillUntil >= a.asked || c.w.plan.step || n.excused() {
+		return
+	}
+	if silent := c.w.now - a.asked; silent > n.sent.Record.Lease*6/10 {
+		c.failf("%s lets term %d run out and has not asked the store for %v",
+			n.incarnation(), term, silent)
+	}
+}
+
+// before is what is to be compared with what an answer makes of a member.
+type before struct {
+	phase protocol.Phase
+	holds bool
+}
+
+func (n *node) before() before { return before{n.m.Phase(), n.m.Holds(n.now())} }
+
+// chained: a version that was replaced never comes back, nor is it shown again.
+func (p *plan) chained() bool {
+	return !(p.stale || p.rollback || p.recurs() || p.freeze || p.step)
+}
+
+// recognized: what a read shows of an own write counts from when that write was sent (L7), unless a
+// later one promises less.
+func (c *check) recognized(n *node, was before, shown *protocol.Cell) {
+	a := &n.attempts
+	found, left := a.good(shown.Record.Nonce, c.w.now)
+	if !c.w.plan.chained() || shown.Kind != protocol.Valid || left <= 0 {
+		return
+	}
+	switch {
+	case found.kind == "renewal" && was.holds:
+		if real, _ := n.m.Remaining(n.now(), found.term); real < left {
+			c.failf("%s reads its own renewal of term %d, which is good for %v, and counts on %v",
+				n.incarnation(), found.term, left, real)
+		}
+	case found.kind == "claim" && was.phase == protocol.Candidate:
+		wanted := found.at >= max(a.stood, n.fitness.since)
+		if wanted && n.m.Phase() == protocol.Candidate {
+			c.failf("%s reads its own claim of term %d, and does not know it",
+				n.incarnation(), found.term)
+		}
+	}
+}
+
+// good finds an own write, and for how long its holder may count on it by any clock, unless none
+// was sent or its time is over.
+func (a *attempts) good(nonce string, now time.Duration) (found own, left time.Duration) {
+	for _, o := range a.writes {
+		rest := o.budget - (now-o.at)*12/10
+		switch {
+		case o.nonce == nonce:
+			found, left = o, rest
+		case found.nonce != "" && o.term == found.term:
+			left = min(left, rest)
+		}
+	}
+	return found, left
+}
+
+// timely: a claim that is found applied when its time is over wins nothing (L4).
+func (c *check) timely(n *node, term uint64) {
+	var last own
+	for _, o := range n.attempts.writes {
+		if o.kind == "claim" && o.term == term {
+			last = o
+		}
+	}
+	age := c.w.now - last.at
+	if last.kind != "" && !c.excused(n) && age*8/10 > last.budget+c.w.plan.grace {
+		c.failf("%s wins term %d by a claim that it sent %v ago, and that was good for %v",
+			n.incarnation(), term, age, last.budget)
+	}
+}
+
+// reclaims: a candidate that finds a record of its own replaces it at once: its term is over, and
+// its work is done (L4).
+func (c *check) reclaims(n *node, was before) {
+	a, r := &n.attempts, n.shown().Record
+	seeks := was.phase == protocol.Candidate && n.m.Phase() == protocol.Candidate
+	acts := a.flight.on || n.sentAt >= a.stood
+	if seeks && !acts && r.Held() && r.Incarnation == n.incarnation() && c.w.plan.chained() {
+		c.failf("%s waits for its own record of term %d to run out", n.incarnation(), r.Term)
+	}
+}

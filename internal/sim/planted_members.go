@@ -1,0 +1,135 @@
+package main
+
+// plantedMembers leave out rules on who leads rather than another: by priority, nomination and eligibility.
+var plantedMembers = []bug{
+	// Priority.
+	{
+		Name: "ask-unripe", Rule: "H2", Left: "a candidate of a higher priority asks for a hand-over as soon as it is there",
+		Edit:  []edit{{"protocol/priority.go", "	maturity   = 2 ", "	maturity   = 0 "}},
+		Shows: "asks for a hand-over when it is",
+	},
+	{
+		Name: "ask-again", Rule: "H2", Left: "a candidate of a higher priority asks for a hand-over in each lease",
+		Edit:  []edit{{"protocol/priority.go", "	moderation = 10 ", "	moderation = 1 "}},
+		Shows: "asks for a hand-over again",
+	},
+	{
+		Name: "never-ask", Rule: "H2", Left: "a candidate of a higher priority never asks for a hand-over",
+		Edit:  []edit{{"protocol/priority.go", "	m.tell(Transition{What: Asking, Term: r.Term})\n", ""}},
+		Shows: nobody,
+	},
+
+	// Nomination.
+	{
+		Name: "nominee-at-once", Rule: "L13", Left: "a nominee does not wait for the lease of the leader before",
+		Edit:  []edit{{"protocol/candidate.go", "	more, ok := m.yields()\n", "	if m.nominee {\n		wait /= 2\n	}\n	more, ok := m.yields()\n"}},
+		Shows: twoLead + "|" + tooSoon,
+	},
+	{
+		Name: "no-precedence", Rule: "L13", Left: "who is not the nominee claims as soon as the nominee",
+		Edit:  []edit{{"protocol/nominee.go", "	return m.cfg.Precedence, true", "	return 0, true"}},
+		Shows: "who is not the nominee, has term",
+	},
+	{
+		Name: "waits-for-a-nominee", Rule: "L13", Left: "who is not the nominee waits for one for ever",
+		Edit:  []edit{{"protocol/nominee.go", "	return m.cfg.Precedence, true", "	return 0, false"}},
+		Shows: nobody,
+	},
+	{
+		Name: "anybody", Rule: "L13", Left: "who may lead as the nominee alone claims after a while like others",
+		Edit:  []edit{{"protocol/nominee.go", "	case m.cfg.NomineeOnly:\n		return 0, false", "	case m.cfg.NomineeOnly:\n		return m.cfg.Precedence, true"}},
+		Shows: "and is not the nominee",
+	},
+	{
+		Name: "nomination-outlived", Rule: "L13", Left: "a leader whose nomination ends does not leave",
+		Edit:  []edit{{"protocol/eligible.go", "		return ErrNominationLost\n", "		return nil\n"}},
+		Shows: "after its nomination ended",
+	},
+	{
+		Name: "nominee-never-asks", Rule: "L13, H2", Left: "a nominee does not ask a leader who is none to hand over",
+		Edit:  []edit{{"protocol/nominee.go", "Priority < m.priority()", "Priority < m.cfg.Priority"}},
+		Shows: nobody,
+	},
+	{
+		Name: "nominees-take-turns", Rule: "L13, H2", Left: "a nominee that leads does not say so, and two of them ask each other for ever",
+		Edit:  []edit{{"protocol/candidate.go", "Priority: m.priority(), Metadata", "Priority: m.cfg.Priority, Metadata"}},
+		Shows: "changes of leader in the calm|writes in .* of calm",
+	},
+	{
+		Name: "outsider-keeps", Rule: "L13, L4", Left: "who lost a term, and is no nominee, keeps the record that names it instead of releasing it",
+		Edit: []edit{{"protocol/machine.go", " && m.eager() {", " && (m.eager() || true) {"}},
+		Test: "TestTimelines/L13-nominee",
+		Note: "It costs a wait for the nominee, no more than other faults of these runs.",
+	},
+
+	// Eligibility.
+	{
+		Name: "ineligible-claims", Rule: "L13", Left: "a member that is not eligible claims like others",
+		Edit:  []edit{{"protocol/nominee.go", "	case m.barred:\n		return 0, false\n", ""}},
+		Shows: "sends a .*, and is not eligible",
+	},
+	{
+		Name: "ineligible-stays", Rule: "L13", Left: "a leader that is not eligible any more is not asked to finish",
+		Edit:  []edit{{"protocol/eligible.go", "		return ErrIneligible\n", "		return nil\n"}},
+		Shows: "is not asked to finish",
+	},
+	{
+		Name: "ineligible-ends", Rule: "L13, L9", Left: "a leader that is not eligible any more loses its term at once, instead of being asked to finish",
+		Edit:  []edit{{"protocol/eligible.go", "		m.Ask(now, why)\n", "		m.end(why)\n"}},
+		Shows: "to nobody: no longer eligible",
+	},
+	{
+		Name: "ineligible-not-renewed", Rule: "L13", Left: "the lease of a leader that is not eligible any more is not renewed while its work finishes",
+		Edit:  []edit{{"protocol/leader.go", "	// A longer interval is", "	if m.barred {\n		return nil\n	}\n	// A longer interval is"}},
+		Shows: "has not asked the store",
+	},
+	{
+		Name: "ineligible-keeps-claim", Rule: "L13", Left: "who ceases to be eligible while its claim is on its way leads all the same, and is then asked to finish",
+		Edit:  []edit{{"protocol/eligible.go", "	case m.lease.announced:\n", "	case m.lease.announced || m.barred:\n"}},
+		Shows: "elected .*, and is not eligible",
+	},
+	{
+		Name: "ineligible-leaves-claim", Rule: "L13, L16", Left: "who ceases to be eligible leaves a claim of unknown fate to itself",
+		Edit: []edit{{"protocol/candidate.go", "	if m.barred && m.claimed() {", "	if m.barred && m.claimed() && m.phase != Candidate {"}},
+		Test: "TestTimelines/eligible",
+		Note: "If the claim is applied after all, it is released as soon as it is seen, which costs a moment.",
+	},
+	{
+		Name: "ineligible-keeps-record", Rule: "L13, L4", Left: "who is not eligible leaves a record that names it to run out",
+		Edit: []edit{{"protocol/candidate.go", "	if !ok || m.prepares() || m.mine() {", "	if !ok || m.prepares() || m.mine() && !m.barred {"}},
+		Test: "TestTimelines/eligible",
+		Note: "It costs a lease, seldom.",
+	},
+	{
+		Name: "ineligible-asks", Rule: "L13, H2", Left: "a member of a higher priority asks for a hand-over though it is not eligible",
+		Edit:  []edit{{"protocol/nominee.go", "	return !m.barred && m.view", "	return m.view"}},
+		Shows: "asks for a hand-over .* after it became eligible",
+	},
+	{
+		Name: "ask-when-just-eligible", Rule: "L13, H2", Left: "a member of a higher priority asks for a hand-over as soon as it is eligible",
+		Edit:  []edit{{"protocol/eligible.go", "		m.health.well = false // who", "		// who"}},
+		Shows: "asks for a hand-over .* after it became eligible",
+	},
+	{
+		Name: "ineligible-stands-back", Rule: "L13", Left: "a nominee that was not eligible lets the others go first when it is again, as one does that declined",
+		Edit: []edit{{"protocol/machine.go", " && !errors.Is(m.lease.asked, ErrIneligible)\n", "\n"}},
+		Test: "TestTimelines/eligible",
+		Note: "It costs the precedence, seldom.",
+	},
+	{
+		Name: "leaving-names-nobody", Rule: "H1", Left: "who leaves for another reason than a hand-over does not take down who is to follow",
+		Edit:  []edit{{"protocol/machine.go", "	if m.phase == Leading {\n		m.successor = to", "	if m.phase == Leading && errors.Is(m.lease.asked, ErrHandOver) {\n		m.successor = to"}},
+		Shows: "was to take over|and was told of",
+	},
+	{
+		Name: "leaving-hears-nothing", Rule: "H1, H2", Left: "who leaves for another reason does not hear of a request in the store",
+		Edit:  []edit{{"protocol/leader.go", "m.lease.heeded || errors.Is(m.lease.asked, ErrHandOver)", "m.lease.heeded || m.lease.asked != nil && !errors.Is(m.lease.asked, ErrExpired)"}},
+		Shows: "was to take over|and was told of",
+	},
+	{
+		Name: "request-heeded-again", Rule: "H2", Left: "a request counts for as long as it is there, whatever was said since",
+		Edit: []edit{{"protocol/leader.go", "	m.lease.heeded = true\n", ""}},
+		Test: "TestTimelines/eligible",
+		Note: "The one who follows was named first, not last, and both were named.",
+	},
+}
