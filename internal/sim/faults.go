@@ -278,6 +278,7 @@ func (w *world) replace() {
 func (w *world) breakRecord() {
 	w.tracef(nil, "somebody writes a malformed record")
 	c := malformed
+	c.Record.Nonce = w.now.String()
 	c.Record.Lease = (w.span(w.plan.lease) + time.Millisecond).Truncate(time.Millisecond)
 	if w.plan.resets && w.more.chance(0.5) {
 		c.Record.Lease = record.MaxLease // as one counts that cannot be read

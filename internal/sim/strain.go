@@ -51,7 +51,7 @@ func (n *node) strained(applied bool) {
 func (w *world) garble() {
 	if was := &w.store.cell.Record; was.Held() {
 		c := malformed
-		c.Record = record.Record{Lease: was.Lease, Term: was.Term}
+		c.Record = record.Record{Lease: was.Lease, Term: was.Term, Nonce: was.Nonce}
 		w.store.put(c)
 	}
 }

@@ -17,9 +17,6 @@ func (c *check) waited(n *node, old *protocol.Cell, r *record.Record) {
 	if s := c.w.store; s.strayed && s.life.era > 0 && n != nil && n.born < s.life.from {
 		free = false // who saw the store made anew believes nothing of before (L3a)
 	}
-	if old.Kind == protocol.Broken && n != nil && n.born < c.w.store.life.from && p.floorless {
-		c.amnesty = max(c.amnesty, c.w.now+c.w.longest()) // ADR 22: it looks like one of a former life
-	}
 	if free || n == nil || p.loses || c.w.now < max(c.amnesty, c.fragile) {
 		return
 	}
