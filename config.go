@@ -17,26 +17,29 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// MaxLease is the longest lease there is: a constant of the protocol.
+// MaxLease is the longest lease that the protocol allows.
 const MaxLease = record.MaxLease
 
-// Clock is where an election gets its time from; see SystemClock and StandardClock.
+// Clock supplies the time of an election: see SystemClock and StandardClock.
 type Clock = clock.Clock
 
-// Reading is one look at all clocks of a process.
+// Reading is one reading of all clocks of a process.
 type Reading = clock.Reading
 
-// Instant is what of a Reading decides how long a lease lasts.
+// Instant is the part of a Reading that decides how long a lease lasts.
 type Instant = clock.Instant
 
-// SystemClock reads the machine's clocks: on Linux CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME, so that
-// neither a time daemon that slews the clock nor a suspended machine makes two leaders. It is the default.
+// SystemClock returns a Clock that reads the machine's clocks. It is the default. On Linux it reads
+// CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME, so neither a time daemon that slews the
+// clock nor a suspended machine leads to two leaders.
 func SystemClock() Clock { return clock.System{} }
 
-// StandardClock is what package time offers and nothing else: for virtual time, such as in testing/synctest.
+// StandardClock returns a Clock that uses package time alone. Use it for virtual time, such as in
+// testing/synctest.
 func StandardClock() Clock { return clock.Standard{} }
 
-// Config says how to take part in an election. The zero value of each field is its default:
+// Config holds the settings of one candidate in an election. The zero value of each field selects
+// its default:
 //
 //	field          default                      limits
 //	ID             host name and process id     256 bytes
@@ -46,7 +49,7 @@ func StandardClock() Clock { return clock.Standard{} }
 //	Nominator      none
 //	Precedence     Lease                        at most 1 h
 //	NomineeOnly    false                        needs a Nominator
-//	Lease          15 s                         whole milliseconds, from the store's least to its most, 1 h if it has none
+//	Lease          15 s                         whole ms; the store's minimum to its maximum, else 1 h
 //	Renew          Lease / 3                    room for two attempts before the deadline
 //	StopWithin     0                            part of the lease, see Margin
 //	FinishWithin   10 s                         at least 1 ms
@@ -63,93 +66,106 @@ func StandardClock() Clock { return clock.Standard{} }
 //	Logger         discards
 //	OnEvent        none
 type Config struct {
-	// ID names this candidate to people and to those who name a successor. It is a label: two processes with the same
-	// ID never lead at once.
+	// ID names this candidate for operators and for callers that name a successor. It is a label:
+	// two processes with the same ID never lead at the same time.
 	ID string
-	// Address is published in the record while this candidate leads, for those who want to reach the leader.
+	// Address is published in the record while this candidate leads, for clients of the leader.
 	Address string
-	// Metadata is published likewise. New keeps a copy.
+	// Metadata is published in the same way. New keeps a copy.
 	Metadata map[string]string
 
-	// Priority says who is to lead rather: a candidate that has been well for two leases and has a higher one than the
-	// leader asks it to hand over, at most once in ten leases. It orders nobody while nobody leads.
+	// Priority makes a candidate with a higher value take over from a leader with a lower one. A
+	// candidate that has been well for two leases asks such a leader to hand over, at most once in
+	// ten leases. Priority does not order candidates while nobody leads.
 	Priority int
 
-	// Nominator says whether this candidate is the one that is to lead. A leader that no longer is gets asked to finish, with
-	// ErrNominationLost; a nominee that sees another lead asks it as one of a higher Priority would, which must be 0 here. It
-	// has no part in keeping leaders apart. Nil: there is none.
+	// Nominator decides whether this candidate is the nominee, which has precedence. A leader that
+	// stops being the nominee is asked to finish, with ErrNominationLost. A nominee that sees
+	// another leader asks it to hand over, as a candidate of higher Priority would. Priority must
+	// be 0 here. A Nominator plays no part in keeping leaders apart. Nil: no candidate is
+	// nominated.
 	Nominator driver.Nominator
-	// Precedence is how much later than the nominee another candidate claims, should no nominee do so.
+	// Precedence is how much later than the nominee another candidate claims if no nominee does.
 	Precedence time.Duration
-	// NomineeOnly has nobody but the nominee claim, however long nobody leads.
+	// NomineeOnly lets only the nominee claim, however long nobody leads.
 	NomineeOnly bool
 
-	// Lease is how long a leader may be silent, by the clock of another, before that takes over.
+	// Lease is how long a leader may be silent, by another candidate's clock, before that candidate
+	// takes over.
 	Lease time.Duration
 	// Renew is the time from one renewal to the next.
 	Renew time.Duration
-	// StopWithin is how long the work may take to stop after the hard context ended, without anybody else leading
-	// meanwhile. It is taken from the lease.
+	// StopWithin is how long the work may take to stop after the hard context ended. Nobody else
+	// leads in this time, which is part of the lease.
 	StopWithin time.Duration
-	// FinishWithin is how long the work may take to finish after it was asked to, while the lease is still renewed.
-	// After it renewing stops.
+	// FinishWithin is how long the work may take to finish after it was asked to. The lease is
+	// renewed in this time, and not after it.
 	FinishWithin time.Duration
-	// Grace is how long a new leader waits, holding the lease, before it is told that it leads.
+	// Grace is how long a new leader holds the lease before its work starts.
 	Grace time.Duration
-	// Splay is the upper bound of a random delay before the first claim, to spread processes that start together.
+	// Splay is the maximum random delay before the first claim. It spreads processes that start
+	// together.
 	Splay time.Duration
-	// Poll is the time between reads of a store that does not push changes, in transitions and in trouble: while it is not
-	// known that somebody leads and renews. Each interval is drawn anew from 90 to 110 % of it.
+	// Poll is the time between reads of a store that does not push changes, in transitions and in
+	// trouble: while no leader is known to renew. Each interval is drawn at random from 90 to 110 %
+	// of it.
 	Poll time.Duration
-	// PollStable is the same while a leader is seen to renew. Whatever it is, the store is read when the lease of a leader
-	// that was not heard of would be over; so longer than Lease has no effect. See WorstFailover for its price.
+	// PollStable is the same while a leader is seen to renew. Values longer than Lease have no
+	// effect: the store is always read when the lease of a silent leader would be over. See
+	// WorstFailover for its cost.
 	PollStable time.Duration
-	// NoWatch follows by reading alone, though the store can push changes.
+	// NoWatch makes the election follow by reads alone, even if the store can push changes.
 	NoWatch bool
-	// Retry is how long to wait after the first, the second, ... store operation in a row that failed, before the next;
-	// after the last of these it is Renew, and for a leader, who has until its deadline, a quarter of Renew. The default's are at
-	// most a quarter and a half of Renew.
+	// Retry lists the waits after the first, the second, ... store operation in a row that failed.
+	// After the last of these the wait is Renew, or a quarter of Renew for a leader, which has only
+	// until its deadline. The second and third default are at most a quarter and a half of Renew.
 	Retry []time.Duration
 
 	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r,
 	// 1+r]. Members may have different bounds. The record states the leader's, and a member whose
 	// bound is larger waits longer for its lease.
 	Drift float64
-	// TimerLateness is how late a timer may fire on this machine, for the sake of those who rely on the contexts.
+	// TimerLateness is how late a timer may fire on this machine. It protects work that relies on
+	// the contexts.
 	TimerLateness time.Duration
-	// Backoff is the delay before the n-th campaign in a row after leadership was declined, n from 1.
+	// Backoff returns the delay before the n-th campaign in a row after leadership was declined, n
+	// from 1.
 	Backoff func(n int) time.Duration
-	// Clock is where time comes from.
+	// Clock is the source of time.
 	Clock Clock
 
-	// Logger is told every event. Trouble whose cause goes on is logged again after 10 s, 20 s and
-	// so on up to 1 h, with "times": how often it was met since. Siblings count together.
+	// Logger logs every event. Trouble with the same lasting cause is logged again after 10 s, 20 s
+	// and so on up to 1 h, with "times": the number of times since the last line. Siblings count
+	// together.
 	Logger *slog.Logger
-	// OnEvent is told every event, in order, one at a time. A slow one costs nothing but events: after 1,024 the
-	// oldest are dropped, and Event.Missed says how many.
+	// OnEvent is called for each event, in order, one at a time. A slow one loses events and delays
+	// nothing else: beyond 1,024 events in the queue the oldest are dropped, and Event.Missed
+	// counts them.
 	OnEvent func(Event)
 }
 
-// Margin is the part of a lease that its holder does not use, so that its term is over on its own clock before anybody
-// else's wait can be: Lease * 2r/(1+r) for clocks that run apart, plus TimerLateness, plus StopWithin. Config must be
-// one that New accepts; unset fields count with their defaults.
+// Margin returns the part of a lease that its holder does not use. It makes the term end on the
+// holder's own clock before any other candidate's wait can end. It is the sum of Lease * 2r/(1+r),
+// for clocks that run apart, TimerLateness and StopWithin. New must accept the Config. Unset fields
+// count with their defaults.
 func (c Config) Margin() time.Duration {
 	c = c.withDefaults()
 	return protocol.Margin(c.Lease, c.Drift, c.TimerLateness, c.StopWithin)
 }
 
-// WorstFailover is the longest time from a leader's last renewal until another claims its place, if it dies and the
-// store answers at once: the lease, and where nothing is pushed the longest time between two reads before it,
+// WorstFailover returns the longest time from a leader's last renewal until another candidate
+// claims its place, if the leader dies and the store answers at once. It is the lease, plus the
+// longest time between two reads before that if the store does not push changes:
 //
 //	pushed:  Lease
 //	polled:  Lease + min(1.1 * PollStable, Lease)
 //
-// It is measured by the clock of the member that claims, which may run slower than true time:
-// divide it by 1 - Drift, and add up to 9 % while a time daemon slews that clock. To it come the
-// latency of the store, twice, how late timers fire, and Precedence where there is a Nominator and
-// no nominee claims. The mean of a polled one is half a PollStable less, and with many followers
-// the first of them is there far sooner. All members are taken to have the same Config, which must
-// be one that New accepts; unset fields count with their defaults.
+// The time is by the clock of the member that claims, which may run slower than true time: divide
+// it by 1 - Drift, and add up to 9 % while a time daemon slews that clock. Add the latency of the
+// store, twice, the lateness of timers, and Precedence where there is a Nominator and no nominee
+// claims. The mean of a polled failover is half a PollStable less, and with many followers the
+// first of them claims far sooner. All members must have the same Config, which New must accept.
+// Unset fields count with their defaults.
 func (c Config) WorstFailover(pushed bool) time.Duration {
 	c = c.withDefaults()
 	if pushed && !c.NoWatch {
@@ -212,8 +228,8 @@ func doubling(lease time.Duration) func(int) time.Duration {
 	}
 }
 
-// validate finds everything that is wrong with what was given, at once. What follows from another
-// problem, or from a default, is left out.
+// validate returns all problems of the given Config at once. It leaves out those that follow from
+// another problem, or from a default.
 func (c *Config) validate(store driver.Store, name string, given *Config) error {
 	timing := errors.Join(c.checkLease(store), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
 	if timing == nil {
@@ -225,7 +241,7 @@ func (c *Config) validate(store driver.Store, name string, given *Config) error 
 	return nil
 }
 
-// checkLimits looks at each time by itself. Those that are 0 have their defaults.
+// checkLimits checks each time by itself. Those that are 0 have their defaults.
 func (c *Config) checkLimits() error {
 	var problems []error
 	for _, f := range []struct {
@@ -292,7 +308,7 @@ func (c *Config) checkRetry(most time.Duration) error {
 	return nil
 }
 
-// checkNomination: one thing decides who leads rather, the Nominator or the Priority.
+// checkNomination: either the Nominator or the Priority decides which candidate has precedence.
 func (c *Config) checkNomination() error {
 	switch {
 	case c.Nominator != nil && c.Priority != 0:
@@ -303,7 +319,7 @@ func (c *Config) checkNomination() error {
 	return nil
 }
 
-// maxRetry bounds how many tries may follow one another faster than Renew.
+// maxRetry bounds the number of tries in a row that are faster than Renew.
 const maxRetry = 10
 
 func (c *Config) checkDrift() error {
@@ -313,7 +329,8 @@ func (c *Config) checkDrift() error {
 	return nil
 }
 
-// checkRecord: quotes and the like take up to six bytes in JSON, so what holds each limit may still be too long together.
+// checkRecord also checks the total: quotes and the like take up to six bytes in JSON, so fields
+// within their limits may be too long together.
 func (c *Config) checkRecord() error {
 	err := errors.Join(record.CheckName("ID", c.ID), record.CheckName("Address", c.Address),
 		record.CheckMetadata(c.Metadata), record.CheckPriority(c.Priority))
@@ -333,7 +350,7 @@ func (c *Config) checkRecord() error {
 	return nil
 }
 
-// checkMargin: between a renewal and the deadline there must be time to try twice.
+// checkMargin: the time between a renewal and the deadline must allow two tries.
 func (c *Config) checkMargin() error {
 	margin := protocol.Margin(c.Lease, c.Drift, c.TimerLateness, c.StopWithin)
 	usable := c.Lease - margin

@@ -12,12 +12,13 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// Election is this process's part in one election: a candidate, an observer, or both. Its methods may be called
-// concurrently. Make one for each election and each candidate; two of them never lead at once, not even in one process and with one ID.
+// Election is this process's part in one election: a candidate, an observer, or both. Its methods
+// may be called concurrently. Make one for each election and each candidate. Two of them never lead
+// at the same time, not even in one process and with the same ID.
 type Election struct{ member member }
 
-// New returns an election under the given name, which is the key in the store. It starts nothing and does not call the
-// store. It returns one error that names everything that is wrong with the name and the config.
+// New returns an election under the given name, which is the key in the store. It starts nothing
+// and does not call the store. Its error lists all problems of the name and the config.
 func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if store == nil {
 		return nil, errors.New("tenure: the store is nil")
@@ -40,26 +41,27 @@ func newElection(f *fixed, name string, s *settings, nominator driver.Nominator)
 	return e
 }
 
-// Name is the election's.
+// Name returns the name of the election.
 func (e *Election) Name() string { return e.member.key }
 
-// ID is this candidate's.
+// ID returns the ID of this candidate.
 func (e *Election) ID() string { return e.member.id }
 
-// random is 64 bits that no other process draws: incarnations and nonces must differ also after a machine was cloned, so
-// they come from the system's generator.
+// random returns 64 bits that no other process draws. Incarnations and nonces must differ even
+// after a machine was cloned, so they come from the system's generator.
 func random() uint64 {
 	var b [8]byte
 	rand.Read(b[:])
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Campaign seeks leadership and returns the term when this process is elected. The context is for the waiting alone; the
-// term goes on until it is lost, and in any case Resign must say when its work has stopped.
+// Campaign seeks leadership and returns the term when this process is elected. The context bounds
+// only the wait. The term goes on until it is lost. In every case call Resign when its work has
+// stopped.
 //
-// It returns ctx's cause if that ends first (after at most a third of the lease or 2 s more, to take back a claim whose
-// answer was lost); an error that wraps driver.ErrDenied if reading was denied before it was ever allowed; ErrRunning; or
-// ErrTermOpen if the last term was not resigned.
+// It returns ctx's cause if that ends first (after at most a third of the lease or 2 s more, to
+// take back a claim whose answer was lost); an error that wraps driver.ErrDenied if reading was
+// denied before it was ever allowed; ErrRunning; or ErrTermOpen if the last term was not resigned.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if !e.member.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning
@@ -78,7 +80,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return r.term, r.err
 }
 
-// campaign sets the machine to seek for somebody. Observers whom a refusal has stopped, and who do not know it yet, go on.
+// campaign starts the machine's search for a term. Observers that a refusal has stopped, and that
+// do not know it yet, go on.
 func (m *member) campaign(s *seeker) error {
 	open := false
 	m.step(func(now Reading) {
@@ -96,8 +99,8 @@ func (m *member) campaign(s *seeker) error {
 	return nil
 }
 
-// leave is the end of the context that was campaigned with: whoever seeks gives up, whoever leads is asked to finish. It
-// may come late, when somebody else seeks already.
+// leave handles the end of a campaign's context: a candidate gives up, a leader is asked to finish.
+// It may come late, when another campaign has begun.
 func (m *member) leave(s *seeker) {
 	m.step(func(now Reading) {
 		if m.seeker == s {
@@ -123,8 +126,9 @@ func (m *member) stop() {
 	})
 }
 
-// finish says that the work of a term has stopped. Nobody campaigns again for a context that has ended meanwhile. It
-// reports whether this is the first that is said of it; if not it has no effect.
+// finish reports to the machine that the work of a term has stopped. A context that has ended in
+// the meantime starts no new campaign. The result is true for the first report; later ones have no
+// effect.
 func (m *member) finish(t *Term, again bool, delay time.Duration) (first bool) {
 	m.step(func(now Reading) {
 		if first = !t.finished; !first {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// EventKind names what happened.
+// EventKind names a kind of event.
 type EventKind string
 
 // The kinds of event.
@@ -16,17 +16,17 @@ const (
 	EventCandidate EventKind = "candidate" // this process seeks leadership
 	EventElected   EventKind = "elected"   // it leads
 	EventLeaving   EventKind = "leaving"   // it was asked to leave; Cause says why
-	EventLost      EventKind = "lost"      // its term ended otherwise than by release; Cause says why
-	EventReleased  EventKind = "released"  // its lease was released; with a Cause the store did not confirm it
-	EventLeader    EventKind = "leader"    // Leader is another, or publishes something else; nobody if it has no ID
+	EventLost      EventKind = "lost"      // its term ended without a release; Cause says why
+	EventReleased  EventKind = "released"  // its lease was released; Cause: the store did not confirm it
+	EventLeader    EventKind = "leader"    // another Leader, or other data of it; no ID: nobody leads
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
-	EventFailed    EventKind = "failed"    // lead returned an error that nobody else hears of
+	EventFailed    EventKind = "failed"    // lead returned an error that Run does not return
 	EventTrouble   EventKind = "trouble"   // the store failed or refused; the election goes on
-	EventAsking    EventKind = "asking"    // it asks the leader of Term to hand over, because it is to lead rather
-	EventAlarm     EventKind = "alarm"     // the key holds what it should not: a person should look
+	EventAsking    EventKind = "asking"    // it has precedence: asks the leader of Term to hand over
+	EventAlarm     EventKind = "alarm"     // the key holds a wrong value: an operator should look
 )
 
-// Event is one thing that happened to an election, as OnEvent is told and as `--json` prints it.
+// Event is one event of an election, as OnEvent receives it and `--json` prints it.
 type Event struct {
 	// Time is the wall clock of this process.
 	Time time.Time
@@ -34,9 +34,10 @@ type Event struct {
 	// Election and ID are the name of the election and of this candidate.
 	Election string
 	ID       string
-	// Term is this candidate's, and for EventLeader and EventAsking the leader's; 0 where there is none.
+	// Term is this candidate's term, and for EventLeader and EventAsking the leader's. It is 0
+	// where there is none.
 	Term uint64
-	// Leader is who leads, for EventLeader.
+	// Leader is the current leader, for EventLeader.
 	Leader Leader
 	// Cause is nil where there is none.
 	Cause error
@@ -44,7 +45,7 @@ type Event struct {
 	Missed int
 }
 
-// eventJSON is the promise made to those who read `--json`.
+// eventJSON is the promised format of `--json`.
 type eventJSON struct {
 	Time     time.Time `json:"time"`
 	Kind     EventKind `json:"event"`
@@ -57,7 +58,8 @@ type eventJSON struct {
 	Missed   int       `json:"missed,omitempty"`
 }
 
-// MarshalJSON returns one object with at least time (RFC 3339 with nanoseconds), event, election, id and term.
+// MarshalJSON returns one object with at least time (RFC 3339, nanoseconds), event, election, id
+// and term.
 func (e Event) MarshalJSON() ([]byte, error) {
 	j := eventJSON{
 		Time: e.Time.UTC(), Kind: e.Kind, Election: e.Election, ID: e.ID, Term: e.Term,
@@ -69,7 +71,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// level is how loud an event is in the log.
+// level is the log level of an event.
 func (e Event) level() slog.Level {
 	switch e.Kind {
 	case EventAlarm, EventOverdue, EventFailed:
@@ -85,8 +87,8 @@ func (e Event) level() slog.Level {
 // maxQueued bounds the events that wait for a slow OnEvent.
 const maxQueued = 1024
 
-// notifier hands events to the log and to OnEvent: in order, one at a time, and never on the renewal path. It has a queue
-// and a goroutine only while there is something to deliver.
+// notifier hands events to the log and to OnEvent: in order, one at a time, and never on the
+// renewal path. It has a queue and a goroutine only while there are events to deliver.
 type notifier struct {
 	mu    sync.Mutex
 	queue *queue // nil: nothing is left to deliver
@@ -98,7 +100,7 @@ type queue struct {
 	empty  chan struct{} // closed when nothing is left
 }
 
-// post is for what the log and OnEvent are to be told, if there are any.
+// post queues an event for the log and OnEvent, if either is set.
 func (n *notifier) post(to *fixed, e Event) {
 	if to.log == nil && to.onEvent == nil {
 		return
@@ -121,7 +123,7 @@ func (n *notifier) deliver(to *fixed) {
 	done := false
 	defer func() {
 		if !done {
-			go n.deliver(to) // OnEvent has called Goexit, which costs that one event alone
+			go n.deliver(to) // OnEvent has called Goexit, which loses only that event
 		}
 	}()
 	for e, ok := n.next(); ok; e, ok = n.next() {
@@ -150,7 +152,7 @@ func (n *notifier) next() (Event, bool) {
 	return e, true
 }
 
-// write logs an event, but trouble of one cause ever less often.
+// write logs an event. Trouble with one cause is logged ever less often.
 func (f *fixed) write(e Event) {
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
 	if e.Term != 0 {
@@ -174,7 +176,7 @@ func (f *fixed) write(e Event) {
 	f.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
 }
 
-// flushWithin bounds how long the end of a Run waits for OnEvent, which may itself wait for that end.
+// flushWithin bounds how long the end of a Run waits for OnEvent, which may itself wait for Run.
 const flushWithin = time.Second
 
 // flush waits until all events are delivered, or for flushWithin.

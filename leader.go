@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// Leader is who leads an election. The zero value is nobody.
+// Leader describes the leader of an election. The zero value means that nobody leads.
 type Leader struct {
 	// ID is a label; two processes may have the same by mistake. Incarnation tells them apart.
 	ID          string
@@ -19,7 +19,7 @@ type Leader struct {
 	Term uint64
 }
 
-// Exists reports whether somebody leads.
+// Exists reports whether the election has a leader.
 func (l Leader) Exists() bool { return l.ID != "" }
 
 func leaderOf(l protocol.Leader) Leader {
@@ -28,9 +28,10 @@ func leaderOf(l protocol.Leader) Leader {
 	}
 }
 
-// Leaders yields who leads, first as soon as that is known and then at every change, without campaigning; the zero
-// Leader is nobody. It yields an error, and ends, if the store denies reading before it ever allowed it. It ends when ctx
-// does. A slow loop sees the latest leader, not every one.
+// Leaders yields the current leader as soon as it is known, and then each change, without
+// campaigning. The zero Leader means that nobody leads. It yields an error, and ends, if the store
+// denies reading before it ever allowed it. It ends when ctx ends. A slow loop sees the latest
+// leader, not every one.
 func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		defer e.member.observe()()

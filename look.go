@@ -6,47 +6,48 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// RecordKind says what the store holds under the name of an election.
+// RecordKind names the kind of value that the store holds under the name of an election.
 type RecordKind string
 
 // The kinds of record.
 const (
 	RecordAbsent    RecordKind = "absent"    // nothing
-	RecordVacant    RecordKind = "vacant"    // nobody has held it yet, or a Reset put it there
-	RecordHeld      RecordKind = "held"      // a leader's; its lease may have run out
+	RecordVacant    RecordKind = "vacant"    // never held yet, or written by Reset
+	RecordHeld      RecordKind = "held"      // a leader's; its lease may have expired
 	RecordReleased  RecordKind = "released"  // a former leader's
 	RecordMalformed RecordKind = "malformed" // one that breaks a limit of the format
-	RecordForeign   RecordKind = "foreign"   // no record of an election
+	RecordForeign   RecordKind = "foreign"   // not an election record
 )
 
-// Record is what the store held when it was last looked at, for people and tools that show it.
+// Record is the value that was last seen in the store, for display.
 type Record struct {
 	// Kind is empty before the first look.
 	Kind RecordKind
 	// Problem wraps ErrMalformed or ErrForeign, and is nil otherwise.
 	Problem error
-	// By is the ID of who leads or led; it is empty where nobody did.
+	// By is the ID of the present or last leader. It is empty if there was none.
 	By   string
 	Term uint64
-	// Lease is what others wait for from when they first saw this, unless it is released. A malformed one may hide it: then it is MaxLease.
+	// Lease is how long others wait after they first saw this record, unless it is released. A
+	// malformed record may hide it: then it is MaxLease.
 	Lease time.Duration
-	// Seen is when this process first saw the holder's last write, by its wall clock. Before Seen and the lease are over nobody else
-	// is elected.
+	// Seen is when this process first saw the holder's last write, by its wall clock. Nobody else
+	// is elected before the lease has passed since Seen.
 	Seen time.Time
 	// Updated is the holder's wall clock at that write.
 	Updated  time.Time
 	Priority int
-	// Request is a wish that the holder has not fulfilled yet, or nil.
+	// Request is a request that the holder has not fulfilled yet, or nil.
 	Request *Request
 }
 
-// Request is somebody's wish that a leader hand over.
+// Request is a request for the leader to hand over.
 type Request struct {
-	To string // empty: to anybody
+	To string // empty: to any candidate
 	By string
 }
 
-// look is the record in view. It runs under the lock.
+// look returns the record in view. It runs under the lock.
 func (m *member) look() Record {
 	c, since := m.machine.InView()
 	r := Record{
