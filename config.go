@@ -49,7 +49,7 @@ func StandardClock() Clock { return clock.Standard{} }
 //	Nominator      none
 //	Precedence     Lease                        at most 1 h
 //	NomineeOnly    false                        needs a Nominator
-//	Lease          15 s                         whole ms; the store's minimum to its maximum, else 1 h
+//	Lease          15 s                         whole ms, the store's minimum to maximum (or 1 h)
 //	Renew          Lease / 3                    room for two attempts before the deadline
 //	StopWithin     0                            part of the lease, see Margin
 //	FinishWithin   10 s                         at least 1 ms

@@ -17,12 +17,12 @@ const (
 	EventElected   EventKind = "elected"   // it leads
 	EventLeaving   EventKind = "leaving"   // it was asked to leave; Cause says why
 	EventLost      EventKind = "lost"      // its term ended without a release; Cause says why
-	EventReleased  EventKind = "released"  // its lease was released; Cause: the store did not confirm it
-	EventLeader    EventKind = "leader"    // another Leader, or other data of it; no ID: nobody leads
+	EventReleased  EventKind = "released"  // lease released; Cause: the store did not confirm it
+	EventLeader    EventKind = "leader"    // Leader or its data changed; no ID: nobody leads
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
 	EventFailed    EventKind = "failed"    // lead returned an error that Run does not return
 	EventTrouble   EventKind = "trouble"   // the store failed or refused; the election goes on
-	EventAsking    EventKind = "asking"    // it has precedence: asks the leader of Term to hand over
+	EventAsking    EventKind = "asking"    // it has precedence, asks Term's leader to hand over
 	EventAlarm     EventKind = "alarm"     // the key holds a wrong value: an operator should look
 )
 

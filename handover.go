@@ -11,13 +11,14 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// HandOver asks the leader, wherever it is, to finish its work and hand over: to the candidate of the given ID, or to
-// anybody if it is empty. It returns when the request is in the store, not when leadership has moved; Wait tells that.
-// A request that was there already is as good: at most one is made between two renewals. Where the
-// named candidate leads already, HandOver changes nothing and returns nil.
+// HandOver asks the leader, in any process, to finish its work and hand over: to the candidate of
+// the given ID, or to any candidate if it is empty. It returns when the request is in the store,
+// not when leadership has moved: use Wait for that. An earlier request that is still there is
+// enough: at most one is made between two renewals. If the named candidate leads already, HandOver
+// changes nothing and returns nil.
 //
 // It returns ErrNoLeader if nobody leads, an error that wraps ErrForeign or ErrMalformed if the key
-// holds no sound record, one that wraps driver.ErrDenied for want of rights, ctx's error, or the
+// holds no sound record, one that wraps driver.ErrDenied if rights are missing, ctx's error, or the
 // store's if the request could not be made in a few attempts.
 func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName("successor", to); err != nil {
@@ -39,7 +40,7 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 // handOverAttempts bounds the race with the leader's own renewals, which one attempt in many loses.
 const handOverAttempts = 5
 
-// askSelf spares the store where this very process leads.
+// askSelf makes no store call if this very process leads.
 func (m *member) askSelf(to string) (leads bool) {
 	m.step(func(now Reading) {
 		if m.term == nil {
@@ -55,8 +56,8 @@ func (m *member) askSelf(to string) (leads bool) {
 	return leads
 }
 
-// aspire asks the leader of a term to hand over to this member, whose priority is higher, for as long as it campaigns. The
-// machine has it asked again when that is due.
+// aspire asks the leader of a term to hand over to this member, whose priority is higher, as long
+// as it campaigns. The machine repeats it when that is due.
 func (m *member) aspire(campaign context.Context, term uint64, within time.Duration) {
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
@@ -66,7 +67,7 @@ func (m *member) aspire(campaign context.Context, term uint64, within time.Durat
 	}
 }
 
-// insist requests until that is done, in a few attempts.
+// insist makes the request, in a few attempts.
 func (m *member) insist(ctx context.Context, to string, term uint64) (err error) {
 	for range handOverAttempts {
 		var done bool
@@ -77,7 +78,7 @@ func (m *member) insist(ctx context.Context, to string, term uint64) (err error)
 	return err
 }
 
-// request adds the wish to the record by one compare-and-swap. It reports done where another
+// request adds the request to the record by one compare-and-swap. It reports done where another
 // attempt would change nothing. After a lost answer the next attempt finds the request there.
 func (m *member) request(ctx context.Context, to string, term uint64) (done bool, err error) {
 	err = m.amend(ctx, func(entry driver.Entry) (value []byte, err error) {
@@ -91,8 +92,8 @@ func (m *member) request(ctx context.Context, to string, term uint64) (done bool
 	return done || err == nil || errors.Is(err, driver.ErrDenied), err
 }
 
-// requested is the holder's record, if it is of the given term or that is 0, with the wish added
-// and every other byte copied, so that nobody takes it for a renewal. It returns ErrRequested if
+// requested is the holder's record, if it is of the given term or that is 0, with the request added
+// and every other byte copied, so that no member takes it for a renewal. It returns ErrRequested if
 // there is nothing to ask for.
 func (m *member) requested(entry driver.Entry, to string, term uint64) ([]byte, error) {
 	cell := m.credible(entry)

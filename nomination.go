@@ -5,17 +5,17 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// nomination is what this member hears from its Nominator while it takes part.
+// nomination is the Nominator's news, while this member takes part.
 type nomination struct {
 	from driver.Nominator
 	gate driver.Gate // nil: this member may lead whatever its Nominator says
 	// unfit is what SetEligible said last, where there is a gate.
 	unfit bool
-	// serial names the present wish to hear; what belongs to an earlier one is not heard.
+	// serial numbers the present subscription. News for an earlier one is ignored.
 	serial uint64
 	on     bool
-	// busy: a goroutine calls the Nominator, one call after the other, so that a stop never comes after the Nominate that
-	// follows it, and one that blocks holds up no more than this goroutine.
+	// busy: a goroutine calls the Nominator, one call after the other. So a stop never comes after
+	// the Nominate that follows it, and a call that blocks delays only this goroutine.
 	busy bool
 	stop func() // of the wish of that number, which the Nominator knows of
 	of   uint64
@@ -29,14 +29,15 @@ func newNomination(from driver.Nominator) *nomination {
 	return n
 }
 
-// admit tells the machine what the gate says now. It runs under the member's lock.
+// admit passes the gate's present answer to the machine. It runs under the member's lock.
 func (n *nomination) admit(m *member, now Reading) {
 	if n.gate != nil {
 		m.machine.Stand(now, !n.unfit && n.gate.MayLead())
 	}
 }
 
-// want begins or ends listening. It runs under the member's lock, so the Nominator is called elsewhere.
+// want begins or ends listening. It runs under the member's lock, so the Nominator is called
+// elsewhere.
 func (n *nomination) want(m *member, on bool) {
 	if on == n.on {
 		return
@@ -49,7 +50,7 @@ func (n *nomination) want(m *member, on bool) {
 	n.rouse(m)
 }
 
-// leads is called, likewise under the lock, when another leads, or nobody.
+// leads is called, also under the lock, when another leads, or nobody.
 func (n *nomination) leads(m *member, vacant bool) {
 	n.vacant = vacant
 	if n.on {
@@ -64,14 +65,14 @@ func (n *nomination) rouse(m *member) {
 	}
 }
 
-// settle calls the Nominator until it knows of the present wish and of no other.
+// settle calls the Nominator until it knows the present subscription and no other.
 func (n *nomination) settle(m *member) {
 	for call := n.next(m); call != nil; call = n.next(m) {
 		call()
 	}
 }
 
-// next is what the Nominator is to be told, or nil.
+// next returns the next call of the Nominator, or nil.
 func (n *nomination) next(m *member) func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +107,7 @@ func (n *nomination) begin(m *member, serial uint64) {
 	n.stop, n.of, n.told = stop, serial, false
 }
 
-// tell is for those Nominators that want to know whether nobody leads.
+// tell is for the Nominators that need to know whether nobody leads.
 func tell(from driver.Nominator, vacant bool) func() {
 	return func() {
 		if a, ok := from.(driver.Attentive); ok {

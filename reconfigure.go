@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// Config returns the present settings as they were given, without the defaults of fields that were not set, so that what
-// derives from a changed one follows it:
+// Config returns the present settings as they were given, without the defaults of unset fields. So
+// fields that derive from a changed one follow it:
 //
 //	cfg := e.Config()
 //	cfg.Lease = 30 * time.Second
@@ -31,16 +31,17 @@ func (m *member) nominator() driver.Nominator {
 	return m.heeds.from
 }
 
-// Reconfigure changes the settings of an election, whether it runs or not. What is published, and the lease, change with
-// the next write of this process, intervals with the next read or renewal. A lease that was promised is not cut: neither
-// one's own, which runs until a renewal is written with the new one, nor another's. A larger StopWithin is promised by a
-// renewal that is sent at once, and holds when that is confirmed; a larger Drift or TimerLateness by the next one. ID, Clock, Logger, OnEvent
-// and Nominator are for good; all but the first are ignored here.
+// Reconfigure changes the settings of an election, running or not. Published fields and the lease
+// change with the next write of this process, intervals with the next read or renewal. A promised
+// lease is never shortened: this process's own lasts until a renewal is written with the new one,
+// and another's lasts as promised. A larger StopWithin is promised by a renewal that is sent at
+// once, and holds when that is confirmed; a larger Drift or TimerLateness by the next one. ID,
+// Clock, Logger, OnEvent and Nominator cannot change. All but ID are ignored here.
 //
-// It returns one error that names everything that is wrong, as New does, and then changes nothing.
+// It returns one error that lists all problems, as New does, and then changes nothing.
 //
-// Members may have different leases for a while, which is safe as long as the record is in the store. If it is deleted
-// just then, nobody knows how long to wait for: see docs/guarantees.md.
+// Members may have different leases for a while, which is safe as long as the record is in the
+// store. If it is deleted in that time, no member knows how long to wait: see docs/guarantees.md.
 func (e *Election) Reconfigure(cfg Config) error {
 	m := &e.member
 	if cfg.ID != "" && cfg.ID != m.id {
@@ -61,7 +62,7 @@ func (e *Election) Reconfigure(cfg Config) error {
 	return nil
 }
 
-// protocol is what the state machine needs to know, but for who it is.
+// protocol returns the settings that the state machine needs, without the identity.
 func (c *Config) protocol() protocol.Config {
 	p := protocol.Config{
 		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
@@ -74,5 +75,5 @@ func (c *Config) protocol() protocol.Config {
 	return p
 }
 
-// headStart is what a named successor is given before others claim.
+// headStart is the time a named successor has before others claim.
 const headStart = 250 * time.Millisecond

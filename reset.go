@@ -9,16 +9,19 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Reset puts a vacant record in place of what is no record of an election (ErrForeign) or a malformed one (ErrMalformed),
-// by one compare-and-swap. It is the operator's way out: no candidate ever overwrites the former, and each waits up to MaxLease
-// for the latter. Whoever calls it knows that the bytes are nobody else's, and that nobody leads with a longer lease than Config.Lease.
-// A leader that is still there steps down when it meets the vacant record, and nobody is elected before that record has been seen for
-// the longer of Config.Lease and the lease that the malformed record shows, if it does.
+// Reset replaces a foreign value (ErrForeign) or a malformed record (ErrMalformed) by a vacant
+// record, with one compare-and-swap. It is the operator's remedy: no candidate ever overwrites a
+// foreign value, and each waits up to MaxLease for a malformed record. Before you call it, make
+// sure that the bytes belong to nothing else, and that nobody leads with a longer lease than
+// Config.Lease. A leader that is still there steps down when it sees the vacant record. Nobody is
+// elected before that record has been visible for the longer of Config.Lease and the lease that the
+// malformed record shows, if it does.
 //
-// It returns the least time for which nobody can be elected (whoever is there first puts one more vacant record in place of this one,
-// which is waited out); ErrSound if the record is sound or there is none, an error that wraps
-// driver.ErrConflict if it has changed meanwhile, one that wraps driver.ErrDenied for want of rights, and any other of the store's,
-// after which the record may be reset or not.
+// It returns the least time in which nobody can be elected. The wait is longer: the first candidate
+// puts one more vacant record in place of this one, and all candidates wait for that too. It
+// returns ErrSound if the record is sound or there is none, an error that wraps driver.ErrConflict
+// if it has changed during the call, one that wraps driver.ErrDenied if rights are missing, and any
+// other error of the store's, after which the record may be reset or not.
 func (e *Election) Reset(ctx context.Context) (wait time.Duration, err error) {
 	m := &e.member
 	err = m.amend(ctx, func(entry driver.Entry) ([]byte, error) {

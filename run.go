@@ -9,23 +9,29 @@ import (
 // Lead is the work of a leader. Its context is the soft one: when it ends, finish and return.
 type Lead func(ctx context.Context, term *Term) error
 
-// Run campaigns and calls lead whenever this process is elected, until ctx ends or lead returns of its own accord:
+// Run campaigns and calls lead whenever this process is elected, until ctx ends or lead returns
+// without being asked:
 //
 //	lead returned when             Run
 //	not asked: nil or an error     releases the lease and returns it
-//	ErrDecline                     releases, backs off, campaigns again; an error that wraps it becomes an event
-//	Stay(finish)                   goes on leading; finish is called when it should end, and returns in lead's place
-//	asked to hand over             releases, gives the others a head start, campaigns again; an error becomes an event
-//	no longer the nominee          likewise
-//	no longer eligible             likewise
+//	ErrDecline                     releases, backs off, campaigns again; an error that wraps it
+//	                               becomes an event
+//	Stay(finish)                   goes on leading; calls finish when the work should end, and
+//	                               takes its result as lead's
+//	asked to hand over             releases, gives the others a head start, campaigns again;
+//	                               an error becomes an event
+//	no longer the nominee          the same
+//	no longer eligible             the same
 //	ctx has ended                  releases; returns nil, or lead's error unless it is the context's
-//	the term was lost              campaigns again, whatever lead returned; an error of its own becomes an event
+//	the term was lost              campaigns again, whichever result lead returned; an error of
+//	                               its own becomes an event
 //
-// The lease is released only after lead has returned. If lead panics or calls runtime.Goexit the contexts end and
-// renewing stops, but nothing is released, since other goroutines of the work may still run; the panic goes on.
+// The lease is released only after lead has returned. If lead panics or calls runtime.Goexit, the
+// contexts end and renewing stops. Nothing is released then, since other goroutines of the work may
+// still run. The panic goes on.
 //
-// Run returns nil if ctx ended before an election, an error that wraps driver.ErrDenied if reading was denied before it
-// was ever allowed, ErrRunning, or ErrTermOpen.
+// Run returns nil if ctx ended before an election, an error that wraps driver.ErrDenied if reading
+// was denied before it was ever allowed, ErrRunning, or ErrTermOpen.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
 	s := &session{e: e, lead: lead, calls: make(chan part, 1)}
 	if err := s.begin(ctx); err != nil {
@@ -38,10 +44,10 @@ func (e *Election) Run(ctx context.Context, lead Lead) error {
 	}
 }
 
-// Start is Run without a goroutine that waits: it returns at once, and lead is called in a goroutine of its own, which lives
-// as long as the term unless lead returns Stay. A process with ten thousand elections wants this. The channel receives what Run
-// would have returned, once; an error that wraps ErrAbandoned if lead calls runtime.Goexit. The error is Run's ErrRunning or
-// ErrTermOpen.
+// Start is Run without a blocked goroutine: it returns at once and calls lead in a new goroutine,
+// which lives as long as the term unless lead returns Stay. Use it in a process with thousands of
+// elections. The channel receives Run's result, once, or an error that wraps ErrAbandoned if lead
+// calls runtime.Goexit. The error is Run's ErrRunning or ErrTermOpen.
 func (e *Election) Start(ctx context.Context, lead Lead) (<-chan error, error) {
 	s := &session{e: e, lead: lead, done: make(chan error, 1)}
 	return s.done, s.begin(ctx)
@@ -66,7 +72,8 @@ type session struct {
 	pause    time.Duration // before the next campaign
 }
 
-// part is one of those that a session consists of. It may take long, and returns the result of all if no more will come.
+// part is one step of a session. It may take long. It returns the session's result if no step
+// follows.
 type part func() (more bool, err error)
 
 func (s *session) begin(ctx context.Context) error {
@@ -84,7 +91,7 @@ func (s *session) begin(ctx context.Context) error {
 	return err
 }
 
-// spawn has Run call p, or does so itself.
+// spawn lets Run call p, or calls it itself.
 func (s *session) spawn(p part) {
 	if s.calls != nil {
 		s.calls <- p // there is never more than one
@@ -99,7 +106,7 @@ func (s *session) spawn(p part) {
 	more, err = p()
 }
 
-// next serves a term, or takes the end of the campaign.
+// next serves a term, or handles the end of the campaign.
 func (s *session) next(t *Term, err error) (more bool, result error) {
 	if t != nil {
 		return s.serve(t)
@@ -110,7 +117,7 @@ func (s *session) next(t *Term, err error) (more bool, result error) {
 	return s.over(err)
 }
 
-// serve runs lead for one term, and finish when it should end, if lead stays.
+// serve runs lead for one term. If lead stays, it runs finish when the term should end.
 func (s *session) serve(t *Term) (more bool, result error) {
 	err := s.call(t.softly, t, s.lead)
 	finish, ok := Stays(err)
@@ -130,7 +137,7 @@ func (s *session) finish(t *Term, finish Lead) (more bool, err error) {
 	return s.settle(t, s.call(t.Context(), t, finish))
 }
 
-// settle decides by the lease, not by the kind of error, what follows when the work has stopped.
+// settle decides by the lease, not by the kind of error, how to go on when the work has stopped.
 func (s *session) settle(t *Term, err error) (more bool, result error) {
 	lost := t.Err() != nil
 	asked := t.softly.Err() != nil
@@ -151,7 +158,7 @@ func (s *session) settle(t *Term, err error) (more bool, result error) {
 	return true, nil
 }
 
-// call runs work and then, of the user's code as well, Backoff. However they end, the machine learns of it.
+// call runs work and then Backoff, which is also user code. The machine learns how they end.
 func (s *session) call(ctx context.Context, t *Term, work Lead) error {
 	returned := false
 	defer func() {
@@ -166,7 +173,7 @@ func (s *session) call(ctx context.Context, t *Term, work Lead) error {
 	return err
 }
 
-// count keeps count of terms declined in a row.
+// count counts the terms declined in a row.
 func (s *session) count(declined bool) {
 	s.pause = 0
 	if !declined {
@@ -177,7 +184,7 @@ func (s *session) count(declined bool) {
 	s.pause = max(0, s.e.member.backoff()(s.declined))
 }
 
-// backoff is the present one; it is the user's code, so it is not called under the lock.
+// backoff is the present one. It is user code, so it is not called under the lock.
 func (m *member) backoff() func(int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,7 +203,7 @@ func (s *session) over(err error) (more bool, result error) {
 	return false, err
 }
 
-// without drops an error that only says that the context of lead, or the one that Run was given, has ended.
+// without drops an error that only reports the end of lead's context or of Run's.
 func (s *session) without(t *Term, err error) error {
 	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.softly), context.Cause(s.ctx)} {
 		if end != nil && errors.Is(err, end) {
@@ -206,7 +213,7 @@ func (s *session) without(t *Term, err error) error {
 	return err
 }
 
-// tell makes an event of an error that nobody else will hear of.
+// tell makes an event of an error that Run does not return.
 func (s *session) tell(t *Term, err error) {
 	err = s.without(t, err)
 	if err == nil || errors.Is(err, ErrLost) {

@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// fixed is what never changes about an election, but for its name. Siblings share one.
+// fixed holds the parts of an election that never change. The name is not among them, so siblings
+// share one.
 type fixed struct {
 	id       string
 	store    driver.Store
@@ -25,7 +26,8 @@ type fixed struct {
 	repeated repeated
 }
 
-// settings is what Reconfigure changes, by putting another in its place: it is never written to, so siblings share it too.
+// settings holds the parts that Reconfigure changes, by replacing the whole. It is never written
+// to, so siblings share it too.
 type settings struct {
 	given   Config // as the user wrote it, but for what is fixed and not shown there
 	backoff func(int) time.Duration
@@ -39,7 +41,7 @@ func newFixed(store driver.Store, given, full *Config) *fixed {
 	return f
 }
 
-// newSettings is for a Config that is valid.
+// newSettings takes a Config that is valid.
 func newSettings(f *fixed, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Backoff, machine: full.protocol()}
 	s.given.ID, s.given.Nominator = f.id, nil
@@ -48,7 +50,7 @@ func newSettings(f *fixed, given, full *Config) *settings {
 	return s
 }
 
-// incarnation is a name that no other election value has, in this process or another (L12).
+// incarnation returns a name that no other election value has, in this process or another (L12).
 func incarnation(store driver.Store) string {
 	if s, ok := store.(driver.Identifier); ok {
 		return s.Incarnation()
@@ -56,14 +58,17 @@ func incarnation(store driver.Store) string {
 	return fmt.Sprintf("%016x", random())
 }
 
-// Sibling returns an election under another name, on the store of this one and with its present settings, and starts nothing. The
-// two share in memory what they have in common, so this is the way to many elections: the second to the ten-thousandth need
-// about half of what they would if each came from New, and make at most 256 calls of the store at once. Neither is told if the other is reconfigured, after which nothing but ID, Clock, Logger
-// and OnEvent is shared.
+// Sibling returns an election under another name, on the store of this one and with its present
+// settings. It starts nothing. The two share common data in memory. Use it for many elections: the
+// second to the ten-thousandth need about half the memory of elections made by New, and all
+// siblings together make at most 256 store calls at once. Reconfiguring one does not affect the
+// other. Afterwards they share only ID, Clock, Logger and OnEvent.
 //
-// A Nominator serves one candidate, so the sibling has the one that is given here: nil if this election has none, and only then.
+// A Nominator serves one candidate, so the sibling takes the one that is given here. It must be nil
+// if this election has none, and only then.
 //
-// It returns an error if the store cannot hold the name, or the nominator is missing or one too many.
+// It returns an error if the store cannot hold the name, if the nominator is missing, or if there
+// must be none.
 func (e *Election) Sibling(name string, nominator driver.Nominator) (*Election, error) {
 	m := &e.member
 	err := checkName(m.store, name)

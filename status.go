@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// State is where a candidate stands.
+// State is the state of a candidate.
 type State string
 
 // The states.
@@ -22,51 +22,54 @@ const (
 	StateReleasing State = "releasing" // the work has stopped, the lease is being released
 )
 
-// Pace is how a member that does not lead follows the election.
+// Pace is how often a member that does not lead reads the store.
 type Pace string
 
 // The paces.
 const (
-	PacePushed     Pace = "pushed"     // the store pushes changes, and is read in its silence alone
-	PaceFrequent   Pace = "frequent"   // it is read each Config.Poll: in transitions and in trouble
-	PaceInfrequent Pace = "infrequent" // it is read each Config.PollStable: a leader is seen to renew
+	PacePushed     Pace = "pushed"     // the store pushes changes; read only in its silence
+	PaceFrequent   Pace = "frequent"   // read each Config.Poll: in transitions and trouble
+	PaceInfrequent Pace = "infrequent" // read each Config.PollStable: a leader renews
 )
 
 var paces = map[protocol.Pace]Pace{
 	protocol.Pushed: PacePushed, protocol.Frequent: PaceFrequent, protocol.Infrequent: PaceInfrequent,
 }
 
-// Status is a snapshot.
+// Status is a snapshot of an election, as this process knows it.
 type Status struct {
 	State State
 	// Known is false until the store was read for the first time.
 	Known bool
-	// Leader is who leads as far as this process knows; it may have changed since LastContact.
+	// Leader is the leader as far as this process knows; it may have changed since LastContact.
 	Leader Leader
-	// LeaderSince is when this process first saw that leader's term, or saw that the last one was over, by its wall
-	// clock. It is zero before the first.
+	// LeaderSince is when this process first saw that leader's term, or saw that the last one was
+	// over, by its wall clock. It is zero before the first.
 	LeaderSince time.Time
 	// Pace is how this member follows while it does not lead.
 	Pace Pace
-	// Term is the latest term of this candidate, 0 before the first. It is no permission to act: ask Term.Err.
+	// Term is the latest term of this candidate, 0 before the first. It is no permission to act:
+	// check Term.Err.
 	Term uint64
-	// Eligible is what Election.SetEligible said last, and a Nominator that is a driver.Gate.
+	// Eligible reports whether Election.SetEligible, and a Nominator that is a driver.Gate, let
+	// this candidate lead.
 	Eligible bool
-	// Record is what was last seen in the store.
+	// Record is the record that was last seen in the store.
 	Record Record
 	// LastContact is when the record was last seen, by this process's wall clock.
 	LastContact time.Time
 	// Failures is the number of store operations that failed in a row.
 	Failures int
-	// Err says that reading is denied, which needs a person.
+	// Err is set if reading is denied: an operator must fix it.
 	Err error
-	// WriteErr says that writing is denied, on a store that is a driver.Rights. It is found out after
-	// the first look at the store, and looked at again after each lease while it is so.
+	// WriteErr is set if writing is denied, on a store that is a driver.Rights. It is checked after
+	// the first read of the store, and after each lease while the right is missing.
 	WriteErr error
 }
 
-// Health is nil if this member is well: it is for a health check, and depends on leading in no way. It is an error if the
-// store denies reading or writing, if its operations fail repeatedly, or if the work of a term has not stopped in time.
+// Health returns nil if this member is well. Use it for a health check: it does not depend on who
+// leads. It returns an error if the store denies reading or writing, if its operations fail
+// repeatedly, or if the work of a term has not stopped in time.
 func (s Status) Health() error {
 	switch {
 	case s.Err != nil:
@@ -81,14 +84,14 @@ func (s Status) Health() error {
 	return nil
 }
 
-// Status returns a snapshot and a channel that is closed at the next change. It does not call the store: what it says is
-// as new as what this process campaigns or observes for.
+// Status returns a snapshot and a channel that is closed at the next change. It does not call the
+// store: the snapshot is up to date only while this process campaigns or observes.
 func (e *Election) Status() (Status, <-chan struct{}) {
 	s, as := e.member.status()
 	return s, e.member.changedSince(as)
 }
 
-// status returns a snapshot, and what of it is worth telling a change of.
+// status returns a snapshot, and the part of it that is compared to detect a change.
 func (m *member) status() (Status, shown) {
 	m.step(nil)
 	m.mu.Lock()
@@ -108,7 +111,7 @@ func (m *member) status() (Status, shown) {
 	return s, m.showing()
 }
 
-// shown is what of a status is worth telling a change of.
+// shown is the part of a status that is compared to detect a change.
 type shown struct {
 	published uint32 // how often who leads, or what a leader publishes, was new
 	state     State
@@ -138,7 +141,8 @@ type onlookers struct {
 	shown   shown // what they have seen
 }
 
-// changedSince returns a channel that is closed at the next change of what was shown, or has been.
+// changedSince returns a channel that is closed when the status differs from the given one, which
+// may be now.
 func (m *member) changedSince(as shown) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +157,7 @@ func (m *member) changedSince(as shown) <-chan struct{} {
 	return m.onlookers.changed
 }
 
-// show tells those who wait for a change, if there is one.
+// show wakes the waiters for a change, if there is one.
 func (m *member) show() {
 	if o := m.onlookers; o != nil && o.shown != m.showing() {
 		m.onlookers = nil
@@ -188,8 +192,9 @@ func (m *member) leading() State {
 	return StateLeader
 }
 
-// Wait observes until the condition holds for the status, and returns that status. It returns ctx's cause if that ends
-// first, or an error that wraps driver.ErrDenied if reading was denied before it was ever allowed.
+// Wait observes until the condition holds for the status, and returns that status. It returns ctx's
+// cause if that ends first, or an error that wraps driver.ErrDenied if reading was denied before it
+// was ever allowed.
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
 	defer e.member.observe()()
 	for {
@@ -208,7 +213,7 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 	}
 }
 
-// observe turns on the interest in the election until the returned function is called.
+// observe keeps this process observing the election until the returned function is called.
 func (m *member) observe() (stop func()) {
 	m.step(func(Reading) {
 		m.observers++

@@ -5,21 +5,24 @@ import (
 	"errors"
 )
 
-// stay is what Stay returns.
+// stay is the result of Stay.
 type stay struct{ finish Lead }
 
-// Error says what became of the term, should somebody print it.
+// Error states that the term goes on, for a caller that prints it.
 func (*stay) Error() string { return "tenure: the term goes on" }
 
-// Stay is what lead returns to stay in office with no goroutine that waits: the term goes on, its lease is renewed, and what lead has
-// begun is done elsewhere, until it should finish. Then finish is called, once, in a goroutine of its own or in that of Run,
-// and what it returns counts as what lead returns. A process that leads ten thousand elections wants this.
+// Stay is returned by lead to keep leading without a blocked goroutine. The term goes on and its
+// lease is renewed, while the work that lead has begun runs elsewhere, until it should finish. Then
+// finish is called, once, in its own goroutine or in that of Run, and its result counts as lead's.
+// Use it in a process that leads thousands of elections.
 //
-// The context of finish is the hard one: until it ends the lease is still renewed, for FinishWithin at most, and if it has ended
-// the term is lost. The soft one, of which context.Cause says why, is the term's Soft. When finish returns the work must have
-// stopped, wherever it is done, since the lease is released then. Nil is for work that needs no end.
+// The context of finish is the hard one: while it is open the lease is renewed, for FinishWithin at
+// most. If it has ended, the term is lost. The soft context is the term's Soft: context.Cause of it
+// tells why the work should finish. When finish returns, the work must have stopped wherever it
+// runs, since the lease is released then. A nil finish is for work that needs no end.
 //
-// Work that wants to end by itself calls Resign, when it has stopped: that ends Run, which returns nil, and finish is not called.
+// Work that ends by itself calls Resign when it has stopped: that ends Run, which returns nil, and
+// finish is not called.
 func Stay(finish Lead) error {
 	if finish == nil {
 		finish = func(context.Context, *Term) error { return nil }
@@ -27,8 +30,8 @@ func Stay(finish Lead) error {
 	return &stay{finish}
 }
 
-// Stays reports whether lead has returned Stay, and the finish that it gave, which is not nil: for those who wrap a Lead, and so have to know
-// when its work ends.
+// Stays reports whether lead has returned Stay, and returns its finish, which is not nil. Use it in
+// a wrapper of a Lead that must know when its work ends.
 func Stays(err error) (finish Lead, ok bool) {
 	var s *stay
 	if !errors.As(err, &s) {
@@ -37,7 +40,7 @@ func Stays(err error) (finish Lead, ok bool) {
 	return s.finish, true
 }
 
-// keep has a function called when the work of the term should finish, which may be now.
+// keep stores a function to call when the work of the term should finish, which may be now.
 func (m *member) keep(t *Term, finish func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +50,7 @@ func (m *member) keep(t *Term, finish func()) {
 	}
 }
 
-// hasFinished reports whether it was said already that the work of a term has stopped.
+// hasFinished reports whether the work of the term is known to have stopped.
 func (m *member) hasFinished(t *Term) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

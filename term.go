@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Term is one period of leadership, from being elected until it is lost or resigned. Once over it stays over: winning
-// again is a new Term with a higher token.
+// Term is one period of leadership, from the election until it is lost or resigned. A term that is
+// over stays over: winning again is a new Term with a higher token.
 //
 // A nil Term, such as FromContext returns for a foreign context, is over: its methods return an
 // error that wraps ErrLost and ErrNoTerm, the token 0, the name "", contexts that have ended, and a
@@ -19,7 +19,8 @@ type Term struct {
 	softly  context.Context
 	endSoft context.CancelCauseFunc
 
-	// What follows is under the member's lock. What not every term needs is made when it is asked for.
+	// The fields below are under the member's lock. Those that not every term needs are made on
+	// use.
 	hard        *scope        // nil: nobody has asked for it
 	lost        error         // why it is over; nil: it is not
 	moved       chan struct{} // closed when what remains changes
@@ -39,8 +40,8 @@ type scope struct {
 
 type termKey struct{}
 
-// root is a term as what its contexts are made of: they carry the values of the context that was campaigned with and not its end, which is
-// a reason to leave, and leaving takes its time.
+// root is a term as the parent of its contexts. They carry the values of the context of the
+// campaign, but not its end: that is a reason to leave, and leaving takes time.
 type root struct{ *Term }
 
 func (root) Deadline() (none time.Time, ok bool) { return none, false }
@@ -60,7 +61,7 @@ func newTerm(base context.Context, m *member, token uint64) *Term {
 	return t
 }
 
-// FromContext returns the term that a context of lead, or one made from it, belongs to; nil if there is none.
+// FromContext returns the term of a context of lead, or of one made from it; nil if there is none.
 func FromContext(ctx context.Context) *Term {
 	t, _ := ctx.Value(termKey{}).(*Term)
 	return t
@@ -75,8 +76,9 @@ func ended() context.Context {
 	return ctx
 }
 
-// Token is the fencing token: the number of this term. Every later term of the same election has a higher one. Hand it
-// to the resource along with each write, and let the resource refuse a write whose token is lower than one it has seen.
+// Token returns the fencing token: the number of this term. Every later term of the same election
+// has a higher one. Pass it to the resource with each write, and let the resource refuse a write
+// whose token is lower than one it has seen.
 func (t *Term) Token() uint64 {
 	if t == nil {
 		return 0
@@ -84,7 +86,7 @@ func (t *Term) Token() uint64 {
 	return t.token
 }
 
-// Election is the name of the election that the term is of.
+// Election returns the name of the term's election.
 func (t *Term) Election() string {
 	if t == nil {
 		return ""
@@ -92,22 +94,23 @@ func (t *Term) Election() string {
 	return t.member.key
 }
 
-// Err is nil if this process may act for the election at this moment, from a fresh look at the clock. Otherwise it wraps
-// ErrLost and the cause, and will for ever.
+// Err returns nil if this process may act for the election at this moment, by a new reading of the
+// clock. Otherwise it wraps ErrLost and the cause, now and in every later call.
 func (t *Term) Err() error {
 	_, err := t.check()
 	return err
 }
 
-// Remaining is how much longer this process may act if no renewal succeeds from now on; 0 if Err is not nil.
+// Remaining returns how much longer this process may act if no renewal succeeds from now on. It is
+// 0 if Err is not nil.
 func (t *Term) Remaining() time.Duration {
 	left, _ := t.check()
 	return left
 }
 
-// Renewed returns a channel that is closed after the next renewal, or when the term has ended: whenever what Remaining says has
-// changed otherwise than by time passing, and perhaps when it has not. It is for those who have somebody else hold the deadline, such as
-// a guard process.
+// Renewed returns a channel that is closed after the next renewal, or when the term has ended:
+// whenever Remaining has changed for another reason than the passing of time, and perhaps when it
+// has not. Use it if another process, such as a guard, holds the deadline.
 func (t *Term) Renewed() <-chan struct{} {
 	if t == nil {
 		return ended().Done()
@@ -117,7 +120,7 @@ func (t *Term) Renewed() <-chan struct{} {
 	return signal(&t.moved, t.lost != nil)
 }
 
-// signal returns a channel that is closed when something has happened, and makes it if there is none yet.
+// signal returns a channel that is closed when something has happened. It makes a missing one.
 func signal(c *chan struct{}, happened bool) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
@@ -128,14 +131,14 @@ func signal(c *chan struct{}, happened bool) <-chan struct{} {
 	return *c
 }
 
-// give tells those who wait that it has happened, if there are any.
+// give wakes the waiters, if there are any.
 func give(c chan struct{}) {
 	if c != nil {
 		close(c)
 	}
 }
 
-// move wakes those who wait for Renewed.
+// move wakes the waiters of Renewed.
 func (t *Term) move(moves uint32) {
 	if moves != t.moves && t.lost == nil {
 		t.moves = moves
@@ -157,7 +160,8 @@ func (t *Term) check() (left time.Duration, err error) {
 	return left, err
 }
 
-// why is the cause with which the contexts ended, which they have by now unless the term ends within this very call.
+// why is the cause of the end of the contexts. They have ended by now unless the term ends in this
+// very call.
 func (t *Term) why(now error) error {
 	t.member.mu.Lock()
 	defer t.member.mu.Unlock()
@@ -167,8 +171,9 @@ func (t *Term) why(now error) error {
 	return &lostError{now}
 }
 
-// Context is the hard one: it ends when the term is lost, before anybody else can be elected; when it is released; or when
-// the work did not finish within FinishWithin of being asked. context.Cause says which.
+// Context returns the hard context. It ends when the term is lost, before another candidate can be
+// elected; when it is released; or when the work did not finish within FinishWithin of being asked.
+// context.Cause tells which.
 func (t *Term) Context() context.Context {
 	if t == nil {
 		return ended()
@@ -185,7 +190,8 @@ func (t *Term) Context() context.Context {
 	return t.hard.ctx
 }
 
-// Soft is the context that Run calls lead with, for those who Campaign: it ends when the work should finish.
+// Soft returns the soft context, which Run passes to lead. Use it after Campaign: it ends when the
+// work should finish.
 func (t *Term) Soft() context.Context {
 	if t == nil {
 		return ended()
@@ -193,9 +199,9 @@ func (t *Term) Soft() context.Context {
 	return t.softly
 }
 
-// Do calls fn if at least need is left of the lease, with a context that ends with ctx or with the term, whichever is
-// first. It returns fn's error; an error that wraps ErrLost if the term is over, or ErrTooLate if less is left, without
-// having called fn.
+// Do calls fn if at least need is left of the lease, with a context that ends with ctx or with the
+// term, whichever is first. It returns fn's error. Without calling fn it returns an error that
+// wraps ErrLost if the term is over, or ErrTooLate if less is left.
 func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Context) error) error {
 	left, err := t.check()
 	if err != nil {
@@ -211,11 +217,12 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 	return fn(ctx)
 }
 
-// Resign says that the work of this term has stopped, and releases the lease so that a successor can start at once. It is
-// for those who Campaign; Run does it by itself. It returns nil once the release is in the store or somebody else leads;
-// ErrUnconfirmed if the store did not confirm within a third of the lease, at most 2 s (the lease then runs out by
-// itself); or ctx's error if that ends first, while the release goes on. More calls change nothing and wait likewise.
-// Work of Run that resigns all the same ends Run: it returns, once lead has, what lead does.
+// Resign reports that the work of this term has stopped, and releases the lease so that a successor
+// can start at once. Call it after Campaign; Run calls it by itself. It returns nil once the
+// release is in the store or another candidate leads; ErrUnconfirmed if the store did not confirm
+// within a third of the lease, at most 2 s (the lease then expires by itself); or ctx's error if
+// that ends first, while the release goes on. More calls change nothing and wait in the same way.
+// If the work of Run calls it, Run ends once lead has returned, with lead's result.
 func (t *Term) Resign(ctx context.Context) error {
 	if t == nil {
 		return errNoTerm()
@@ -251,7 +258,7 @@ func (t *Term) soft(cause error) {
 	}
 }
 
-// end ends both contexts, and the waiting for renewals.
+// end ends both contexts, and the wait for renewals.
 func (t *Term) end(cause error) {
 	if t.lost == nil {
 		t.lost = cause
