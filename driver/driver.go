@@ -79,8 +79,8 @@ type Entry struct {
 	Floor uint64
 	// Ceiling is for a store in which terms above Floor may be good, because other members know
 	// more than this adapter sees: no good term is above it. A term more than 2^40 above the larger
-	// of the two, and above all terms that a member has seen, makes a record malformed. Zero: Floor
-	// is the bound. Where both are zero the store knows nothing, and terms up to 2^52 count as
+	// of the two, and above all terms that a member has seen, makes a record malformed. So set it if
+	// Floor can be far too low, as with a clock that is not set. Zero: Floor is the bound. Where both are zero the store knows nothing, and terms up to 2^52 count as
 	// good.
 	Ceiling uint64
 	// Pristine reports that the cell is absent, and that a CompareAndSwap from this Version
@@ -168,7 +168,8 @@ type Rights interface {
 	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
 	// missing, nil if it is not missing or if this store cannot tell, and any other error if there
 	// was no answer. It makes one request, which changes nothing under any key, whatever the server
-	// makes of it.
+	// makes of it. Elections that share a store (Election.Sibling) ask for one key, and take the
+	// answer for all of theirs.
 	CheckRights(ctx context.Context, key string) error
 }
 
