@@ -374,7 +374,7 @@ var plantedRules = []bug{
 	{
 		Name: "pristine-believed", Rule: "L11", Left: "a store that says it was never written to is believed by somebody who knows better",
 		Edit:  []edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.high() > 0)", "c.draft() || c.Kind == Absent && !c.Pristine"}},
-		Shows: "absence claimed",
+		Shows: "absence claimed" + "|" + twoLead,
 	},
 	{
 		Name: "leader-re-creates", Rule: "L11", Left: "a leader whose record is gone writes it anew",

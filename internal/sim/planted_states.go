@@ -142,7 +142,8 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "version-is-enough", Rule: "L3a", Left: "an own write of unknown fate counts as pending over whatever has the version that it expects",
-		Edit:  []edit{{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"}},
-		Shows: "released over|" + twoLead,
+		Edit: []edit{{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"}},
+		Test: "TestTimelines/L03a-recurring",
+		Note: "The version must recur in a store that does not say so, with a write of unknown fate over it.",
 	},
 }
