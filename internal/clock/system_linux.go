@@ -16,7 +16,8 @@ const (
 // System reads the clocks of the machine: all three of rule L5 on Linux.
 type System struct{ Standard }
 
-// Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock: about a microsecond.
+// Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock: about a
+// microsecond.
 func (System) Now() Reading {
 	return Reading{
 		Instant{Mono: gettime(clockMonotonic), Raw: gettime(clockMonotonicRaw), Boot: gettime(clockBoottime)},
@@ -24,8 +25,8 @@ func (System) Now() Reading {
 	}
 }
 
-// gettime panics where the kernel refuses one of these clocks: every Linux that Go supports has them, and a lease that
-// is counted on a clock that stands still is worse than a crash.
+// gettime panics if the kernel refuses one of these clocks: every Linux that Go supports has them,
+// and a lease that is counted on a clock that stands still is worse than a crash.
 func gettime(id uintptr) time.Duration {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
