@@ -7,14 +7,17 @@ import (
 	"time"
 )
 
-// ErrForeign says that the bytes are no record: they belong to somebody else and must not be overwritten.
+// ErrForeign means that the bytes are no record: they belong to another program and must not be
+// overwritten.
 var ErrForeign = errors.New("not an election record")
 
-// BrokenError says that the bytes are a record that breaks a limit of the format. It carries what could be salvaged.
+// BrokenError means that the bytes are a record that breaks a limit of the format. It has the
+// fields that were readable.
 type BrokenError struct {
-	// Lease is what a follower waits before it claims over the record: its own lease, or MaxLease if unreadable.
+	// Lease is how long a follower waits before it claims over the record: its own lease, or
+	// MaxLease if unreadable.
 	Lease time.Duration
-	// Term is the record's, or 0 if unreadable.
+	// Term is that of the record, or 0 if unreadable.
 	Term uint64
 	// Reason names the limit.
 	Reason error
@@ -26,8 +29,8 @@ func (e *BrokenError) Error() string { return "malformed election record: " + e.
 // Unwrap returns the reason.
 func (e *BrokenError) Unwrap() error { return e.Reason }
 
-// Decode reads a record. It returns an error that wraps ErrForeign or is a *BrokenError, and never panics. Unknown
-// fields are ignored.
+// Decode reads a record. It returns an error that wraps ErrForeign or is a *BrokenError, and never
+// panics. Unknown fields are ignored.
 func Decode(b []byte) (Record, error) {
 	if len(b) > MaxBytes {
 		return Record{}, fmt.Errorf("%w: %w", ErrForeign, tooLong("value", len(b), MaxBytes))
@@ -68,7 +71,7 @@ func (w *wire) checkLease() error {
 	return nil
 }
 
-// classify tells a damaged record of ours from somebody else's bytes: only ours has these two fields.
+// classify distinguishes a damaged record from foreign bytes: only a record has these two fields.
 func classify(b []byte, reason error) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(b, &fields) != nil {
@@ -89,7 +92,7 @@ func classify(b []byte, reason error) error {
 	return broken
 }
 
-// older names a predecessor's record, since whoever meets one may want to move over from it.
+// older names a predecessor's record, since the user may want to move over from it.
 func older(fields map[string]json.RawMessage, reason error) error {
 	if fields["leaderID"] == nil || fields["lastUpdated"] == nil {
 		return reason

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// check holds every limit of the format, for reading and for writing alike.
+// check enforces every limit of the format, for reading and for writing.
 func check(r *Record) error {
 	return errors.Join(
 		name("leaderID", r.LeaderID, MaxName),
@@ -26,7 +26,7 @@ func check(r *Record) error {
 	)
 }
 
-// CheckName holds the limit for an id or an address: valid UTF-8 of at most MaxName bytes.
+// CheckName returns an error unless an id or an address is valid UTF-8 of at most MaxName bytes.
 func CheckName(field, s string) error { return name(field, s, MaxName) }
 
 func name(field, s string, limit int) error {
@@ -72,7 +72,8 @@ func lease(d time.Duration) error {
 	return nil
 }
 
-// holder: whoever holds is told from others of its name by its incarnation, and every state from the next by its nonce.
+// holder: the incarnation distinguishes the holder from others of the same name, and the nonce each
+// state from the next.
 func holder(r *Record) error {
 	if r.LeaderID != "" && r.Incarnation == "" {
 		return errors.New("leaderID without incarnation")
@@ -91,7 +92,8 @@ func request(q *Request) error {
 		number("request.term", q.Term), name("request.to", q.To, MaxName), name("request.by", q.By, MaxName))
 }
 
-// CheckMetadata holds the limit for metadata: valid UTF-8, MaxMetadata bytes in all.
+// CheckMetadata returns an error unless the metadata is valid UTF-8 of at most MaxMetadata bytes in
+// all.
 func CheckMetadata(m map[string]string) error {
 	n := 0
 	for k, v := range m {

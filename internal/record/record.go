@@ -1,6 +1,6 @@
 // Package record is the wire format: the small JSON document that the cell of an election holds.
 //
-// The format is a promise. Old bytes decode for ever; golden files in testdata hold that.
+// The format is a promise. Old bytes always decode; golden files in testdata check this.
 package record
 
 import (
@@ -10,7 +10,8 @@ import (
 
 // Limits of the format. A value that breaks one is refused when written and Broken when read.
 const (
-	// MaxLease is a constant of the protocol: what a follower waits for a record whose lease it cannot read.
+	// MaxLease is a constant of the protocol: how long a follower waits for a record with an
+	// unreadable lease.
 	MaxLease = time.Hour
 	// MaxTerm is the largest term: beyond 2^53 not every JSON reader keeps integers exact.
 	MaxTerm = 1<<53 - 1
@@ -28,18 +29,20 @@ const (
 	MaxBytes = 4096
 )
 
-// Record is one state of an election. Without a LeaderID it is vacant: nobody holds it, and nobody may claim it before
-// its lease has passed, unless it is Released.
+// Record is one state of an election. Without a LeaderID it is vacant: it has no holder, and no
+// candidate may claim it before its lease has passed, unless it is Released.
 type Record struct {
 	LeaderID   string
 	LeaderAddr string
-	// LastUpdated is the writer's wall clock, for people; zero in a released record. Nothing is decided by it.
+	// LastUpdated is the writer's wall clock, for people; zero in a released record. It decides
+	// nothing.
 	LastUpdated time.Time
 	// Term is the fencing token.
 	Term uint64
 	// Lease is in whole milliseconds, at most MaxLease.
 	Lease time.Duration
-	// Incarnation is the random name of one Election value in one process; the holder is this, not LeaderID.
+	// Incarnation is the random name of one Election value in one process. It identifies the
+	// holder; LeaderID does not.
 	Incarnation string
 	// Seq counts the holder's writes of one term.
 	Seq uint64
@@ -51,25 +54,25 @@ type Record struct {
 	Drift     uint32
 	Successor string
 	Request   *Request
-	// Priority is the holder's: a candidate with a higher one may ask it to hand over.
+	// Priority is that of the holder: a candidate with a higher one may ask it to hand over.
 	Priority int
 	Metadata map[string]string
 }
 
 // Request asks the holder of a term to hand over.
 type Request struct {
-	// Term is the one that is asked to end; a request for another term means nothing.
+	// Term is the term that should end; a request for another term has no effect.
 	Term uint64 `json:"term"`
-	// To names the wished successor; empty: anybody.
+	// To names the wished successor; empty means any candidate.
 	To string `json:"to,omitempty"`
-	// By says who asks, for people.
+	// By names the requester, for people.
 	By string `json:"by,omitempty"`
 }
 
-// Held reports whether somebody holds the election by this record.
+// Held reports whether this record has a holder.
 func (r *Record) Held() bool { return r.LeaderID != "" && !r.Released }
 
-// wire is Record as JSON has it. The order of the fields is the order in the bytes.
+// wire is the JSON form of Record. The order of the fields is the order in the bytes.
 type wire struct {
 	LeaderID    string            `json:"leaderID"`
 	LeaderAddr  string            `json:"leaderAddr"`
