@@ -1,13 +1,14 @@
-// Command sim runs many members of one election over a simulated store in virtual time, does to them what the world does
-// to programs, and checks after every event that the rules of Tenure hold.
+// Command sim runs many members of one election over a simulated store in virtual time. It injects
+// faults, and checks after every event that the rules of Tenure hold.
 //
 //	go run ./internal/sim                         5,000 seeds of one virtual hour each
 //	go run ./internal/sim -seeds 100000           more of them
 //	go run ./internal/sim -seed 17 -v             one seed, with every event
 //	go run ./internal/sim -bug absence-claimed    the same with a rule left out, which must be found
 //	go run ./internal/sim -bugs                   every planted bug in turn
-//	go run ./internal/sim -drift 5                clocks that run up to five times the promised bound off: must fail
+//	go run ./internal/sim -drift 5                clocks off by up to five times the promised bound: must fail
 //	go run ./internal/sim -picture                one lease's life, as docs/guarantees.md shows it
 //
-// A seed decides everything: which faults there are, when, and how the dice fall. The same seed gives the same run.
+// A seed decides everything: the faults, their times, and all random numbers. The same seed gives
+// the same run.
 package main
