@@ -2,13 +2,15 @@ package tenure
 
 import "sync"
 
-// mostCalls is how many store calls of siblings are under way at once. Ten thousand of them may want to renew, or to claim, in the same
-// moment: what waits here would wait for the store otherwise, with a goroutine or more for each. Others have a limit of their own.
+// mostCalls is how many store calls of siblings are under way at once. Ten thousand of them may
+// want to renew, or to claim, in the same moment: what waits here would wait for the store
+// otherwise, with a goroutine or more for each. Others have a limit of their own.
 const mostCalls = 256
 
-// calls makes the store calls of siblings: those that are urgent first, else in the order in which they are wanted. It has goroutines only
-// while there are calls. A store that hangs gives its goroutines back when the calls time out (see package driver), and those that waited
-// too long end at once then.
+// calls makes the store calls of siblings: those that are urgent first, else in the order in which
+// they are wanted. It has goroutines only while there are calls. A store that hangs gives its
+// goroutines back when the calls time out (see package driver), and those that waited too long end
+// at once then.
 type calls struct {
 	mu            sync.Mutex
 	running       int

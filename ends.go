@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// ends waits for the ends of the contexts that siblings campaign with. Most have one in common, which is waited for once.
+// ends waits for the ends of the contexts that siblings campaign with. Most have one in common,
+// which is waited for once.
 type ends struct {
 	mu sync.Mutex
 	of map[<-chan struct{}]*end // by what tells of it

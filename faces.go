@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// faces are the leaders that siblings have seen, so that what they publish, the same in all their records, is in memory once. It is never
-// changed there.
+// faces are the leaders that siblings have seen, so that what they publish, the same in all their
+// records, is in memory once. It is never changed there.
 type faces struct {
 	mu    sync.Mutex
 	known []face // one of each ID

@@ -16,14 +16,16 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// member runs the state machine: it feeds it with what the store says and the clock shows, and carries out what it wants.
-// All that it decides by itself is how.
+// member runs the state machine: it feeds it with what the store says and the clock shows, and
+// carries out what it wants. All that it decides by itself is how.
 //
-// Every input is one step under mu: read the clock, tell the machine, take what it wants. Nothing under mu blocks, and no
-// user code runs there. A member has no goroutine of its own: steps happen in store calls (one at a time, in a
-// goroutine that ends with them), in timers, in pushes from the store, and in calls of the user's.
+// Every input is one step under mu: read the clock, tell the machine, take what it wants. Nothing
+// under mu blocks, and no user code runs there. A member has no goroutine of its own: steps happen
+// in store calls (one at a time, in a goroutine that ends with them), in timers, in pushes from the
+// store, and in calls of the user's.
 //
-// There may be ten thousand in a process, so what few of them need is behind a pointer, and what they have in common is shared.
+// There may be ten thousand in a process, so what few of them need is behind a pointer, and what
+// they have in common is shared.
 type member struct {
 	*fixed
 	key    string
@@ -65,14 +67,15 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// alarm is the armed timer. It may ring too early, which costs a look; so it is only set anew to ring earlier.
+// alarm is the armed timer. It may ring too early, which costs a look; so it is only set anew to
+// ring earlier.
 type alarm struct {
 	at   time.Duration // on the Mono clock
 	stop func() bool
 }
 
-// step is the only way to the machine. It returns after the machine's wishes were taken down and, where they must be
-// atomic with the step (the end of contexts), carried out.
+// step is the only way to the machine. It returns after the machine's wishes were taken down and,
+// where they must be atomic with the step (the end of contexts), carried out.
 func (m *member) step(input func(now Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +100,8 @@ func (m *member) step(input func(now Reading)) {
 	m.show()
 }
 
-// start calls the store, unless there is nothing to do, and gives up a call that is not waited for any more.
+// start calls the store, unless there is nothing to do, and gives up a call that is not waited for
+// any more.
 func (m *member) start(op *protocol.Op) {
 	if m.call.cancel != nil && !m.machine.Current(m.call.id) {
 		m.call.cancel()
@@ -221,8 +225,8 @@ func (m *member) ring(now Reading, armed time.Duration) {
 	m.machine.Tick(now)
 }
 
-// attend keeps a watch on the key, and an ear on the Nominator, while there is something to watch for, and lets go of all
-// when there is not.
+// attend keeps a watch on the key, and an ear on the Nominator, while there is something to watch
+// for, and lets go of all when there is not.
 func (m *member) attend() {
 	active := m.machine.Active()
 	if m.watcher != nil {

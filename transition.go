@@ -7,9 +7,9 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// transition carries out one change that the machine reports. It runs under the member's lock: contexts of a term end in
-// the same step as the term itself, so whoever sees a context end finds Err not nil. The event
-// comes first, so that the end of Run finds it in the queue.
+// transition carries out one change that the machine reports. It runs under the member's lock:
+// contexts of a term end in the same step as the term itself, so whoever sees a context end finds
+// Err not nil. The event comes first, so that the end of Run finds it in the queue.
 func (m *member) transition(now Reading, t protocol.Transition) {
 	if t.What == protocol.Trouble {
 		t.Cause = m.late(t.Cause)

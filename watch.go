@@ -6,7 +6,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// watch is the subscription to pushes. It is a convenience: without it, and in its silence, the machine reads.
+// watch is the subscription to pushes. It is a convenience: without it, and in its silence, the
+// machine reads.
 type watch struct {
 	// serial names the present wish for a watch; what belongs to an earlier one is not heard.
 	serial uint32
@@ -51,7 +52,8 @@ func (m *member) see(serial uint32, e driver.Entry) {
 	})
 }
 
-// begun takes the answer of the store. A watch that could not be had is tried again with every renewal interval.
+// begun takes the answer of the store. A watch that could not be had is tried again with every
+// renewal interval.
 func (w *watch) begun(m *member, serial uint32, stop func(), err error) {
 	current := w.on && w.serial == serial
 	switch {

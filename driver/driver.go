@@ -7,9 +7,9 @@
 //
 // # Rules for adapters
 //
-//  1. One attempt per call. No retries, no loops, no timers, no logs, no work that outlives the call.
-//     Retries of the client library are off for writes: a retried compare-and-swap that was applied
-//     comes back as a conflict.
+//  1. One attempt per call. No retries, no loops, no timers, no logs, no work that outlives the
+//     call. Retries of the client library are off for writes: a retried compare-and-swap that was
+//     applied comes back as a conflict.
 //  2. The call ends soon after its context does, whatever the network does. If the client library
 //     cannot guarantee this, the call runs aside and is abandoned, a bounded number of them at a
 //     time: package aside does that.
@@ -21,9 +21,9 @@
 //     So where the version is a hash, the version of a write over an absence may recur with it;
 //     elections allow for that. A store that is deleted and recreated begins another history.
 //     There, versions may recur only if the adapter distinguishes the histories: each has its own
-//     [Entry.Era]. Versions may also recur where a store is restored from a backup or loses its last
-//     writes, which no adapter can see. Elections therefore read before they replace a state that
-//     they saw long ago.
+//     [Entry.Era]. Versions may also recur where a store is restored from a backup or loses its
+//     last writes, which no adapter can see. Elections therefore read before they replace a state
+//     that they saw long ago.
 //  5. Outcomes are distinguished correctly. An error that is neither [ErrConflict] nor [ErrDenied]
 //     means that the write may have been applied already, may be applied later, or never. When in
 //     doubt, an adapter returns any other error.

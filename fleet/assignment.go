@@ -5,19 +5,22 @@ import (
 	"hash/fnv"
 )
 
-// An assignment says which member each election is meant for. All members compute it from the same two lists and so need
-// not agree on anything else. It is rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings to increase hit
-// rates", 1998): each pair of an election and a seat has a weight, and an election goes to the seat where its weight is highest, so
-// that a member that comes takes elections from all others and moves none between them. What a member can be given is bounded
-// (Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2018): a full one keeps the
-// elections of the highest weight, and what it refuses goes on to its next best seat. Since both sides go by one weight, the outcome does
-// not depend on the order in which elections are looked at (Gale and Shapley, 1962).
+// An assignment says which member each election is meant for. All members compute it from the same
+// two lists and so need not agree on anything else. It is rendezvous hashing (Thaler and
+// Ravishankar, "Using name-based mappings to increase hit rates", 1998): each pair of an election
+// and a seat has a weight, and an election goes to the seat where its weight is highest, so that a
+// member that comes takes elections from all others and moves none between them. What a member can
+// be given is bounded (Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads",
+// 2018): a full one keeps the elections of the highest weight, and what it refuses goes on to its
+// next best seat. Since both sides go by one weight, the outcome does not depend on the order in
+// which elections are looked at (Gale and Shapley, 1962).
 
-// leeway is by how many per cent the elections that a member is meant to lead may be more than its share. Elections that were won
-// because no nominee came add to what it leads, for a while.
+// leeway is by how many per cent the elections that a member is meant to lead may be more than its
+// share. Elections that were won because no nominee came add to what it leads, for a while.
 const leeway = 5
 
-// capacity is the most that one member is meant to lead: its share rounded up, or as much more as leeway allows.
+// capacity is the most that one member is meant to lead: its share rounded up, or as much more as
+// leeway allows.
 func capacity(elections, members int) int {
 	return max((elections+members-1)/members, elections*(100+leeway)/(100*members))
 }
@@ -29,8 +32,8 @@ func hashOf(name string) uint64 {
 	return scramble(h.Sum64())
 }
 
-// scramble is a permutation in which each bit of the outcome depends on all bits of x: the finalizer of SplitMix64 (Steele,
-// Lea and Flood, 2014).
+// scramble is a permutation in which each bit of the outcome depends on all bits of x: the
+// finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
 func scramble(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -42,8 +45,9 @@ func weight(election uint64, seat int) uint64 {
 	return scramble(election ^ scramble(uint64(seat)+1))
 }
 
-// assign returns for each election, given by its hash, the index in seats of the one that it is meant for; -1 for all if there are no
-// seats. The order of seats does not matter, that of elections only between names of the same hash.
+// assign returns for each election, given by its hash, the index in seats of the one that it is
+// meant for; -1 for all if there are no seats. The order of seats does not matter, that of
+// elections only between names of the same hash.
 func assign(elections []uint64, seats []int) []int {
 	a := assignment{
 		elections: elections, seats: seats, most: capacity(len(elections), max(len(seats), 1)),
@@ -72,7 +76,8 @@ type assignment struct {
 	rooms     []room
 }
 
-// place gives an election to the best seat that has not refused it, and returns which one that seat refuses for it, or -1.
+// place gives an election to the best seat that has not refused it, and returns which one that seat
+// refuses for it, or -1.
 func (a *assignment) place(election int) (refused int) {
 	seat, w := a.next(election)
 	a.at[election] = seat
@@ -84,7 +89,8 @@ func (a *assignment) place(election int) (refused int) {
 	return heap.Pop(r).(bid).election
 }
 
-// next is the best seat after the one that has refused the election, and all better ones with it. There is one, as there is room for all.
+// next is the best seat after the one that has refused the election, and all better ones with it.
+// There is one, as there is room for all.
 func (a *assignment) next(election int) (seat int, w uint64) {
 	h, last := a.elections[election], a.at[election]
 	seat = -1

@@ -12,10 +12,11 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Config says which elections a fleet has and how it takes part in them. The zero value of each field is its default:
+// Config holds the elections of a fleet and the settings of this member. The zero value of each
+// field is its default:
 //
 //	field       default                    limits
-//	Election    as tenure.Config says; with Spread a Precedence of 1 s, on polled stores of a lease
+//	Election    as tenure.Config; with Spread a Precedence of 1 s, on polled stores of a lease
 //	Elections   none                       names, each once
 //	Spread      false
 //	Members     64                         1 to 1,024; the same for all members
@@ -23,29 +24,35 @@ import (
 //	Settle      5 s                        0 to 1 h; negative is none
 //	HandOvers   50                         at least 1
 type Config struct {
-	// Election is how this member takes part in each election. Nominator must not be set, and with Spread, where the fleet is the
-	// Nominator, neither NomineeOnly nor Priority. Renew is shortened by up to a tenth, differently for each election, so that they do not all renew
-	// in the same moment for ever, and Precedence by up to a quarter.
+	// Election holds the settings of this member in each election. Do not set Nominator, and with
+	// Spread, where the fleet is the Nominator, neither NomineeOnly nor Priority. Renew is
+	// shortened by up to a tenth, differently for each election, so that they do not keep renewing
+	// in the same moment, and Precedence by up to a quarter.
 	Election tenure.Config
-	// Elections are the names of the elections, which are their keys in the store. New keeps a copy; SetElections changes them.
+	// Elections are the names of the elections, which are their keys in the store. New keeps a
+	// copy; SetElections changes them.
 	Elections []string
 
-	// Spread has each election led by the member that is meant for it. No member is meant to lead more than its share and 5 %, or
-	// its share rounded up. Elections that another member won because the nominee did not come may add to that for a while.
-	// When members come and go elections are handed over. Otherwise whoever is first leads.
+	// Spread assigns each election to a member, which leads it. No member is assigned more than its
+	// share and 5 %, or its share rounded up. Elections that another member won because the nominee
+	// did not come may add to that for a while. When members come and go, elections are handed
+	// over. Without Spread the first member to claim leads.
 	Spread bool
-	// Members is how many members there can be that are meant to lead: the number of seats. More may run, and lead what the
-	// others do not.
+	// Members is the maximum number of members with assignments: the number of seats. More may run,
+	// and lead the elections that the others do not.
 	Members int
-	// Presence is the lease of a seat: how long a member may be silent until its elections are meant for others. Shorter than Election.Lease less
-	// Election.Renew, it has everybody know of a crash before the first lease of the crashed member's elections ends.
+	// Presence is the lease of a seat: how long a member may be silent until its elections are
+	// assigned to others. If it is shorter than Election.Lease less Election.Renew, all members
+	// know of a crash before the first lease of the crashed member's elections ends.
 	Presence time.Duration
-	// Settle is how long a member must have been there before elections are handed over to it, and no other must have come
-	// meanwhile; twice as long at most. Then it must be seen to renew its seat, which it does each third
-	// of Presence. So a member that ends or crashes soon after it came moves nothing.
+	// Settle is how long a member must have been there before elections are handed over to it, with
+	// no other arrival in that time; the wait is twice Settle at most. Then the member must be seen
+	// to renew its seat, which it does each third of Presence. So a member that ends or crashes
+	// soon after it came moves nothing.
 	Settle time.Duration
-	// HandOvers is how many elections this member hands over at a time when others are meant to lead them. Each takes as long as the
-	// work of its leader takes to finish, and until another leads.
+	// HandOvers is how many elections this member hands over at a time when others are assigned to
+	// lead them. Each takes as long as the work of its leader takes to finish, and until another
+	// leads.
 	HandOvers int
 }
 
@@ -60,7 +67,8 @@ func (c Config) withDefaults(store driver.Store) Config {
 	return c
 }
 
-// precedence is short where a change is known to all at once. Elsewhere the one that is meant to lead may look a lease later.
+// precedence is short where a change reaches all members at once. Elsewhere the assigned member may
+// look a lease later.
 func (c *Config) precedence(store driver.Store) time.Duration {
 	if _, ok := store.(driver.Watcher); ok && !c.Election.NoWatch {
 		return time.Second
@@ -115,7 +123,7 @@ func (c *Config) checkSpread() error {
 	return nil
 }
 
-// checkNames refuses what is there twice, and the fleet's own.
+// checkNames refuses duplicate names, and the fleet's own.
 func checkNames(fleet string, names []string) error {
 	var problems []error
 	sorted := slices.Sorted(slices.Values(names))
@@ -130,12 +138,13 @@ func checkNames(fleet string, names []string) error {
 	return errors.Join(problems...)
 }
 
-// kinds is how many different settings there are among the elections of a fleet: enough to keep them out of step, and few so that they can be
-// shared.
+// kinds is the number of different settings among the elections of a fleet: enough to keep them out
+// of step, and few so that they can be shared.
 const kinds = 16
 
-// kind returns the settings of one kind. Of one election all members have the same kind, and with it the same Renew; in Precedence
-// members differ, so that those who wait for one that does not come do not all claim in the same moment.
+// kind returns the settings of one kind. All members use the same kind for one election, and so the
+// same Renew. In Precedence members differ, so that those that wait for an absent member do not all
+// claim in the same moment.
 func (c *Config) kind(n int, own uint64) tenure.Config {
 	e := c.Election
 	renew := cmp.Or(e.Renew, c.lease()/3)

@@ -13,8 +13,9 @@ import (
 // not named any more are left: this member claims and reads them no more, and asks its work to finish where it leads. It waits for
 // neither. What an election takes up that was left is free when it has ended.
 //
-// Members may have different elections for a while, as when a program is rolled out. That costs time and nothing else: where
-// the member that is meant to lead does not take part another does, Precedence later.
+// Members may have different elections for a while, as when a program is rolled out. That costs
+// time and nothing else: where the member that is meant to lead does not take part another does,
+// Precedence later.
 //
 // It returns one error, as New does, and then changes nothing.
 func (f *Fleet) SetElections(names []string) error {
@@ -41,8 +42,8 @@ func (f *Fleet) SetElections(names []string) error {
 	return nil
 }
 
-// Election returns one of the fleet's, to look at its Status or to ask for a hand-over; nil if the fleet has none of this
-// name. It is the fleet that campaigns for it.
+// Election returns one of the fleet's, to look at its Status or to ask for a hand-over; nil if the
+// fleet has none of this name. It is the fleet that campaigns for it.
 func (f *Fleet) Election(name string) *tenure.Election {
 	f.mu.Lock()
 	defer f.mu.Unlock()

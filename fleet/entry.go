@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// entry is one election of a fleet, and who nominates this member for it. All but the first fields are under the fleet's lock.
+// entry is one election of a fleet, and who nominates this member for it. All but the first fields
+// are under the fleet's lock.
 type entry struct {
 	fleet    *Fleet
 	hash     uint64
@@ -38,7 +39,8 @@ func (e *entry) Nominate(see func(nominated bool)) (stop func()) {
 	}
 }
 
-// name nominates this member, or ends that. It runs under the fleet's lock; see comes back to no fleet.
+// name nominates this member, or ends that. It runs under the fleet's lock; see comes back to no
+// fleet.
 func (e *entry) name(nominated bool) {
 	if e.named == nominated {
 		return
@@ -52,7 +54,8 @@ func (e *entry) name(nominated bool) {
 	}
 }
 
-// mean is told whom the assignment names. Whoever leads stays the nominee until it is its turn to hand over, so that nobody asks.
+// mean is told whom the assignment names. Whoever leads stays the nominee until it is its turn to
+// hand over, so that nobody asks.
 func (e *entry) mean(me bool) {
 	e.meant = me
 	switch {
@@ -73,7 +76,8 @@ func (e *entry) start(ctx context.Context, work tenure.Lead) error {
 	return err
 }
 
-// lead is the work of one term. Work that ends unasked declines: the election goes on, here after a back-off. Work that stays ends later.
+// lead is the work of one term. Work that ends unasked declines: the election goes on, here after a
+// back-off. Work that stays ends later.
 func (e *entry) lead(ctx context.Context, t *tenure.Term, work tenure.Lead) error {
 	e.leads(true)
 	stays := false
@@ -103,7 +107,8 @@ func decline(err error) error {
 	return fmt.Errorf("%w: %w", tenure.ErrDecline, err)
 }
 
-// leads keeps count. A leader that is not meant to be one, and was named when it was elected, is to hand over.
+// leads keeps count. A leader that is not meant to be one, and was named when it was elected, is to
+// hand over.
 func (e *entry) leads(yes bool) {
 	f := e.fleet
 	f.mu.Lock()

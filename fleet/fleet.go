@@ -13,7 +13,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Fleet is this process's part in many elections. It must be made by New. Its methods may be called concurrently.
+// Fleet is this process's part in many elections. It must be made by New. Its methods may be called
+// concurrently.
 type Fleet struct {
 	name  string
 	store driver.Store
@@ -40,8 +41,8 @@ type Fleet struct {
 	changed chan struct{} // closed at the next change; nil where nobody asked for it
 }
 
-// New returns a member of the fleet of this name. It starts nothing and does not call the store. It returns one error that names what
-// is wrong with the config; of many elections with which something is wrong, the first.
+// New returns a member of the fleet of this name. It starts nothing and does not call the store.
+// Its error lists all problems of the config; of several invalid elections it names the first.
 func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if store == nil {
 		return nil, errors.New("fleet: the store is nil")
@@ -70,7 +71,8 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// identify learns what sets this member apart. Its ID may be tenure's default, which an election knows.
+// identify learns what sets this member apart. Its ID may be tenure's default, which an election
+// knows.
 func (f *Fleet) identify() error {
 	e, err := tenure.New(f.store, seatPrefix(f.name)+"0", f.cfg.seat(f.cfg.Presence, f.cfg.Presence))
 	if err == nil {
@@ -86,17 +88,20 @@ func (f *Fleet) makeSeats() (err error) {
 	return err
 }
 
-// Run takes part in all elections and calls lead whenever this process is elected in one of them, in a goroutine that lives as long as
-// the term; Term.Election says which it is. It returns when ctx has ended, and every lead with it.
+// Run takes part in all elections and calls lead whenever this process is elected in one of them,
+// in a goroutine that lives as long as the term; Term.Election names the election. It returns when
+// ctx has ended, and every lead with it.
 //
-// Lead is to work until its context ends, as in tenure.Election's Run. If it returns before, whatever it returns, it declines: the
-// election is released, and this member waits for the Backoff of Config.Election before it campaigns for that one again. The context of lead also
-// ends, with tenure.ErrNominationLost, when another member is to lead; with Spread that is the cause also when Run's context
-// has ended, as a member that ends hands over what it leads.
+// Lead works until its context ends, as in tenure.Election's Run. If it returns earlier, with any
+// result, it declines: the election is released, and this member waits for the Backoff of
+// Config.Election before it campaigns for that one again. The context of lead also ends, with
+// tenure.ErrNominationLost, when the election is assigned to another member. With Spread that is
+// also the cause when Run's context has ended, as a member that ends hands over its elections.
 //
-// It returns nil if ctx ended first, an error that wraps driver.ErrDenied if reading a seat was denied before it was ever allowed, or, once no
-// election goes on, the first error with which one ended. An election that ends alone, as after such a denial or if lead calls
-// runtime.Goexit, does not end the others. It returns tenure.ErrRunning if another Run is under way.
+// It returns nil if ctx ended first, an error that wraps driver.ErrDenied if reading a seat was
+// denied before it was ever allowed, or, once no election goes on, the first error with which one
+// ended. An election that ends alone, as after such a denial or if lead calls runtime.Goexit, does
+// not end the others. It returns tenure.ErrRunning if another Run is under way.
 func (f *Fleet) Run(ctx context.Context, lead tenure.Lead) error {
 	if !f.busy.CompareAndSwap(false, true) {
 		return tenure.ErrRunning

@@ -7,8 +7,9 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// moves are the elections that this member leads and another is meant to lead. It gives them away so many at a time; without
-// that, one that joins would have thousands of leaders stop and start in the same moment. All fields are under the fleet's lock.
+// moves are the elections that this member leads and another is meant to lead. It gives them away
+// so many at a time; without that, one that joins would have thousands of leaders stop and start in
+// the same moment. All fields are under the fleet's lock.
 type moves struct {
 	fleet    *Fleet
 	queue    []*entry
@@ -31,8 +32,8 @@ func (m *moves) leave(ctx context.Context) {
 	m.patience, m.leaving = leaveWithin, true
 }
 
-// leaveWithin is how long a member that leaves waits for each: at the default a thousand are asked within 4 s, however long their
-// work takes to finish.
+// leaveWithin is how long a member that leaves waits for each: at the default a thousand are asked
+// within 4 s, however long their work takes to finish.
 const leaveWithin = 200 * time.Millisecond
 
 // add takes an election that is led and named.
@@ -55,7 +56,8 @@ func (m *moves) work() {
 	}
 }
 
-// next ends the nomination of the next one, and returns it with how to wait for what follows. The last of them says that nothing is left.
+// next ends the nomination of the next one, and returns it with how to wait for what follows. The
+// last of them says that nothing is left.
 func (m *moves) next() (*entry, func(*tenure.Election)) {
 	f := m.fleet
 	f.mu.Lock()

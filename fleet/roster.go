@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// roster decides which of the members that hold a seat count. It is told what is seen and what time it is, and does nothing
-// else. Every member has one of its own, and they may differ for a while.
+// roster decides which of the members that hold a seat count. It is told what is seen and what time
+// it is, and does nothing else. Every member has one of its own, and they may differ for a while.
 //
 // Who vanishes counts no longer at once: its elections wait for somebody. Who comes counts after a while in which nobody else came, so that many
 // who start together move elections once, and one that comes and goes quickly moves none. To count, a member must
@@ -30,8 +30,8 @@ type holder struct {
 	who    string // its incarnation
 	since  time.Duration
 	counts bool
-	// settled is the renewal of its seat that was the latest when it had been there for long enough,
-	// and renewed says that another was seen since.
+	// settled is the renewal of its seat that was the latest when it had been there for long
+	// enough, and renewed says that another was seen since.
 	settled time.Time
 	renewed bool
 }

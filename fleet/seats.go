@@ -9,13 +9,15 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// seats are elections beside those of the fleet: who takes part leads one of them for as long as it does, so that all see
-// who else there is. A seat has a lease, so a member that dies gives it up; one that ends releases it, and all know at once.
+// seats are elections beside those of the fleet: who takes part leads one of them for as long as it
+// does, so that all see who else there is. A seat has a lease, so a member that dies gives it up;
+// one that ends releases it, and all know at once.
 type seats struct {
 	all  []*seat
 	own  uint64 // a number that no other member has
 	told chan struct{}
-	// seen is called at each change of a seat, with the incarnation of its holder, and sat with the seat of this member, or none.
+	// seen is called at each change of a seat, with the incarnation of its holder, and sat with the
+	// seat of this member, or none.
 	seen func(number int, who string)
 	sat  func(number int)
 	fail func(error)
@@ -48,11 +50,12 @@ const (
 	far                      // while it is free
 )
 
-// seatPrefix is how the names of a fleet's seats begin. The slash is allowed in the keys of all stores.
+// seatPrefix is how the names of a fleet's seats begin. The slash is allowed in the keys of all
+// stores.
 func seatPrefix(fleet string) string { return fleet + "/members/" }
 
-// seldom is the lease by which a free seat is followed where it is longer than Presence: with what follows from it, a read every few minutes,
-// should its store not push changes, a tenth of it.
+// seldom is the lease by which a free seat is followed where it is longer than Presence: with what
+// follows from it, a read every few minutes, should its store not push changes, a tenth of it.
 const seldom = 10 * time.Minute
 
 func newSeats(f *Fleet) (*seats, error) {
@@ -74,7 +77,8 @@ func newSeats(f *Fleet) (*seats, error) {
 	return s, nil
 }
 
-// seat is what of the configuration is for a seat. Alarms are for people, who have to look at a seat as at any election.
+// seat is what of the configuration is for a seat. Alarms are for people, who have to look at a
+// seat as at any election.
 func (c *Config) seat(lease, poll time.Duration) tenure.Config {
 	e := c.Election
 	alarm := e.OnEvent
@@ -180,7 +184,8 @@ func (s *seats) renewal(n int) time.Time {
 	return st.Record.Updated
 }
 
-// keep has this member sit until the context ends, and stands up then. Whoever loses its seat takes one again.
+// keep has this member sit until the context ends, and stands up then. Whoever loses its seat takes
+// one again.
 func (s *seats) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, ok := s.choose()
@@ -255,8 +260,9 @@ func (s *seats) want(n int, yes bool, giveUp context.CancelFunc) bool {
 	return true
 }
 
-// choose picks a free seat: the one that this member had, or one that was released, which can be had at once, or any. Of several it
-// is one that others hardly pick in the same moment. It reports false before all seats are known, or if there is none.
+// choose picks a free seat: the one that this member had, or one that was released, which can be
+// had at once, or any. Of several it is one that others hardly pick in the same moment. It reports
+// false before all seats are known, or if there is none.
 func (s *seats) choose() (number int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

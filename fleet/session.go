@@ -14,7 +14,8 @@ import (
 // session is one Run. All fields but the contexts are under the fleet's lock.
 type session struct {
 	f *Fleet
-	// ctx is that of the elections. It outlives the one that Run was given, as elections are handed over before they end.
+	// ctx is that of the elections. It outlives the one that Run was given, as elections are handed
+	// over before they end.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	lead   tenure.Lead
@@ -37,8 +38,8 @@ type session struct {
 	keeping, seeing   sync.WaitGroup
 }
 
-// Elections are started, and let claim, so many at a time, with a pause after each; ten thousand need two seconds. They are not started
-// faster than the store answers.
+// Elections are started, and let claim, so many at a time, with a pause after each; ten thousand
+// need two seconds. They are not started faster than the store answers.
 const (
 	batch = 100
 	pause = 20 * time.Millisecond
@@ -79,8 +80,8 @@ func (s *session) present() {
 	s.keeping.Go(func() { seats.keep(keep) })
 }
 
-// add has elections started. Each member has an order of its own, so that of those who start together on an empty store one makes an
-// election's first record and the others find it.
+// add has elections started. Each member has an order of its own, so that of those who start
+// together on an empty store one makes an election's first record and the others find it.
 func (s *session) add(more []*entry) {
 	own := s.f.own
 	s.fresh = append(s.fresh, more...)
@@ -136,9 +137,10 @@ func (s *session) begin() {
 	}
 }
 
-// release lets those claim that were started before it was known who is meant to lead: this member where it is meant to, and elsewhere after
-// a lease. How long an election has had no leader, or since when its lease is waited for, says nothing yet of others that start as well, and
-// may have begun with it later.
+// release lets those claim that were started before it was known who is meant to lead: this member
+// where it is meant to, and elsewhere after a lease. How long an election has had no leader, or
+// since when its lease is waited for, says nothing yet of others that start as well, and may have
+// begun with it later.
 func (s *session) release(now time.Duration) (wait time.Duration) {
 	if !s.open || s.mature {
 		return 0

@@ -6,28 +6,29 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// Member is one that takes part in a fleet and holds a seat.
+// Member is a member of a fleet that holds a seat.
 type Member struct {
 	// Seat is its number, from 0.
 	Seat int
 	// ID, Address and Metadata are those of its Config.Election.
 	tenure.Leader
-	// Counts is false while it has just come: no elections are meant for it yet.
+	// Counts is false while the member is new: no elections are assigned to it yet.
 	Counts bool
-	// Self is this process.
+	// Self is true for this process.
 	Self bool
 }
 
-// Status is a snapshot.
+// Status is a snapshot of a fleet, as this member knows it.
 type Status struct {
-	// Members are those who hold seats, as far as this one knows, by seat; none without Spread.
+	// Members are the holders of seats, as far as this member knows, by seat; none without Spread.
 	Members []Member
-	// Elections is how many there are, Meant how many this member is meant to lead, Led how many it does, and Moving how many of these it is yet
-	// to hand over.
+	// Elections is the number of elections. Meant is how many are assigned to this member, Led how
+	// many it leads, and Moving how many of these it has yet to hand over.
 	Elections, Meant, Led, Moving int
 }
 
-// Status returns a snapshot and a channel that is closed at the next change of it. It does not call the store.
+// Status returns a snapshot and a channel that is closed at the next change of it. It does not call
+// the store.
 func (f *Fleet) Status() (Status, <-chan struct{}) {
 	var holders map[int]tenure.Leader
 	if f.seats != nil {
@@ -55,7 +56,7 @@ func (f *Fleet) Status() (Status, <-chan struct{}) {
 	return s, f.changed
 }
 
-// show tells those who wait for a change. It runs under the lock.
+// show wakes the waiters for a change. It runs under the lock.
 func (f *Fleet) show() {
 	if f.changed != nil {
 		close(f.changed)
@@ -63,7 +64,8 @@ func (f *Fleet) show() {
 	}
 }
 
-// Led returns the names of the elections that this member leads: those for which lead is being called.
+// Led returns the names of the elections that this member leads: those for which lead is being
+// called.
 func (f *Fleet) Led() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

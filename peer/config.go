@@ -12,47 +12,53 @@ import (
 	"github.com/tenure-go/tenure/internal/clock"
 )
 
-// DefaultPath is where a leader answers unless Config says otherwise.
+// DefaultPath is the path that a leader serves unless Config sets another.
 const DefaultPath = "/health/leadership"
 
-// Config says how peers talk to one another. All members of an election need the same Path, and TLS on all or on none.
-// The zero value of each field but Networks is its default.
+// Config holds the settings of the connections between peers. All members of an election need the
+// same Path, and TLS on all or on none. The zero value of each field but Networks is its default.
 type Config struct {
-	// Networks are those whose addresses may be dialled. A record names its leader's address, so whoever can write to
-	// the store could otherwise make every follower connect to anything. What counts is the address that a name stood
-	// for when it was dialled.
+	// Networks are the address ranges that may be dialled. A record names its leader's address, so
+	// without this a writer of the store could make every follower connect to any address. The
+	// check applies to the address that a name resolves to when it is dialled.
 	Networks []netip.Prefix
-	// ServeOnly makes a member that serves followers and follows nobody: no Networks are needed then. Its elections
-	// want tenure.Config.NoWatch, so that they poll the store as if it could not push.
+	// ServeOnly makes a member serve followers and follow no leader: then it needs no Networks. Its
+	// elections need tenure.Config.NoWatch, so that they poll the store as if it could not push.
 	ServeOnly bool
-	// Path is where leaders are asked and Serve answers. Default: DefaultPath.
+	// Path is the path that Serve answers and followers request. Default: DefaultPath.
 	Path string
-	// ServerTLS is what Serve uses, ClientTLS what followers dial with; nil: plain HTTP. LoadTLS makes both from files.
-	// A follower checks that the leader's certificate is for the host in the address of its record.
+	// ServerTLS is the configuration of Serve, ClientTLS that of followers; nil: plain HTTP.
+	// LoadTLS makes both from files. A follower checks that the leader's certificate is for the
+	// host in the address of its record.
 	ServerTLS, ClientTLS *tls.Config
-	// Timeout bounds connecting (with the handshake, until the first answer) and each write to a follower. Default: 3 s.
+	// Timeout bounds connecting (with the handshake, until the first answer) and each write to a
+	// follower. Default: 3 s.
 	Timeout time.Duration
-	// Retry is the time between tries to reach a leader, after three sooner ones: at once, after 100 ms and after 1 s.
-	// Default: 5 s.
+	// Retry is the time between tries to reach a leader, after three earlier ones: at once, after
+	// 100 ms and after 1 s. Default: 5 s.
 	Retry time.Duration
-	// MaxStreams is how many followers of one election are served at once; more are refused. Default: 1,024.
+	// MaxStreams is how many followers of one election are served at once; more are refused.
+	// Default: 1,024.
 	MaxStreams int
-	// MaxStreamsPerAddress is how many of these come from one address, or one /64 network of IPv6, so
-	// that no host can keep others out. Raise it behind a proxy, from which all seem to come. Default:
-	// a quarter of MaxStreams, and at least 16.
+	// MaxStreamsPerAddress is how many of these come from one address, or one /64 network of IPv6,
+	// so that no host can keep others out. Raise it behind a proxy, from which all seem to come.
+	// Default: a quarter of MaxStreams, and at least 16.
 	MaxStreamsPerAddress int
-	// MaxConnections is how many connections Serve holds open at once, half of them at most from one
-	// address; more are closed. Over plain HTTP each stream takes one. Default: 4,096.
+	// MaxConnections is how many connections Serve holds open at once, half of them at most from
+	// one address; more are closed. Over plain HTTP each stream takes one. Default: 4,096.
 	MaxConnections int
-	// Margin is what the elections keep back of their leases: tenure.Config.Margin of their settings. A leader answers
-	// until so much before its lease is over. Default, and the least that counts: that of tenure's default settings.
+	// Margin is the margin of the elections' leases: tenure.Config.Margin of their settings. A
+	// leader answers until this long before its lease is over. Default and minimum: the margin of
+	// tenure's default settings.
 	Margin time.Duration
-	// Clock counts how long a lease is valid: the one that the elections have, tenure.SystemClock() by default.
+	// Clock counts how long a lease is valid. It must be the clock of the elections. Default:
+	// tenure.SystemClock().
 	Clock clock.Clock
-	// OnError is told when the connection to the leader of an election fails or fails in another way, and with nil when
-	// it stands again. Where this process could not serve a connection the key is empty, and no more than one report
-	// comes within Retry. It may be called concurrently, holds up nothing but the connection that it is told of, and
-	// must not call Close. Nil: nobody is told.
+	// OnError is called with an error when the connection to the leader of an election fails, or
+	// fails in another way, and with nil when it works again. If this process could not serve a
+	// connection, the key is empty; at most one such report comes within Retry. It may be called
+	// concurrently. It delays only the connection that it reports on. It must not call Close. Nil:
+	// errors are not reported.
 	OnError func(key string, err error)
 }
 
@@ -84,7 +90,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate finds everything that is wrong, at once.
+// validate returns all problems at once.
 func (c *Config) validate(store driver.Store) error {
 	problems := []error{checkStore(store), c.checkNetworks(), c.checkPath()}
 	if c.Timeout < time.Millisecond {
@@ -134,7 +140,8 @@ func (c *Config) checkNetworks() error {
 	return nil
 }
 
-// checkPath: what a mux takes for a pattern, or a URL for something else than its path, would not be found.
+// checkPath refuses a path that a mux takes for a pattern, or a URL for something else than its
+// path: it would not be found.
 func (c *Config) checkPath() error {
 	if !strings.HasPrefix(c.Path, "/") || strings.ContainsAny(c.Path, " {}?#%\\") || strings.Contains(c.Path, "//") {
 		return fmt.Errorf("Path is %q; it must be a plain path such as %s", c.Path, DefaultPath)

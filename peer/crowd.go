@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// originOf is who asks, as far as an address tells: a host, or a network of IPv6 whose addresses are
-// one's own to choose.
+// originOf is who asks, as far as an address tells: a host, or a network of IPv6 whose addresses
+// are one's own to choose.
 func originOf(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {

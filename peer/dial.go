@@ -37,7 +37,8 @@ func newDialler(cfg Config) *dialler {
 		MaxIdleConnsPerHost:    1,
 		IdleConnTimeout:        cfg.Retry,
 		ForceAttemptHTTP2:      true,
-		// Many keys share one connection then, so a dead one must be found out even while new requests come.
+		// Many keys share one connection then, so a dead one must be found out even while new
+		// requests come.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: cfg.Timeout, PingTimeout: cfg.Timeout},
 	}
 	if cfg.ClientTLS != nil {
@@ -78,7 +79,8 @@ func (d *dialler) ask(ctx context.Context, address, key string, challenge []byte
 	return d.transport.RoundTrip(req)
 }
 
-// url takes a host, or a host and a port, and nothing that would make it another URL than a leader's.
+// url takes a host, or a host and a port, and nothing that would make it another URL than a
+// leader's.
 func (d *dialler) url(address, key string) (*url.URL, error) {
 	u, err := url.Parse(d.scheme + "://" + address)
 	if err != nil || u.Host != address || u.Hostname() == "" || strings.HasSuffix(address, ":") || u.User != nil {

@@ -29,8 +29,8 @@ var (
 	errEvent = errors.New("the peer sends what is no event")
 )
 
-// event is one server-sent event: the version as id, the record's bytes as data, and the proof as a field that other
-// readers of such streams ignore.
+// event is one server-sent event: the version as id, the record's bytes as data, and the proof as a
+// field that other readers of such streams ignore.
 type event struct {
 	version driver.Version
 	value   []byte
@@ -62,7 +62,8 @@ func newDecoder(r io.Reader, alive func()) *decoder {
 	return &decoder{lines: bufio.NewReaderSize(r, maxLine), alive: alive}
 }
 
-// next returns the next event, errLine or errEvent, or the reader's error; io.EOF if the stream ends between events.
+// next returns the next event, errLine or errEvent, or the reader's error; io.EOF if the stream
+// ends between events.
 func (d *decoder) next() (event, error) {
 	var e event
 	size := 0
@@ -111,7 +112,8 @@ func (d *decoder) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// field takes one line. Unknown fields are for later versions; a field that comes twice is for nobody.
+// field takes one line. Unknown fields are for later versions; a field that comes twice is for
+// nobody.
 func (e *event) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

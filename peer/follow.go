@@ -19,7 +19,8 @@ var (
 	errNotStream = errors.New("the peer answers without a stream")
 )
 
-// run follows one term for one key, until it is cancelled or the leader releases. It is a goroutine.
+// run follows one term for one key, until it is cancelled or the leader releases. It is a
+// goroutine.
 type run struct {
 	hub    *hub
 	key    string

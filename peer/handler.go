@@ -9,17 +9,18 @@ import (
 	"strings"
 )
 
-// Handler answers for what this process leads, on every path: mount it on Config.Path of an existing server.
+// Handler serves the records of the elections that this process leads, on every path: mount it on
+// Config.Path of an existing server.
 //
 //	GET /health/leadership?election=billing    200 with the record's bytes, its version as ETag
-//	GET /health/leadership                     likewise, if this process leads exactly one election
-//	Accept: text/event-stream                  the same as a stream: the present state, then each write of the leader's
-//	Tenure-Challenge: 32 bytes in base64url    has the answer proved, in Tenure-Proof or the field "proof" of each event
+//	GET /health/leadership                     the same, if this process leads exactly one election
+//	Accept: text/event-stream                  a stream: the present state, then each leader's write
+//	Tenure-Challenge: 32 bytes in base64url    adds the proof: Tenure-Proof, or "proof" of each event
 //
-// It answers 404 if this process does not lead, or its lease is not valid now; 400 for a request that is not clear, also
-// without election where several are led; 503 for more streams than Config.MaxStreams or
-// Config.MaxStreamsPerAddress and after Close. The server's own WriteTimeout and ReadTimeout do not
-// end streams.
+// It answers 404 if this process does not lead, or its lease is not valid now; 400 for an unclear
+// request, also without election where several are led; 503 for more streams than Config.MaxStreams
+// or Config.MaxStreamsPerAddress, and after Close. The server's own WriteTimeout and ReadTimeout do
+// not end streams.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.answer) }
 
 func (s *Store) answer(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// hub hands what comes from leaders to the watches of each key. It keeps one connection, with one goroutine, for each key
-// that is watched and has a leader to dial.
+// hub hands what comes from leaders to the watches of each key. It keeps one connection, with one
+// goroutine, for each key that is watched and has a leader to dial.
 type hub struct {
 	cfg  Config
 	dial *dialler
@@ -20,7 +20,8 @@ type hub struct {
 	mu      sync.Mutex
 	closed  bool
 	subject map[string]*subject
-	// heard is whom to follow where nobody watches yet: the first read may be quicker than the first watch.
+	// heard is whom to follow where nobody watches yet: the first read may be quicker than the
+	// first watch.
 	heard map[string]target
 	runs  sync.WaitGroup
 }
@@ -28,8 +29,8 @@ type hub struct {
 // maxHeard bounds what is kept of keys that are read and never watched.
 const maxHeard = 4096
 
-// target is whom to follow; the zero target is nobody. Each term is followed anew: a run ends with its leader's release,
-// and a late read that still shows the same term must not start another.
+// target is whom to follow; the zero target is nobody. Each term is followed anew: a run ends with
+// its leader's release, and a late read that still shows the same term must not start another.
 type target struct {
 	address, incarnation string
 	term                 uint64
@@ -127,7 +128,8 @@ func (h *hub) turn(key string, s *subject, t target) {
 	})
 }
 
-// wordsOnly leaves out digits: the same fault comes with another port of this process each time, and with the time of day.
+// wordsOnly leaves out digits: the same fault comes with another port of this process each time,
+// and with the time of day.
 func wordsOnly(r rune) rune {
 	if '0' <= r && r <= '9' {
 		return -1
@@ -151,7 +153,8 @@ func (h *hub) changed(r *run, err error) bool {
 	return true
 }
 
-// tell calls the watches of a key without the lock, so that they may use the store, and gives each a value of its own.
+// tell calls the watches of a key without the lock, so that they may use the store, and gives each
+// a value of its own.
 func (h *hub) tell(key string, e driver.Entry) { h.tellFrom(nil, key, e) }
 
 // tellFrom is tell for what a run brings: one that is replaced is heard no more.

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// ledger is what this process leads, as far as the writes and reads that pass through show it. Nothing under its lock
-// blocks, so a renewal never waits for a follower.
+// ledger is what this process leads, as far as the writes and reads that pass through show it.
+// Nothing under its lock blocks, so a renewal never waits for a follower.
 type ledger struct {
 	clock  clock.Clock
 	margin time.Duration // the least
@@ -29,13 +29,15 @@ type seat struct {
 	pending []*page
 	changed chan struct{} // closed and replaced with each page
 	streams tally
-	// seen is the version in which a read showed the page's term last, if any did: a request changes it.
+	// seen is the version in which a read showed the page's term last, if any did: a request
+	// changes it.
 	seen driver.Version
 	// moves counts what the writers did. A read during which it changed may be older than the page.
 	moves uint64
 }
 
-// page is one write of a leader's, with the time that it is good for. It is never changed once made.
+// page is one write of a leader's, with the time that it is good for. It is never changed once
+// made.
 type page struct {
 	value   []byte
 	prev    driver.Version // what it replaced
@@ -49,14 +51,16 @@ func newLedger(c clock.Clock, margin time.Duration, own func(string) bool) *ledg
 	return &ledger{clock: c, margin: margin, own: own, seats: map[string]*seat{}}
 }
 
-// left is how long the write keeps its lease valid, counted like the leader's own deadline from before it was sent.
+// left is how long the write keeps its lease valid, counted like the leader's own deadline from
+// before it was sent.
 func (p *page) left(now clock.Reading) time.Duration {
 	return p.budget - now.LeaderSince(p.sent.Instant)
 }
 
-// entry is what a watch is told. The record's own term is floor enough: the claim of this term was at least one above a
-// floor that was read for the state it replaced, and each write of the term since then was a compare-and-swap on the one
-// before (see follows), perhaps with a request in it. So at no state up to this one was there a higher term.
+// entry is what a watch is told. The record's own term is floor enough: the claim of this term was
+// at least one above a floor that was read for the state it replaced, and each write of the term
+// since then was a compare-and-swap on the one before (see follows), perhaps with a request in it.
+// So at no state up to this one was there a higher term.
 func (p *page) entry() driver.Entry {
 	return driver.Entry{Value: p.value, Version: p.version, Floor: p.record.Term}
 }
@@ -73,11 +77,13 @@ func (p *page) sameTerm(r *record.Record) bool {
 	return p.record.Incarnation == r.Incarnation && p.record.Term == r.Term
 }
 
-// maxPending is how many writes of unknown outcome are kept in mind: more than an election makes between two reads.
+// maxPending is how many writes of unknown outcome are kept in mind: more than an election makes
+// between two reads.
 const maxPending = 16
 
-// begin takes note of a write before it is sent. It returns nil for one that is no leader's: a stranger's bytes, a vacant
-// record, or a request put into a leader's own record, whose lease it does not prolong.
+// begin takes note of a write before it is sent. It returns nil for one that is no leader's: a
+// stranger's bytes, a vacant record, or a request put into a leader's own record, whose lease it
+// does not prolong.
 func (l *ledger) begin(key string, prev driver.Version, value []byte) *page {
 	r, err := record.Decode(value)
 	if err != nil || r.LeaderID == "" || r.Request != nil || !l.own(r.Incarnation) || bytes.ContainsAny(value, "\r\n") {
@@ -112,8 +118,8 @@ func (l *ledger) seat(key string) *seat {
 	return s
 }
 
-// finish takes the outcome of a write. It returns the page that it made, nil if it made none. After every error the
-// write may still have been applied; a read may show it.
+// finish takes the outcome of a write. It returns the page that it made, nil if it made none. After
+// every error the write may still have been applied; a read may show it.
 func (l *ledger) finish(key string, a *page, v driver.Version, err error) *page {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,9 +132,9 @@ func (l *ledger) finish(key string, a *page, v driver.Version, err error) *page 
 	return s.confirm(a, a.value, v)
 }
 
-// confirm turns to the page of a write that was applied. All others are superseded by it, or dead. A write that does not
-// follow on the term's last one, such as a release put where the record was removed, is no page: who knows what was there
-// in between.
+// confirm turns to the page of a write that was applied. All others are superseded by it, or dead.
+// A write that does not follow on the term's last one, such as a release put where the record was
+// removed, is no page: who knows what was there in between.
 func (s *seat) confirm(a *page, value []byte, v driver.Version) *page {
 	s.pending = nil
 	if !s.follows(a) {
@@ -141,7 +147,8 @@ func (s *seat) confirm(a *page, value []byte, v driver.Version) *page {
 	return &p
 }
 
-// follows reports whether a write is a claim, which is the first of its term, or replaced the term's last one.
+// follows reports whether a write is a claim, which is the first of its term, or replaced the
+// term's last one.
 func (s *seat) follows(a *page) bool {
 	if a.record.Seq == 1 && !a.record.Released {
 		return true
@@ -168,8 +175,9 @@ func (l *ledger) mark(key string) uint64 {
 	return 0
 }
 
-// observe takes what a read showed. It returns the page of an own write that the read proves to have been applied, nil if
-// there is none, and whether the read is newer than all that this process wrote.
+// observe takes what a read showed. It returns the page of an own write that the read proves to
+// have been applied, nil if there is none, and whether the read is newer than all that this process
+// wrote.
 func (l *ledger) observe(key string, mark uint64, c cell) (news *page, current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,11 +211,12 @@ func (s *seat) wrote(c *cell) *page {
 	return s.pending[i]
 }
 
-// accounts reports whether the cell may be what it is while this page is the leader's: it is the page, perhaps with a
-// request in it, or one from before.
+// accounts reports whether the cell may be what it is while this page is the leader's: it is the
+// page, perhaps with a request in it, or one from before.
 func (p *page) accounts(c *cell) bool { return c.valid && p.sameTerm(&c.record) }
 
-// valid reports whether the lease is valid now. Of writes of unknown outcome the shortest promise counts.
+// valid reports whether the lease is valid now. Of writes of unknown outcome the shortest promise
+// counts.
 func (s *seat) valid(now clock.Reading) bool {
 	if s.page == nil {
 		return false
@@ -246,8 +255,8 @@ func (l *ledger) look(key string) (*seat, *page) {
 	return nil, nil
 }
 
-// next is what a stream is to show, and what to wait for then. Nil: nothing any more. The page of a release is shown,
-// once, to those who were there before it.
+// next is what a stream is to show, and what to wait for then. Nil: nothing any more. The page of a
+// release is shown, once, to those who were there before it.
 func (l *ledger) next(s *seat) (*page, <-chan struct{}) {
 	now := l.clock.Now()
 	l.mu.Lock()

@@ -21,10 +21,12 @@ const (
 
 var errProof = errors.New("the peer does not prove that it holds the record's incarnation")
 
-// statement is what a leader signs: that the election's record is this one, said to whoever drew the challenge.
+// statement is what a leader signs: that the election's record is this one, said to whoever drew
+// the challenge.
 type statement struct {
 	challenge []byte
-	// place counts the events of one answer from 1; a plain answer has 0. So each event counts once.
+	// place counts the events of one answer from 1; a plain answer has 0. So each event counts
+	// once.
 	place   uint64
 	key     string
 	version driver.Version
@@ -62,7 +64,8 @@ func newChallenge() []byte {
 	return c
 }
 
-// parseChallenge reads the header of a request. None at all is fine: whoever sends none wants no proof.
+// parseChallenge reads the header of a request. None at all is fine: whoever sends none wants no
+// proof.
 func parseChallenge(header string) ([]byte, error) {
 	if header == "" {
 		return nil, nil

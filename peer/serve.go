@@ -48,7 +48,8 @@ func (e *entrance) open(server *http.Server) bool {
 	return !e.closed
 }
 
-// close lets the streams say what is left to say, within the timeout of writes, before the connections are closed.
+// close lets the streams say what is left to say, within the timeout of writes, before the
+// connections are closed.
 func (e *entrance) close(within time.Duration) {
 	e.mu.Lock()
 	if !e.closed {
@@ -64,7 +65,8 @@ func (e *entrance) close(within time.Duration) {
 	e.running.Wait()
 }
 
-// wait gives up on streams of a server that lets nobody set deadlines: they end when their followers leave.
+// wait gives up on streams of a server that lets nobody set deadlines: they end when their
+// followers leave.
 func wait(streams *sync.WaitGroup, within time.Duration) {
 	ended := make(chan struct{})
 	go func() {
@@ -79,8 +81,9 @@ func wait(streams *sync.WaitGroup, within time.Duration) {
 	}
 }
 
-// Serve answers on Config.Path of the listener, over HTTPS if Config.ServerTLS is set, until Close. It returns nil then,
-// and otherwise why it had to give up: the listener's error, or one after Close. It closes the listener.
+// Serve answers on Config.Path of the listener, over HTTPS if Config.ServerTLS is set, until Close.
+// It returns nil then, and otherwise the listener's error, or one after Close. It closes the
+// listener.
 func (s *Store) Serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle(s.cfg.Path, s.Handler())
@@ -115,7 +118,8 @@ func serve(server *http.Server, l net.Listener, secure *tls.Config) error {
 	return server.ServeTLS(l, "", "")
 }
 
-// complaints take the lines of the server's log, such as that a handshake failed, and report one at a time.
+// complaints take the lines of the server's log, such as that a handshake failed, and report one at
+// a time.
 type complaints struct {
 	cfg *Config
 

@@ -11,8 +11,9 @@ import (
 
 var errClosed = errors.New("peer: the store is closed")
 
-// Store is a store whose members tell one another what the leader wrote. It is made by New and implements driver.Store,
-// driver.Watcher, driver.Bounded, driver.Inspector, driver.Rights and driver.Identifier. Its methods may be called from many goroutines.
+// Store is a store whose members receive the leader's writes from the leader. It is made by New and
+// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.Rights and
+// driver.Identifier. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config
@@ -22,9 +23,10 @@ type Store struct {
 	doors *entrance // who asks it
 }
 
-// New returns a store that passes all calls on to the one inside, and lets its elections follow their leaders directly.
-// It starts nothing: mount Handler or call Serve, and Close at the end. It returns an error that names every fault of
-// Config, for a nil store, and for a store that is a driver.Watcher already.
+// New returns a store that passes all calls on to the inner one, and lets its elections follow
+// their leaders directly. It starts nothing: mount Handler or call Serve, and Close at the end. It
+// returns an error that lists all problems of Config, a nil store, and a store that is a
+// driver.Watcher already.
 func New(store driver.Store, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(store); err != nil {
@@ -37,7 +39,8 @@ func New(store driver.Store, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Read is the inner store's. What it shows tells whom to follow, and whether this process still leads.
+// Read reads the inner store. The result shows which leader to follow, and whether this process
+// still leads.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	mark := s.books.mark(key)
 	e, err := s.inner.Read(ctx, key)
@@ -55,8 +58,8 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap is the inner store's. What it confirms as written by a leader of this process is told to its followers.
-// None of them is waited for.
+// CompareAndSwap calls the inner store. A confirmed write of a leader in this process is sent to
+// its followers, without waiting for any of them.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	a := s.books.begin(key, prev, value)
 	v, err := s.inner.CompareAndSwap(ctx, key, prev, value)
@@ -69,17 +72,18 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 	return v, err
 }
 
-// publish tells the watches in this process, from the call that brought the news. Streams wake by themselves. A process
-// does not dial itself, and after a release there is nobody to dial.
+// publish calls the watches in this process, from the call that brought the news. Streams wake by
+// themselves. A process does not dial itself, and after a release there is no leader to dial.
 func (s *Store) publish(key string, news *page) {
 	s.hub.aim(key, target{})
 	s.hub.tell(key, news.entry())
 }
 
-// Hearsay marks the pushes as what not every member may get: some cannot reach the leader, or have no peers.
+// Hearsay marks that pushes may not reach every member: some cannot reach the leader, or have no
+// peers.
 func (s *Store) Hearsay() {}
 
-// MinLease is the inner store's; 1 ms if it names none.
+// MinLease returns the inner store's; 1 ms if it has none.
 func (s *Store) MinLease() time.Duration {
 	if b, ok := s.inner.(driver.Bounded); ok {
 		return b.MinLease()
@@ -87,7 +91,7 @@ func (s *Store) MinLease() time.Duration {
 	return time.Millisecond
 }
 
-// CheckKey is the inner store's; nil if it has none.
+// CheckKey returns the inner store's result; nil if it has none.
 func (s *Store) CheckKey(key string) error {
 	if b, ok := s.inner.(driver.Bounded); ok {
 		return b.CheckKey(key)
@@ -95,7 +99,7 @@ func (s *Store) CheckKey(key string) error {
 	return nil
 }
 
-// Inspect is the inner store's; without findings if it has none.
+// Inspect returns the inner store's findings; none if it has no Inspect.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	if i, ok := s.inner.(driver.Inspector); ok {
 		return i.Inspect(ctx, lease)
@@ -103,7 +107,7 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 	return nil, ctx.Err()
 }
 
-// CheckRights is the inner store's; nil if it has none.
+// CheckRights returns the inner store's result; nil if it has none.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if r, ok := s.inner.(driver.Rights); ok {
 		return r.CheckRights(ctx, key)
@@ -111,14 +115,15 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	return nil
 }
 
-// Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this Store and proves to
-// followers that they talk to whoever the record in the store names. It is kept for as long as the Store is.
+// Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this
+// Store. It proves to followers that they talk to the process that the record in the store names.
+// It is kept for as long as the Store is.
 func (s *Store) Incarnation() string { return s.keys.issue() }
 
-// Watch calls see for what the leader writes: pushed by the leader over the network, or by the caller of CompareAndSwap if
-// it is in this process. Who leads is learned from reads through this Store, so nothing comes before the first. One
-// connection serves all watches of a key. The errors are those of CheckKey, the context's if it has ended, and one
-// after Close.
+// Watch calls see for the leader's writes: pushed by the leader over the network, or by the caller
+// of CompareAndSwap if it is in this process. The leader is learned from reads through this Store,
+// so nothing comes before the first. One connection serves all watches of a key. The errors are
+// those of CheckKey, the context's if it has ended, and one after Close.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := errors.Join(ctx.Err(), s.CheckKey(key)); err != nil {
 		return nil, err
@@ -126,9 +131,10 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	return s.hub.watch(key, see)
 }
 
-// Close ends all streams and connections, and the servers that Serve runs, and returns when they have ended, within
-// Config.Timeout. Call it after the elections have ended: what they released last is still told. Reads and writes go on
-// working, watches do not. It may be called more than once, but not from see or OnError. It returns nil.
+// Close ends all streams and connections, and the servers that Serve runs, and returns when they
+// have ended, within Config.Timeout. Call it after the elections have ended: their last releases
+// are still sent. Reads and writes go on working, watches do not. It may be called more than once,
+// but not from see or OnError. It returns nil.
 func (s *Store) Close() error {
 	s.doors.close(s.cfg.Timeout)
 	s.hub.close()
@@ -147,7 +153,8 @@ func decode(e driver.Entry) cell {
 	return cell{Entry: e, record: r, valid: err == nil}
 }
 
-// targetOf is whom to follow: a holder somewhere else that gives an address and can prove who it is.
+// targetOf is the leader to follow: a holder in another process that gives an address and can prove
+// its identity.
 func (s *Store) targetOf(c cell) target {
 	r := &c.record
 	if _, provable := publicKey(r.Incarnation); !c.valid || !r.Held() || !provable || s.keys.own(r.Incarnation) {

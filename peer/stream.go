@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// stream shows a follower the present state and then each later one, until there is none to show. It runs in the
-// request's own goroutine, and a follower that reads slowly misses states in between: it is never waited for.
+// stream shows a follower the present state and then each later one, until there is none to show.
+// It runs in the request's own goroutine, and a follower that reads slowly misses states in
+// between: it is never waited for.
 func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, challenge []byte) {
 	seat, p := s.books.look(key)
 	if p == nil {
@@ -37,8 +38,9 @@ func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, chall
 	})
 }
 
-// show writes until the follower leaves or cannot be written to, the term or its lease is over, or the store is closed.
-// A page that came before that is shown still: a leader that shuts down releases and then closes.
+// show writes until the follower leaves or cannot be written to, the term or its lease is over, or
+// the store is closed. A page that came before that is shown still: a leader that shuts down
+// releases and then closes.
 func (s *Store) show(ctx context.Context, seat *seat, o *outlet, prove func(*page, uint64) string) {
 	var last *page
 	for place, open := uint64(1), true; ; {
@@ -81,8 +83,9 @@ type outlet struct {
 	timeout time.Duration
 }
 
-// write sends at once. A follower that does not take it within the timeout is cut off, where the server can be told so.
-// The deadline is lifted afterwards, since some servers end a stream when it passes, whether or not anything is written.
+// write sends at once. A follower that does not take it within the timeout is cut off, where the
+// server can be told so. The deadline is lifted afterwards, since some servers end a stream when it
+// passes, whether or not anything is written.
 func (o *outlet) write(text []byte) error {
 	_ = o.control.SetWriteDeadline(time.Now().Add(o.timeout))
 	if _, err := o.w.Write(text); err != nil {

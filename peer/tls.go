@@ -8,14 +8,16 @@ import (
 	"os"
 )
 
-// LoadTLS makes both ends of TLS from PEM files, for Config.ServerTLS and Config.ClientTLS. Each end accepts only
-// certificates of the authorities in caFile, and shows the one in certFile with the key in keyFile; the server refuses
-// who has none. So the certificate must be good for a server and a client, and name the host in the leader's address.
-// Without certFile and keyFile the server is nil, and the client follows leaders that ask for no certificate.
-// TLS is 1.3, or 1.2 with those who know no better. The files are read once.
+// LoadTLS makes both ends of TLS from PEM files, for Config.ServerTLS and Config.ClientTLS. Each
+// end accepts only certificates of the authorities in caFile, and shows the one in certFile with
+// the key in keyFile; the server refuses clients without one. So the certificate must be good for a
+// server and a client, and name the host in the leader's address. Without certFile and keyFile the
+// server is nil, and the client follows leaders that ask for no certificate. TLS is 1.3, or 1.2
+// with peers that do not support 1.3. The files are read once.
 //
-// It returns an error that names the file for what cannot be read, a key that does not fit, and a certificate that the
-// other members could not accept: of another authority, out of its time, or not for both ends.
+// It returns an error that names the file for each unreadable file, for a key that does not fit,
+// and for a certificate that the other members could not accept: of another authority, out of its
+// time, or not for both ends.
 func LoadTLS(caFile, certFile, keyFile string) (server, client *tls.Config, err error) {
 	roots, err := loadRoots(caFile)
 	if err != nil {

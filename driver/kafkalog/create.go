@@ -33,8 +33,8 @@ func safely(replicas int) map[string]string {
 	}
 }
 
-// create makes the topic: one partition, on three brokers if there are so many, with two of them needed for a write. Somebody
-// else may be doing the same.
+// create makes the topic: one partition, on three brokers if there are so many, with two of them
+// needed for a write. Somebody else may be doing the same.
 func (s *Store) create(ctx context.Context, replicas int) error {
 	t := topicOf(s.wire.topic)
 	t.Replicas = replicas
@@ -47,8 +47,9 @@ func (s *Store) create(ctx context.Context, replicas int) error {
 // topicOf is a topic as elections want it.
 func topicOf(name string) broker.Topic { return broker.Topic{Name: name, Settings: safely} }
 
-// CreateCommand is the command line of Kafka's own tools that makes a topic with the settings that Open gives it. How the
-// brokers are reached, such as "--bootstrap-server kafka-1:9092", comes first, if it is given.
+// CreateCommand is the command line of Kafka's own tools that makes a topic with the settings that
+// Open gives it. How the brokers are reached, such as "--bootstrap-server kafka-1:9092", comes
+// first, if it is given.
 func CreateCommand(topic, at string) string { return topicOf(topic).Recipe(at) }
 
 // appear waits until the brokers have heard of the topic.

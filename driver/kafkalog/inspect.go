@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Inspect looks at the topic's settings and replicas, at how long a record stays in the log, and at what else is written there.
-// It writes nothing.
+// Inspect looks at the topic's settings and replicas, at how long a record stays in the log, and at
+// what else is written there. It writes nothing.
 //
 // Errors are as for Read; it needs the right DescribeConfigs on the topic.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
@@ -117,7 +117,8 @@ func (v survey) atCleanup() []driver.Finding {
 		"those of elections, which have no key", "delete")
 }
 
-// atAge: a leader's record lives only as long as its renewals; but a quiet topic is emptied under everybody.
+// atAge: a leader's record lives only as long as its renewals; but a quiet topic is emptied under
+// everybody.
 func (v survey) atAge() []driver.Finding {
 	ms, ok := v.number("retention.ms")
 	if !ok || ms < 0 {

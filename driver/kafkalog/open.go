@@ -14,23 +14,27 @@ import (
 
 // What callers branch on, besides driver.ErrDenied.
 var (
-	// ErrUnsafe: the topic is there, with settings that would make two leaders, or none ever. The text has each of them with its remedy.
+	// ErrUnsafe: the topic is there, with settings that would make two leaders, or none ever. The
+	// text has each of them with its remedy.
 	ErrUnsafe = errors.New("the topic is unsafe for elections")
 	// ErrMayNotCreate: there is no such topic, and the user may not create it.
 	ErrMayNotCreate = broker.ErrMayNotCreate
 )
 
-// Open returns the elections in a topic, over a client of its own that has the connection options given: kgo.SeedBrokers,
-// kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. What else a client does, the store sets itself or does
-// without; options of consumer groups and transactions are refused.
+// Open returns the elections in a topic, over a client of its own that has the connection options
+// given: kgo.SeedBrokers, kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. What else a
+// client does, the store sets itself or does without; options of consumer groups and transactions
+// are refused.
 //
-// A topic that does not exist is created, as the package comment says. One that does is looked at, and refused if its settings would make
-// two leaders; without the right to look at them it is taken as it is, and Inspect says which right is missing. Open
-// returns when the log was read, which takes a few requests, or the context ends.
+// A topic that does not exist is created, as the package comment says. One that does is looked at,
+// and refused if its settings would make two leaders; without the right to look at them it is taken
+// as it is, and Inspect says which right is missing. Open returns when the log was read, which
+// takes a few requests, or the context ends.
 //
-// It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is missing, ErrMayNotCreate besides
-// if it is that one, ErrUnsafe, and any other error if no broker answers, the topic is in use for something else, or an option is
-// wrong. The caller closes the store.
+// It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is
+// missing, ErrMayNotCreate besides if it is that one, ErrUnsafe, and any other error if no broker
+// answers, the topic is in use for something else, or an option is wrong. The caller closes the
+// store.
 func Open(ctx context.Context, connection []kgo.Opt, topic string, opts ...Option) (*Store, error) {
 	set, err := settle(opts)
 	if err != nil {
@@ -114,7 +118,8 @@ func (s *Store) refuseUnsafe(ctx context.Context) error {
 	return nil
 }
 
-// surveyNew goes on while brokers that are asked have not heard of the topic, which others have: it may have just been made.
+// surveyNew goes on while brokers that are asked have not heard of the topic, which others have: it
+// may have just been made.
 func (s *Store) surveyNew(ctx context.Context) (survey, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.wire.timeout)
 	defer cancel()

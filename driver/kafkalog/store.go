@@ -16,8 +16,9 @@ var (
 	_ driver.Inspector = (*Store)(nil)
 )
 
-// Store is a topic of elections. It must be made by Open and closed by Close; MinLease and CheckKey need neither. Its methods
-// may be called from many goroutines. It reads the topic all the time: one goroutine, and twelve requests a minute while nothing happens.
+// Store is a topic of elections. It must be made by Open and closed by Close; MinLease and CheckKey
+// need neither. Its methods may be called from many goroutines. It reads the topic all the time:
+// one goroutine, and twelve requests a minute while nothing happens.
 type Store struct {
 	wire   *wire
 	client *kgo.Client
@@ -39,11 +40,12 @@ type Store struct {
 	floorOf   [16]byte // the topic that floor is of
 }
 
-// Read returns the state of the cell at the time of the call, or later. It asks the partition's leader where the log ends,
-// and waits until that was read. The value is the caller's to keep.
+// Read returns the state of the cell at the time of the call, or later. It asks the partition's
+// leader where the log ends, and waits until that was read. The value is the caller's to keep.
 //
-// It returns an error that wraps driver.ErrDenied if a right is missing, that of CheckKey, and any other error if the state
-// is not known: the network, a topic that was made anew or truncated, or Close.
+// It returns an error that wraps driver.ErrDenied if a right is missing, that of CheckKey, and any
+// other error if the state is not known: the network, a topic that was made anew or truncated, or
+// Close.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -71,13 +73,15 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	return s.entry(st, key), nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns the version of what it
-// wrote. An empty value is a delete marker. The call returns when the write was read back from the log, whatever becomes of
-// its acknowledgement. The value is the caller's to reuse.
+// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
+// the version of what it wrote. An empty value is a delete marker. The call returns when the write
+// was read back from the log, whatever becomes of its acknowledgement. The value is the caller's to
+// reuse.
 //
-// It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps driver.ErrDenied if the
-// right to write is missing. After an error of CheckKey, of a version that is none of this store's, or of a value that is
-// longer than driver.MaxValue nothing was sent. Any other error leaves open whether the value was or will be written.
+// It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps
+// driver.ErrDenied if the right to write is missing. After an error of CheckKey, of a version that
+// is none of this store's, or of a value that is longer than driver.MaxValue nothing was sent. Any
+// other error leaves open whether the value was or will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	v, err := s.swap(ctx, key, prev, value)
 	if err != nil {
@@ -115,8 +119,8 @@ func admit(ctx context.Context, key string, value []byte) error {
 	return context.Cause(ctx)
 }
 
-// Close ends all calls and watches and the connections, and waits for what runs behind them. It may be called more than
-// once, but not from a function that was given to Watch. It returns nil.
+// Close ends all calls and watches and the connections, and waits for what runs behind them. It may
+// be called more than once, but not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	for _, watches := range s.watches {

@@ -14,8 +14,9 @@ const markerTTL = 2 * time.Hour
 // CreateOption changes the bucket that Create makes. It may be a function of the caller's.
 type CreateOption func(*jetstream.KeyValueConfig)
 
-// Create lets Open make the bucket if it is missing: file storage, history 1, one replica, no TTL, and markers of expired
-// keys where the server has them (2.11 and newer). A bucket that exists is left as it is.
+// Create lets Open make the bucket if it is missing: file storage, history 1, one replica, no TTL,
+// and markers of expired keys where the server has them (2.11 and newer). A bucket that exists is
+// left as it is.
 //
 // Where the server can do so (2.10.28, 2.11.2 and newer), the sequences of the bucket begin at the
 // present time of this machine in microseconds, so that none recurs when the bucket is deleted and
@@ -36,17 +37,20 @@ func Create(opts ...CreateOption) Option {
 	}
 }
 
-// Replicas sets on how many servers of a cluster the bucket is kept: 1, 3 or 5. Three survive the loss of one.
+// Replicas sets on how many servers of a cluster the bucket is kept: 1, 3 or 5. Three survive the
+// loss of one.
 func Replicas(n int) CreateOption {
 	return func(c *jetstream.KeyValueConfig) { c.Replicas = n }
 }
 
-// MaxBytes limits the bucket's size in bytes, which some accounts demand. An election takes up less than 5000.
+// MaxBytes limits the bucket's size in bytes, which some accounts demand. An election takes up less
+// than 5000.
 func MaxBytes(n int64) CreateOption {
 	return func(c *jetstream.KeyValueConfig) { c.MaxBytes = n }
 }
 
-// create makes the bucket. Several candidates may try at once: one of them succeeds, for the others it exists.
+// create makes the bucket. Several candidates may try at once: one of them succeeds, for the others
+// it exists.
 func (b *bucket) create(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) error {
 	c.Bucket = b.name
 	l := b.lookOut(ctx, true, b.api+"INFO", b.api+"STREAM.CREATE."+b.stream)

@@ -2,22 +2,26 @@
 //
 // # What it relies on
 //
-// A cell is the last message on the subject $KV.<bucket>.<key>, its version is that message's sequence in the stream
-// KV_<bucket>, and a compare-and-swap is one publish that the stream's leader accepts only if that sequence is still the
-// last one of the subject. Reads go to the stream's leader too, never to a Direct Get, which any replica may answer from
-// its past. The sequence counts every write to the bucket and never goes back while the stream lives, so the floor of the
-// terms is made of it. In a bucket of [Create] it begins at a time in microseconds and is the floor; in any other bucket it
-// begins at 1, and the floor is the time at which the stream was created plus the sequence.
+// A cell is the last message on the subject $KV.<bucket>.<key>, its version is that message's
+// sequence in the stream KV_<bucket>, and a compare-and-swap is one publish that the stream's
+// leader accepts only if that sequence is still the last one of the subject. Reads go to the
+// stream's leader too, never to a Direct Get, which any replica may answer from its past. The
+// sequence counts every write to the bucket and never goes back while the stream lives, so the
+// floor of the terms is made of it. In a bucket of [Create] it begins at a time in microseconds and
+// is the floor; in any other bucket it begins at 1, and the floor is the time at which the stream
+// was created plus the sequence.
 //
-// A bucket may have a TTL, as those made by "nats kv add --ttl" have, and may hold other keys. The TTL is garbage
-// collection and nothing else: servers apply it by their own clocks, and the lease does not depend on it.
+// A bucket may have a TTL, as those made by "nats kv add --ttl" have, and may hold other keys. The
+// TTL is garbage collection and nothing else: servers apply it by their own clocks, and the lease
+// does not depend on it.
 //
 // # What it does not rely on
 //
-// Memory storage forgets the sequence when the server restarts; terms then start low again. In a bucket that counts from 1,
-// sequences recur when it is deleted and recreated; terms do not. A server
-// syncs its files every two minutes unless told "sync_interval: always", so a power failure of all replicas at once may
-// take back writes that were acknowledged. [Store.Inspect] says what of this applies to a bucket.
+// Memory storage forgets the sequence when the server restarts; terms then start low again. In a
+// bucket that counts from 1, sequences recur when it is deleted and recreated; terms do not. A
+// server syncs its files every two minutes unless told "sync_interval: always", so a power failure
+// of all replicas at once may take back writes that were acknowledged. [Store.Inspect] says what of
+// this applies to a bucket.
 //
 // # Rights
 //
@@ -33,25 +37,28 @@
 //
 //	_INBOX.>                                     or the prefix given by nats.CustomInboxPrefix
 //
-// An observer needs the same without the first line. [Create] also needs to publish to $JS.API.INFO and to
-// $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, servers outside of it want $JS.D.API for $JS.API, and
-// $JS.D.API.$KV.B.> for $KV.B.>; those in the domain want the rights as they stand here. docs/nats.md has all this as the
-// configuration of a server.
+// An observer needs the same without the first line. [Create] also needs to publish to $JS.API.INFO
+// and to $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, servers outside of it want $JS.D.API
+// for $JS.API, and $JS.D.API.$KV.B.> for $KV.B.>; those in the domain want the rights as they stand
+// here. docs/nats.md has all this as the configuration of a server.
 //
-// A server does not answer a request that it refuses for want of rights. It tells the connection, and the client library
-// keeps that as the connection's last error. While a request waits, the store looks there, so that a missing right comes
-// back as driver.ErrDenied after a few milliseconds, with the subject in its text. The connection's handlers are not
-// touched. When many requests are refused within the same milliseconds, only the last refusal can be seen; the others
-// end without a reason and are found when they are tried again. Over a connection of the store's own, see [OwnConnection],
-// each is seen.
+// A server does not answer a request that it refuses for want of rights. It tells the connection,
+// and the client library keeps that as the connection's last error. While a request waits, the
+// store looks there, so that a missing right comes back as driver.ErrDenied after a few
+// milliseconds, with the subject in its text. The connection's handlers are not touched. When many
+// requests are refused within the same milliseconds, only the last refusal can be seen; the others
+// end without a reason and are found when they are tried again. Over a connection of the store's
+// own, see [OwnConnection], each is seen.
 //
 // # Calls
 //
-// A call is one attempt: a publish, or one or two requests, and one more before the first write after a reconnect. Nothing
-// is sent while the connection is down, and a call whose connection is lost ends with an error at once, though its write
-// may have been applied. Every call ends with its context, even while the client library holds its lock to wait for a
-// frozen server, and each read or write when none like it was answered for 2 s (over an own connection 1 s, or four times
-// what the server takes for a sign of life).
+// A call is one attempt: a publish, or one or two requests, and one more before the first write
+// after a reconnect. Nothing is sent while the connection is down, and a call whose connection is
+// lost ends with an error at once, though its write may have been applied. Every call ends with its
+// context, even while the client library holds its lock to wait for a frozen server, and each read
+// or write when none like it was answered for 2 s (over an own connection 1 s, or four times what
+// the server takes for a sign of life).
 //
-// A store that is brought to another bucket of the same name by a reconnect does nothing there: see [ErrTwoClusters].
+// A store that is brought to another bucket of the same name by a reconnect does nothing there: see
+// [ErrTwoClusters].
 package natskv

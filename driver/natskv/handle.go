@@ -11,30 +11,33 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// FromKeyValue returns the elections in a bucket of which the program holds only this handle. Prefer Open where there is a
-// choice. Over a handle:
+// FromKeyValue returns the elections in a bucket of which the program holds only this handle.
+// Prefer Open where there is a choice. Over a handle:
 //
-//   - reads may be Direct Gets, answered by any replica: a stale one costs a refused write and another read, never safety;
-//   - reading takes one more request, and of a deleted or absent key a watch besides, as a handle does not show delete
-//     markers otherwise;
+//   - reads may be Direct Gets, answered by any replica: a stale one costs a refused write and
+//     another read, never safety;
+//   - reading takes one more request, and of a deleted or absent key a watch besides, as a handle
+//     does not show delete markers otherwise;
 //   - that a bucket was made anew is seen when it is read;
 //   - an empty bucket is not recognized, so that the first election ever waits out one lease;
-//   - a write for which nobody answers is sent up to twice more, 250 ms apart: the client library cannot be told not to;
-//   - a missing right cannot be told from silence: errors never wrap driver.ErrDenied, and calls end with their context;
+//   - a write for which nobody answers is sent up to twice more, 250 ms apart: the client library
+//     cannot be told not to;
+//   - a missing right cannot be told from silence: errors never wrap driver.ErrDenied, and calls
+//     end with their context;
 //   - changes during an outage of the connection are not told afterwards;
 //   - the rights are those that the client library needs, which are more than this package's.
 //
-// A handle that was not made by the client library but wraps one may lack the stream's description. Then Inspect returns
-// an error, and entries of absent keys have no floor.
+// A handle that was not made by the client library but wraps one may lack the stream's description.
+// Then Inspect returns an error, and entries of absent keys have no floor.
 //
 // Of the options Migrating alone has a meaning here.
 func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
 	return newStore(settle(opts).overHandle(&handle{kv: modern{kv}}))
 }
 
-// FromLegacyKeyValue is FromKeyValue for a handle of the older JetStream API. Its calls take no context, so a call that the
-// store gives up with its context goes on in the background, for at most the JetStream context's MaxWait, 5 s unless set
-// otherwise, and two pauses of 250 ms.
+// FromLegacyKeyValue is FromKeyValue for a handle of the older JetStream API. Its calls take no
+// context, so a call that the store gives up with its context goes on in the background, for at
+// most the JetStream context's MaxWait, 5 s unless set otherwise, and two pauses of 250 ms.
 func FromLegacyKeyValue(kv nats.KeyValue, opts ...Option) *Store {
 	return newStore(settle(opts).overHandle(&handle{kv: legacy{kv}}))
 }
@@ -42,13 +45,16 @@ func FromLegacyKeyValue(kv nats.KeyValue, opts ...Option) *Store {
 // keyValue is what both client APIs offer, made alike.
 type keyValue interface {
 	bucket() string
-	// get returns the last revision of a key, or an error that wraps errNoValue if there is none or it is a marker.
+	// get returns the last revision of a key, or an error that wraps errNoValue if there is none or
+	// it is a marker.
 	get(ctx context.Context, key string) (revision, error)
-	// update writes if the last message of the key, marker or not, has the sequence last. 0: if there is none.
+	// update writes if the last message of the key, marker or not, has the sequence last. 0: if
+	// there is none.
 	update(ctx context.Context, key string, value []byte, last uint64) (uint64, error)
-	// follow calls see for the last revision of each key, delete markers included, then with nil, then for what is
-	// written later; without the present, for that alone. It goes on until the context has ended or the library gives
-	// up, and closes over then. The context bounds the set-up too.
+	// follow calls see for the last revision of each key, delete markers included, then with nil,
+	// then for what is written later; without the present, for that alone. It goes on until the
+	// context has ended or the library gives up, and closes over then. The context bounds the
+	// set-up too.
 	follow(ctx context.Context, keys string, present bool, see func(*revision)) (over <-chan struct{}, err error)
 	// info describes the stream, or returns an error that wraps errNoInfo if the handle does not.
 	info(ctx context.Context) (streamInfo, error)
@@ -72,7 +78,8 @@ var (
 // handle reaches a bucket over the interface that a client API has for it.
 type handle struct {
 	kv keyValue
-	// known is the life of the bucket that was seen last: what is pushed does not say of which it is.
+	// known is the life of the bucket that was seen last: what is pushed does not say of which it
+	// is.
 	known atomic.Uint64
 	ttl   ttl
 }
@@ -115,7 +122,8 @@ func (h *handle) look(ctx context.Context) (streamInfo, error) {
 	return info, err
 }
 
-// present returns the last revision of the key, nil if there is none. A watch is the one call that shows markers.
+// present returns the last revision of the key, nil if there is none. A watch is the one call that
+// shows markers.
 func (h *handle) present(ctx context.Context, key string) (*revision, error) {
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -139,8 +147,8 @@ func (h *handle) present(ctx context.Context, key string) (*revision, error) {
 	}
 }
 
-// CompareAndSwap uses the client's Update even for an absent key. Its Create would also write over a delete marker that it
-// finds on the way, which is another version than the caller's.
+// CompareAndSwap uses the client's Update even for an absent key. Its Create would also write over
+// a delete marker that it finds on the way, which is another version than the caller's.
 func (h *handle) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	last, err := sequenceOf(prev)
 	if err != nil {
@@ -161,7 +169,8 @@ func (h *handle) survey(ctx context.Context) (survey, error) {
 	return survey{bucket: h.kv.bucket(), info: info}, err
 }
 
-// open follows all keys from now on. The library replaces its consumer by itself; the link is lost if it gives up.
+// open follows all keys from now on. The library replaces its consumer by itself; the link is lost
+// if it gives up.
 func (h *handle) open(ctx context.Context, _ uint64, deliver func(string, driver.Entry)) (*link, error) {
 	if _, err := h.look(ctx); err != nil {
 		return nil, err
@@ -188,7 +197,8 @@ func (h *handle) open(ctx context.Context, _ uint64, deliver func(string, driver
 // reconnects never tells, since a handle hides its connection.
 func (h *handle) reconnects() (<-chan nats.Status, func()) { return nil, func() {} }
 
-// pump calls see for all that comes, to the end: the library's own goroutine blocks when nobody takes what it has.
+// pump calls see for all that comes, to the end: the library's own goroutine blocks when nobody
+// takes what it has.
 func pump[E any](from <-chan E, see func(E)) (over <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {

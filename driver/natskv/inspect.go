@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/aside"
 )
 
-// roomForHeaders is what a limit on messages must leave beside the value: the server counts our headers too.
+// roomForHeaders is what a limit on messages must leave beside the value: the server counts our
+// headers too.
 const roomForHeaders = 512
 
 // roomForElections is what a bucket must have free, or soon it takes no record: two of the longest.
@@ -29,10 +30,12 @@ type survey struct {
 	mute       bool // and they cannot be told of a release
 }
 
-// Inspect looks at the bucket's settings and the release of the connected server, for elections with leases up to the one
-// given, and whether all URLs that the connection was given lead to this very bucket. It takes one request, another one over
-// a connection of its own for each further URL, for 2 s at most, and changes nothing. Settings that a server does not show,
-// such as sync_interval, are not looked at. Errors are as for Read; a store made by FromKeyValue cannot tell the server's release.
+// Inspect looks at the bucket's settings and the release of the connected server, for elections
+// with leases up to the one given, and whether all URLs that the connection was given lead to this
+// very bucket. It takes one request, another one over a connection of its own for each further URL,
+// for 2 s at most, and changes nothing. Settings that a server does not show, such as
+// sync_interval, are not looked at. Errors are as for Read; a store made by FromKeyValue cannot
+// tell the server's release.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	seen, err := aside.Run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, aside.Forget)
 	if err != nil {
@@ -58,7 +61,8 @@ func one(severity driver.Severity, setting, problem, remedy string) []driver.Fin
 	return []driver.Finding{{Severity: severity, Setting: setting, Problem: problem, Remedy: remedy}}
 }
 
-// edit is the command that changes a setting of the bucket. The nats command has no other way for most of them.
+// edit is the command that changes a setting of the bucket. The nats command has no other way for
+// most of them.
 func (s survey) edit(flags string) string { return fmt.Sprintf("nats kv edit %s %s", s.bucket, flags) }
 
 func (s survey) editStream(flags string) string {
@@ -86,8 +90,9 @@ func atReplicas(s survey, _ time.Duration) []driver.Finding {
 		"run a cluster of three servers, then "+s.edit("--replicas 3"))
 }
 
-// atStorage holds a single memory replica for unsafe although an empty memory stream is never taken for a fresh one: terms
-// begin again at 1, so a resource would refuse the new leader and obey the old.
+// atStorage holds a single memory replica for unsafe although an empty memory stream is never taken
+// for a fresh one: terms begin again at 1, so a resource would refuse the new leader and obey the
+// old.
 func atStorage(s survey, _ time.Duration) []driver.Finding {
 	switch c := s.info.Config; {
 	case c.Storage == "memory" && c.Replicas < 3:

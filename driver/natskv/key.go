@@ -11,16 +11,16 @@ const (
 	// minLease is several times what a server takes for a write that it syncs, on a slow disk.
 	minLease = 500 * time.Millisecond
 
-	// maxKey keeps the subject well inside the 4096 bytes that a server allows a line of its protocol. A longer line
-	// would end the connection, and with it every other election on it.
+	// maxKey keeps the subject well inside the 4096 bytes that a server allows a line of its
+	// protocol. A longer line would end the connection, and with it every other election on it.
 	maxKey = 512
 )
 
 // MinLease returns 500 ms.
 func (s *Store) MinLease() time.Duration { return minLease }
 
-// CheckKey returns an error unless the key is one that NATS can hold: 1 to 512 letters, digits or characters of "-/_=.",
-// with no dot first, last or next to another. It says which rule is broken.
+// CheckKey returns an error unless the key is one that NATS can hold: 1 to 512 letters, digits or
+// characters of "-/_=.", with no dot first, last or next to another. It says which rule is broken.
 func (s *Store) CheckKey(key string) error { return checkKey(key) }
 
 func checkKey(key string) error {
@@ -40,7 +40,8 @@ func checkKey(key string) error {
 	return nil
 }
 
-// inKey is what the client library accepts in a key. In a subject, * and > are wildcards and a space ends it.
+// inKey is what the client library accepts in a key. In a subject, * and > are wildcards and a
+// space ends it.
 func inKey(r rune) bool {
 	return inName(r) || r == '/' || r == '=' || r == '.'
 }

@@ -27,13 +27,16 @@ type opening struct {
 	connection []nats.Option // what is changed about that
 }
 
-// Open returns the elections in a bucket. The connection stays the caller's: its handlers are not touched, and closing the
-// Store does not close it; see OwnConnection for another one. Without a deadline in the context it gives up after 5 s.
+// Open returns the elections in a bucket. The connection stays the caller's: its handlers are not
+// touched, and closing the Store does not close it; see OwnConnection for another one. Without a
+// deadline in the context it gives up after 5 s.
 //
-// The error tells apart, for errors.Is, what a person has to do: jetstream.ErrInvalidBucketName, jetstream.ErrBucketNotFound
-// (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream of that name is no bucket that can be written to),
-// jetstream.ErrJetStreamNotEnabled and jetstream.ErrJetStreamNotEnabledForAccount, driver.ErrDenied for a missing right, and
-// ErrUnshareable if Migrating was asked for in vain, and any other error for a server that cannot be reached or does not answer.
+// The error tells apart, for errors.Is, what a person has to do: jetstream.ErrInvalidBucketName,
+// jetstream.ErrBucketNotFound (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream
+// of that name is no bucket that can be written to), jetstream.ErrJetStreamNotEnabled and
+// jetstream.ErrJetStreamNotEnabledForAccount, driver.ErrDenied for a missing right, and
+// ErrUnshareable if Migrating was asked for in vain, and any other error for a server that cannot
+// be reached or does not answer.
 func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Option) (*Store, error) {
 	if !validName(name) {
 		return nil, fmt.Errorf("natskv: bucket %q: %w: only letters, digits, - and _ may be in it",

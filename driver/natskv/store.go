@@ -17,8 +17,9 @@ var (
 	_ driver.Inspector = (*Store)(nil)
 )
 
-// Store is a bucket of elections. It must be made by Open, FromKeyValue or FromLegacyKeyValue. Its methods may be called
-// from many goroutines. It holds nothing that needs Close but its watches, and its connection if that is its own.
+// Store is a bucket of elections. It must be made by Open, FromKeyValue or FromLegacyKeyValue. Its
+// methods may be called from many goroutines. It holds nothing that needs Close but its watches,
+// and its connection if that is its own.
 type Store struct {
 	cells cells
 	calls *aside.Calls
@@ -26,8 +27,8 @@ type Store struct {
 	own   *keeper // nil: the connection is the caller's
 }
 
-// cells is one way of reaching a bucket: over the connection, or over a handle that hides it. Its methods may take longer
-// than their contexts allow.
+// cells is one way of reaching a bucket: over the connection, or over a handle that hides it. Its
+// methods may take longer than their contexts allow.
 type cells interface {
 	driver.Store
 	source
@@ -42,8 +43,9 @@ func newStore(c cells) *Store {
 
 // Read returns the state of the cell. Its value is the caller's to keep.
 //
-// It returns an error that wraps driver.ErrDenied if a right is missing (never from a store made by FromKeyValue or
-// FromLegacyKeyValue, which cannot tell), that of CheckKey, and any other error if the state is not known.
+// It returns an error that wraps driver.ErrDenied if a right is missing (never from a store made by
+// FromKeyValue or FromLegacyKeyValue, which cannot tell), that of CheckKey, and any other error if
+// the state is not known.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	if err := checkKey(key); err != nil {
 		return driver.Entry{}, err
@@ -55,12 +57,13 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns the version of what it
-// wrote. The value is the caller's to reuse.
+// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
+// the version of what it wrote. The value is the caller's to reuse.
 //
-// It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps driver.ErrDenied if the
-// right to write the key is missing (with the exception that Read has). After an error of CheckKey nothing was sent. Any
-// other error leaves open whether the value was or will be written.
+// It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps
+// driver.ErrDenied if the right to write the key is missing (with the exception that Read has).
+// After an error of CheckKey nothing was sent. Any other error leaves open whether the value was or
+// will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
@@ -75,10 +78,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 	return version, nil
 }
 
-// Watch calls see for every later change of the cell, in their order, until stop is called. It does not call it for the
-// present state. All watches of a Store share one consumer of the stream, made by the first of them and gone after the
-// last; between changes the server sends a heartbeat every 2 s and is asked for nothing. When the consumer, its server
-// or the connection is lost, a new one resumes where the old one stopped.
+// Watch calls see for every later change of the cell, in their order, until stop is called. It does
+// not call it for the present state. All watches of a Store share one consumer of the stream, made
+// by the first of them and gone after the last; between changes the server sends a heartbeat every
+// 2 s and is asked for nothing. When the consumer, its server or the connection is lost, a new one
+// resumes where the old one stopped.
 //
 // The context bounds the set-up alone. Errors are as for Read, and one after Close.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
@@ -92,9 +96,10 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	return stop, nil
 }
 
-// Close ends all watches and waits for the goroutine behind them. A connection made by OwnConnection is closed, which may take
-// as long as connecting while the library tries that. Any other is left alone, and reading and writing still work. Close may be
-// called more than once, but not from a function that was given to Watch. It returns nil.
+// Close ends all watches and waits for the goroutine behind them. A connection made by
+// OwnConnection is closed, which may take as long as connecting while the library tries that. Any
+// other is left alone, and reading and writing still work. Close may be called more than once, but
+// not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
 	s.hub.close()
 	s.own.close()

@@ -10,18 +10,20 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Inspect tries out what elections rely on, for elections with leases up to the one given. It writes objects of its own,
-// whose names begin with .tenure-probe- under the prefix, and removes them again. It looks whether conditional writes are
-// refused when they should be, one at a time and then by racing: 32 times 16 writers create the same object, and 32 times
-// 16 writers replace the same version. A server that lets two of them win in one race of five is found in all but two
-// inspections of a thousand, and the worse ones always. Besides it looks at ETags, reads, the server's clock and the
-// bucket's versioning.
+// Inspect tries out what elections rely on, for elections with leases up to the one given. It
+// writes objects of its own, whose names begin with .tenure-probe- under the prefix, and removes
+// them again. It looks whether conditional writes are refused when they should be, one at a time
+// and then by racing: 32 times 16 writers create the same object, and 32 times 16 writers replace
+// the same version. A server that lets two of them win in one race of five is found in all but two
+// inspections of a thousand, and the worse ones always. Besides it looks at ETags, reads, the
+// server's clock and the bucket's versioning.
 //
-// That takes some 1,130 requests, at most 64 at a time, and a few seconds; S3 bills about half a cent. Without the right to
-// delete, the objects stay and a finding says so; without s3:GetBucketVersioning that setting is not looked at.
+// That takes some 1,130 requests, at most 64 at a time, and a few seconds; S3 bills about half a
+// cent. Without the right to delete, the objects stay and a finding says so; without
+// s3:GetBucketVersioning that setting is not looked at.
 //
-// Errors are as for Read, and one that wraps driver.ErrDenied without the right to write. An error also means that the
-// objects may have stayed.
+// Errors are as for Read, and one that wraps driver.ErrDenied without the right to write. An error
+// also means that the objects may have stayed.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	return newProbe(s, lease).inspect(ctx)
 }
@@ -170,7 +172,8 @@ func (p *probe) atRemoved(ctx context.Context) error {
 	return nil
 }
 
-// atVersioning goes by the default pace of three renewals a lease. Without the right to look it says nothing.
+// atVersioning goes by the default pace of three renewals a lease. Without the right to look it
+// says nothing.
 func (p *probe) atVersioning(ctx context.Context) error {
 	out, err := p.s.client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &p.s.bucket}, once)
 	if err != nil || out.Status != types.BucketVersioningStatusEnabled || p.lease <= 0 {

@@ -19,32 +19,33 @@ func settle(opts []Option) settings {
 	return set
 }
 
-// WithPrefix puts all objects under a prefix, as into a folder. "a/b", "/a/b" and "a/b/" mean the same. Prefix and key make
-// up the object's name together, so key "b/x" under "a" is key "x" under "a/b".
+// WithPrefix puts all objects under a prefix, as into a folder. "a/b", "/a/b" and "a/b/" mean the
+// same. Prefix and key make up the object's name together, so key "b/x" under "a" is key "x" under
+// "a/b".
 func WithPrefix(prefix string) Option {
 	return func(set *settings) { set.prefix = prefix }
 }
 
-// WithUnquotedETags begins with ETags without quotes in If-Match, as Ceph's gateway wants them. Without it a store finds out
-// by itself, after the first swap that is refused for no reason.
+// WithUnquotedETags begins with ETags without quotes in If-Match, as Ceph's gateway wants them.
+// Without it a store finds out by itself, after the first swap that is refused for no reason.
 func WithUnquotedETags() Option {
 	return func(set *settings) { set.bare = true }
 }
 
-// WithEndpoint is for FromEnvironment: the URL of a server other than S3 itself, such as http://127.0.0.1:9000. The
-// bucket is then addressed by path, as such servers expect.
+// WithEndpoint is for FromEnvironment: the URL of a server other than S3 itself, such as
+// http://127.0.0.1:9000. The bucket is then addressed by path, as such servers expect.
 func WithEndpoint(url string) Option {
 	return func(set *settings) { set.endpoint = url }
 }
 
-// WithRegion is for FromEnvironment: the region of the bucket, which goes before those of the environment and the
-// configuration files.
+// WithRegion is for FromEnvironment: the region of the bucket, which goes before those of the
+// environment and the configuration files.
 func WithRegion(region string) Option {
 	return func(set *settings) { set.region = region }
 }
 
-// WithPathStyle is for FromEnvironment: the bucket is addressed by path (host/bucket/key) instead of by host
-// (bucket.host/key). With an endpoint of one's own that is so anyway.
+// WithPathStyle is for FromEnvironment: the bucket is addressed by path (host/bucket/key) instead
+// of by host (bucket.host/key). With an endpoint of one's own that is so anyway.
 func WithPathStyle() Option {
 	return func(set *settings) { set.pathStyle = true }
 }

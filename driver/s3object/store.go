@@ -17,8 +17,8 @@ var (
 	_ driver.Inspector = (*Store)(nil)
 )
 
-// Store is the elections of one bucket under one prefix. It must be made by New or FromEnvironment. Its methods may be
-// called from many goroutines. It holds nothing that needs Close.
+// Store is the elections of one bucket under one prefix. It must be made by New or FromEnvironment.
+// Its methods may be called from many goroutines. It holds nothing that needs Close.
 type Store struct {
 	client *s3.Client
 	bucket string
@@ -28,12 +28,12 @@ type Store struct {
 	sums   digests
 }
 
-// New returns the elections in a bucket, over a client that stays the caller's. Of its settings only retries and checksums
-// are overridden, for each call; the options about the client are for FromEnvironment and do nothing here. No request
-// is sent.
+// New returns the elections in a bucket, over a client that stays the caller's. Of its settings
+// only retries and checksums are overridden, for each call; the options about the client are for
+// FromEnvironment and do nothing here. No request is sent.
 //
-// It returns an error if the client has no region, which signatures need, or the bucket's name or the prefix cannot be
-// one.
+// It returns an error if the client has no region, which signatures need, or the bucket's name or
+// the prefix cannot be one.
 func New(client *s3.Client, bucket string, opts ...Option) (*Store, error) {
 	s, err := newStore(client, bucket, settle(opts))
 	if err != nil {
@@ -62,11 +62,13 @@ func newStore(client *s3.Client, bucket string, set settings) (*Store, error) {
 	return s, nil
 }
 
-// Read returns the state of the cell. Its value is the caller's to keep; of an object that is longer than driver.MaxValue
-// it is the first driver.MaxValue + 1 bytes. Its Floor is the server's clock, in whole seconds counted in milliseconds.
+// Read returns the state of the cell. Its value is the caller's to keep; of an object that is
+// longer than driver.MaxValue it is the first driver.MaxValue + 1 bytes. Its Floor is the server's
+// clock, in whole seconds counted in milliseconds.
 //
-// It returns an error that wraps driver.ErrDenied for want of rights or valid credentials, that of CheckKey, and any other
-// error if the state is not known: the text names a missing bucket, a wrong region or a wrong clock.
+// It returns an error that wraps driver.ErrDenied for want of rights or valid credentials, that of
+// CheckKey, and any other error if the state is not known: the text names a missing bucket, a wrong
+// region or a wrong clock.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -93,12 +95,13 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns the version of what it
-// wrote. The value is the caller's to reuse.
+// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
+// the version of what it wrote. The value is the caller's to reuse.
 //
-// It returns an error that wraps driver.ErrConflict if the version was another, is gone, or is about to be lost to another
-// write (409); one that wraps driver.ErrDenied for want of rights or valid credentials; and that of CheckKey, when nothing
-// was sent. Any other error leaves open whether the value was or will be written.
+// It returns an error that wraps driver.ErrConflict if the version was another, is gone, or is
+// about to be lost to another write (409); one that wraps driver.ErrDenied for want of rights or
+// valid credentials; and that of CheckKey, when nothing was sent. Any other error leaves open
+// whether the value was or will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	v, err := s.swap(ctx, key, prev, value)
 	if err != nil {
@@ -143,9 +146,10 @@ func (s *Store) place(key string) string {
 // MinLease is 2 s: a request takes some 50 ms as a rule, and now and then a second.
 func (s *Store) MinLease() time.Duration { return 2 * time.Second }
 
-// CheckKey returns an error unless the key can be the rest of an object's name: slashes may divide it into parts, but none
-// of these may be empty, "." or "..", since servers and proxies resolve such. Control characters are refused, as are keys
-// that are not UTF-8, and those of more than 1,024 bytes together with the prefix.
+// CheckKey returns an error unless the key can be the rest of an object's name: slashes may divide
+// it into parts, but none of these may be empty, "." or "..", since servers and proxies resolve
+// such. Control characters are refused, as are keys that are not UTF-8, and those of more than
+// 1,024 bytes together with the prefix.
 func (s *Store) CheckKey(key string) error {
 	if strings.HasPrefix(key, probePrefix) {
 		return fmt.Errorf("key %q: names that begin with %s are for inspections", key, probePrefix)
