@@ -8,10 +8,10 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// amend replaces what is in the store by what change makes of it, with one compare-and-swap, and
-// replaces nothing if change returns an error. It returns protocol.ErrTimeout if more time than
-// one attempt has passed since it began to read: this process may have been stopped in between,
-// and versions recur where a store begins its history again (L3a).
+// amend replaces the value in the store by the result of change, with one compare-and-swap, and
+// replaces nothing if change returns an error. It returns protocol.ErrTimeout if more time than one
+// attempt has passed since it began to read: this process may have been stopped in between, and
+// versions recur where a store begins its history again (L3a).
 func (m *member) amend(ctx context.Context, change func(driver.Entry) ([]byte, error)) error {
 	asOf := m.clock.Now()
 	entry, err := m.store.Read(ctx, m.key)

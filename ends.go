@@ -18,7 +18,7 @@ type end struct {
 	seekers []*seeker
 }
 
-// await has a seeker's member leave when the context ends that it seeks with.
+// await makes a seeker's member leave when the context ends that it seeks with.
 func (e *ends) await(s *seeker) {
 	done := s.ctx.Done()
 	if done == nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// member runs the state machine: it feeds it with what the store says and the clock shows, and
-// carries out what it wants. All that it decides by itself is how.
+// member runs the state machine: it passes it the store's answers and the clock's readings, and
+// carries out its wishes. It decides only how to do so.
 //
-// Every input is one step under mu: read the clock, tell the machine, take what it wants. Nothing
-// under mu blocks, and no user code runs there. A member has no goroutine of its own: steps happen
-// in store calls (one at a time, in a goroutine that ends with them), in timers, in pushes from the
-// store, and in calls of the user's.
+// Every input is one step under mu: read the clock, pass the input to the machine, take its wishes.
+// Nothing under mu blocks, and no user code runs there. A member has no goroutine of its own: steps
+// happen in store calls (one at a time, in a goroutine that ends with them), in timers, in pushes
+// from the store, and in calls of the user's.
 //
-// There may be ten thousand in a process, so what few of them need is behind a pointer, and what
-// they have in common is shared.
+// There may be ten thousand in a process, so rarely used fields are behind a pointer, and common
+// data is shared.
 type member struct {
 	*fixed
 	key    string
@@ -189,7 +189,7 @@ func (f *fixed) decode(e driver.Entry) protocol.Cell {
 	return c
 }
 
-// digest identifies bytes that are no record, as a nonce identifies a record.
+// digest identifies bytes that are not a record, as a nonce identifies a record.
 func digest(b []byte) string {
 	h := fnv.New64a()
 	_, _ = h.Write(b)
@@ -225,8 +225,8 @@ func (m *member) ring(now Reading, armed time.Duration) {
 	m.machine.Tick(now)
 }
 
-// attend keeps a watch on the key, and an ear on the Nominator, while there is something to watch
-// for, and lets go of all when there is not.
+// attend watches the key and subscribes to the Nominator while the machine needs it, and ends both
+// when it does not.
 func (m *member) attend() {
 	active := m.machine.Active()
 	if m.watcher != nil {

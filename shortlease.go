@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// ShortLeaseError says that the store answers, but later than the lease allows, so that nobody can
-// be elected or stay so. It is found by errors.As in the Cause of EventTrouble.
+// ShortLeaseError reports that the store answers, but later than the lease allows, so that no
+// candidate can be elected or stay elected. It is found by errors.As in the Cause of EventTrouble.
 type ShortLeaseError struct {
 	// Lease is Config.Lease, and Within what it leaves for one request.
 	Lease, Within time.Duration
@@ -21,7 +21,7 @@ type ShortLeaseError struct {
 	// Least is the shortest lease, in whole seconds, that leaves two and a half times as long with
 	// the other settings as they are; 0 if not even MaxLease does.
 	Least time.Duration
-	// Err is what became of the request.
+	// Err is the error of the request.
 	Err error
 }
 
@@ -35,7 +35,7 @@ func (e *ShortLeaseError) Error() string {
 	return text
 }
 
-// Unwrap returns what became of the request.
+// Unwrap returns the error of the request.
 func (e *ShortLeaseError) Unwrap() error { return e.Err }
 
 const (
@@ -90,7 +90,7 @@ func leastLease(cfg Config, from, need time.Duration) time.Duration {
 	return 0
 }
 
-// probe reads once, with more time, unless somebody does so already.
+// probe reads once, with more time, unless a probe is under way.
 func (l *link) probe(m *member, within time.Duration) {
 	l.call.start(m, within, func(ctx context.Context) {
 		l.quick.Store(false)

@@ -43,7 +43,7 @@ func (m *member) transition(now Reading, t protocol.Transition) {
 	}
 }
 
-// kinds are the changes that users hear of.
+// kinds are the changes that become events.
 var kinds = map[protocol.What]EventKind{
 	protocol.Candidacy: EventCandidate, protocol.Elected: EventElected, protocol.Leaving: EventLeaving,
 	protocol.Lost: EventLost, protocol.Released: EventReleased, protocol.NewLeader: EventLeader,
@@ -69,7 +69,7 @@ func (m *member) elected(token uint64) {
 	go s.won(m.term, nil)
 }
 
-// between: no term is open any more. Whoever still seeks is told if the machine does not.
+// between: no term is open any more. It notifies the pending Campaign if the machine does not.
 func (m *member) between(what protocol.What) {
 	if m.term != nil {
 		m.term.resigned(nil)

@@ -42,7 +42,7 @@ func (w *watch) begin(m *member) {
 	})
 }
 
-// see is told of a change by the store.
+// see is called by the store for a change.
 func (m *member) see(serial uint32, e driver.Entry) {
 	cell := m.decode(e)
 	m.step(func(now Reading) {

@@ -71,8 +71,8 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// identify learns what sets this member apart. Its ID may be tenure's default, which an election
-// knows.
+// identify sets the number that identifies this member. Its ID may be tenure's default, which an
+// election knows.
 func (f *Fleet) identify() error {
 	e, err := tenure.New(f.store, seatPrefix(f.name)+"0", f.cfg.seat(f.cfg.Presence, f.cfg.Presence))
 	if err == nil {
@@ -126,7 +126,7 @@ func (f *Fleet) rest(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// wake has the fleet look.
+// wake makes the fleet check for work.
 func (f *Fleet) wake() {
 	select {
 	case f.stir <- struct{}{}:
@@ -149,7 +149,7 @@ func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
 	return wait, s.over(now)
 }
 
-// review assigns the elections anew where there is cause to, and returns when there may be more.
+// review reassigns the elections if there is cause to, and returns when there may be more.
 func (f *Fleet) review(s *session, now time.Duration) time.Duration {
 	if !f.cfg.Spread {
 		s.begin()
@@ -201,7 +201,7 @@ func (f *Fleet) assign(counted []int, seat int, keep bool) {
 	f.show()
 }
 
-// seen is told of each change of a seat.
+// seen is called for each change of a seat.
 func (f *Fleet) seen(number int, who string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +209,7 @@ func (f *Fleet) seen(number int, who string) {
 	f.wake()
 }
 
-// sat is told which seat this member has.
+// sat is called with the seat that this member has.
 func (f *Fleet) sat(number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -34,7 +34,7 @@ func safely(replicas int) map[string]string {
 }
 
 // create makes the topic: one partition, on three brokers if there are so many, with two of them
-// needed for a write. Somebody else may be doing the same.
+// needed for a write. Another process may be doing the same.
 func (s *Store) create(ctx context.Context, replicas int) error {
 	t := topicOf(s.wire.topic)
 	t.Replicas = replicas
@@ -44,7 +44,7 @@ func (s *Store) create(ctx context.Context, replicas int) error {
 	return s.appear(ctx)
 }
 
-// topicOf is a topic as elections want it.
+// topicOf returns the settings that elections need of a topic.
 func topicOf(name string) broker.Topic { return broker.Topic{Name: name, Settings: safely} }
 
 // CreateCommand is the command line of Kafka's own tools that makes a topic with the settings that

@@ -7,18 +7,19 @@
 //
 // Kafka has no compare-and-swap, but the order of a partition's log is the same for all. Every
 // write is appended, and the order decides which of them take effect; all readers decide alike,
-// from nothing but the records before. A record says how far its writer had read the log, and which
+// from the earlier records alone. A record says how far its writer had read the log, and which
 // record it replaces, if it saw one.
 //
-//   - A record that lands more than 4,096 records after what its writer had read takes no effect.
+//   - A record that lands more than 4,096 records after the last one that its writer had read takes
+//     no effect.
 //   - One that replaces a record takes effect if that record is the last of its key that did, or
 //     none is known.
 //   - One that replaces none takes effect if no record of its key, effective or not, stands between
-//     what its writer had read and itself.
+//     the last record that its writer had read and itself.
 //
-// So a write that is delayed, doubled or sent by somebody who is behind is without effect by
-// itself, whoever sends it again, and an acknowledgement is no success: a write counts when it was
-// read back. A lost acknowledgement costs nothing.
+// So a write that is delayed, doubled or sent by a client that is behind has no effect, even if a
+// proxy or client sends it again. An acknowledgement is no success: a write counts when it was read
+// back. A lost acknowledgement costs nothing.
 //
 // The version of a cell is the offset of its record with a number that its writer drew; the floor
 // of the terms is the end of the log. All elections of a topic are in its partition 0, whatever it
@@ -29,8 +30,8 @@
 // [Open] creates a topic that does not exist: one partition on three brokers, two of which must
 // have a write; cleanup.policy delete, retention.ms -1, retention.bytes 64 MiB, segment.bytes 16
 // MiB, no unclean elections. One that exists is refused with compaction, with retention by time,
-// with little retention by size, or with unclean elections, because each of these undoes what
-// decides about later records. [Store.Inspect] names these and lesser faults, with the remedy.
+// with little retention by size, or with unclean elections, because each of these removes records
+// that decide about later ones. [Store.Inspect] names these and lesser faults, with the remedy.
 //
 // The log stays below retention.bytes and two segments. Live elections renew their records, so that
 // those move with the end. The record of an idle one is removed after that much of other elections'
@@ -46,9 +47,9 @@
 // A store is one client, one goroutine and one fetch that waits for news: 12 requests a minute
 // while all is quiet, and one for each record, or for several that come together. A renewal is one
 // produce request, which carries those of other elections that are due. A read asks the leader
-// where the log ends. A thousand elections, or ten thousand, share this; what everybody reads is
-// the whole topic, about 450 bytes for every renewal of any election. Use several topics where that
-// is too much.
+// where the log ends. A thousand elections, or ten thousand, share this; every member reads the
+// whole topic, about 450 bytes for every renewal of any election. Use several topics where that is
+// too much.
 //
 // # Rights
 //
@@ -59,11 +60,11 @@
 // # Calls
 //
 // A call is one attempt. It ends with its context; a write that is on its way by then may still be
-// appended, and takes effect only if nothing came before it. A topic that was made anew, or lost
-// its end, fails all calls that were under way; the log is then read anew, nothing of the old one
-// is believed, and the floor never falls within one topic. Of a topic that was made anew,
-// candidates that knew the old one go on above its terms; one that starts afresh cannot, so stop
-// all candidates for a lease before deleting a topic.
+// appended, and takes effect only if nothing came before it. A topic that was recreated, or lost
+// its end, fails all calls that were under way. The log is then read again, nothing of the old one
+// is trusted, and the floor never falls within one topic. Of a recreated topic, candidates that
+// knew the old one go on above its terms; one that starts afresh cannot, so stop all candidates for
+// a lease before deleting a topic.
 //
 // # Limits
 //

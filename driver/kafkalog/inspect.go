@@ -15,7 +15,7 @@ import (
 )
 
 // Inspect looks at the topic's settings and replicas, at how long a record stays in the log, and at
-// what else is written there. It writes nothing.
+// foreign records in it. It writes nothing.
 //
 // Errors are as for Read; it needs the right DescribeConfigs on the topic.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {

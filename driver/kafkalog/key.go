@@ -20,8 +20,8 @@ var errKey = errors.New("not a key that this store holds")
 // MinLease is 1 s: a write is one round trip to three brokers and one back from the log.
 func (s *Store) MinLease() time.Duration { return minLease }
 
-// CheckKey returns an error unless the key is 1 to 249 bytes of printable UTF-8. Nothing else is
-// read into it: keys that differ are different cells.
+// CheckKey returns an error unless the key is 1 to 249 bytes of printable UTF-8. Keys are not
+// normalized: keys that differ are different cells.
 func (s *Store) CheckKey(key string) error {
 	if err := checkKey(key); err != nil {
 		return fmt.Errorf("kafkalog: %w", err)

@@ -36,8 +36,8 @@ func tell(all []news) {
 }
 
 // Watch calls see for every later change of the cell, in their order, until stop is called; and for
-// its present state whenever the log had to be read anew. It costs no request and no goroutine: the
-// store reads the log anyway.
+// its present state whenever the log had to be read again. It costs no request and no goroutine:
+// the store reads the log anyway.
 //
 // The context is not used: there is nothing to set up. It returns an error of CheckKey, and one
 // after Close.

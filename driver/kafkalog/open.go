@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What callers branch on, besides driver.ErrDenied.
+// Errors to branch on, besides driver.ErrDenied.
 var (
 	// ErrUnsafe: the topic is there, with settings that would make two leaders, or none ever. The
 	// text has each of them with its remedy.
@@ -22,13 +22,13 @@ var (
 )
 
 // Open returns the elections in a topic, over a client of its own that has the connection options
-// given: kgo.SeedBrokers, kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. What else a
-// client does, the store sets itself or does without; options of consumer groups and transactions
+// given: kgo.SeedBrokers, kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. The store
+// sets all other options itself or does without them; options of consumer groups and transactions
 // are refused.
 //
-// A topic that does not exist is created, as the package comment says. One that does is looked at,
-// and refused if its settings would make two leaders; without the right to look at them it is taken
-// as it is, and Inspect says which right is missing. Open returns when the log was read, which
+// A topic that does not exist is created, as the package comment says. An existing topic is
+// checked, and refused if its settings would make two leaders. Without the right to read them it is
+// used as it is, and Inspect says which right is missing. Open returns when the log was read, which
 // takes a few requests, or the context ends.
 //
 // It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is

@@ -44,7 +44,7 @@ type Store struct {
 // leader where the log ends, and waits until that was read. The value is the caller's to keep.
 //
 // It returns an error that wraps driver.ErrDenied if a right is missing, that of CheckKey, and any
-// other error if the state is not known: the network, a topic that was made anew or truncated, or
+// other error if the state is not known: the network, a topic that was recreated or truncated, or
 // Close.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
@@ -74,8 +74,8 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 }
 
 // CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
-// the version of what it wrote. An empty value is a delete marker. The call returns when the write
-// was read back from the log, whatever becomes of its acknowledgement. The value is the caller's to
+// the version of its write. An empty value is a delete marker. The call returns when the write was
+// read back from the log, whatever becomes of its acknowledgement. The value is the caller's to
 // reuse.
 //
 // It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps

@@ -19,9 +19,9 @@
 //
 // Memory storage forgets the sequence when the server restarts; terms then start low again. In a
 // bucket that counts from 1, sequences recur when it is deleted and recreated; terms do not. A
-// server syncs its files every two minutes unless told "sync_interval: always", so a power failure
-// of all replicas at once may take back writes that were acknowledged. [Store.Inspect] says what of
-// this applies to a bucket.
+// server syncs its files every two minutes unless set to "sync_interval: always", so a power
+// failure of all replicas at once may take back writes that were acknowledged. [Store.Inspect]
+// reports which of this applies to a bucket.
 //
 // # Rights
 //
@@ -42,13 +42,13 @@
 // for $JS.API, and $JS.D.API.$KV.B.> for $KV.B.>; those in the domain want the rights as they stand
 // here. docs/nats.md has all this as the configuration of a server.
 //
-// A server does not answer a request that it refuses for want of rights. It tells the connection,
-// and the client library keeps that as the connection's last error. While a request waits, the
-// store looks there, so that a missing right comes back as driver.ErrDenied after a few
-// milliseconds, with the subject in its text. The connection's handlers are not touched. When many
-// requests are refused within the same milliseconds, only the last refusal can be seen; the others
-// end without a reason and are found when they are tried again. Over a connection of the store's
-// own, see [OwnConnection], each is seen.
+// A server does not answer a request that it refuses because rights are missing. It sends an error
+// to the connection, and the client library keeps that as the connection's last error. While a
+// request waits, the store looks there, so that a missing right comes back as driver.ErrDenied
+// after a few milliseconds, with the subject in its text. The connection's handlers are not
+// touched. When many requests are refused within the same milliseconds, only the last refusal can
+// be seen; the others end without a reason and are found when they are tried again. Over a
+// connection of the store's own, see [OwnConnection], each is seen.
 //
 // # Calls
 //
@@ -59,6 +59,6 @@
 // or write when none like it was answered for 2 s (over an own connection 1 s, or four times what
 // the server takes for a sign of life).
 //
-// A store that is brought to another bucket of the same name by a reconnect does nothing there: see
+// A store that finds another bucket of the same name after a reconnect does nothing there: see
 // [ErrTwoClusters].
 package natskv

@@ -18,13 +18,13 @@ import (
 //     another read, never safety;
 //   - reading takes one more request, and of a deleted or absent key a watch besides, as a handle
 //     does not show delete markers otherwise;
-//   - that a bucket was made anew is seen when it is read;
-//   - an empty bucket is not recognized, so that the first election ever waits out one lease;
-//   - a write for which nobody answers is sent up to twice more, 250 ms apart: the client library
-//     cannot be told not to;
+//   - a recreated bucket is noticed when it is read;
+//   - an empty bucket is not recognized, so the very first election waits out one lease;
+//   - a write without a responder is sent up to twice more, 250 ms apart: the client library has no
+//     option against it;
 //   - a missing right cannot be told from silence: errors never wrap driver.ErrDenied, and calls
 //     end with their context;
-//   - changes during an outage of the connection are not told afterwards;
+//   - changes during an outage of the connection are not pushed afterwards;
 //   - the rights are those that the client library needs, which are more than this package's.
 //
 // A handle that was not made by the client library but wraps one may lack the stream's description.

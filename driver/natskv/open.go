@@ -31,7 +31,7 @@ type opening struct {
 // touched, and closing the Store does not close it; see OwnConnection for another one. Without a
 // deadline in the context it gives up after 5 s.
 //
-// The error tells apart, for errors.Is, what a person has to do: jetstream.ErrInvalidBucketName,
+// Use errors.Is to find from the error what an operator must fix: jetstream.ErrInvalidBucketName,
 // jetstream.ErrBucketNotFound (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream
 // of that name is no bucket that can be written to), jetstream.ErrJetStreamNotEnabled and
 // jetstream.ErrJetStreamNotEnabledForAccount, driver.ErrDenied for a missing right, and

@@ -10,9 +10,9 @@
 // of twenty writers win. [Store.Inspect] tries them out, by racing; run it once against every
 // server that is not S3 itself.
 //
-// An ETag is often a hash of the content. That will do, because elections never write the same
-// bytes twice, and do not rely on what was put where no object was: a proxy may deliver that
-// request again.
+// An ETag is often a hash of the content. That is enough, because elections never write the same
+// bytes twice, and do not rely on the ETag of an object that was put where there was none: a proxy
+// may deliver that request again.
 //
 // The floor of the terms is the server's clock in milliseconds, from the Date of its answers. That
 // has whole seconds, so the floor stands still for one: a record that is removed within the second
@@ -53,7 +53,7 @@
 // with quotes. A store finds out: where a swap was refused and a later read shows the very version
 // that it was refused from, it tries the other form on an object that it makes for that, by a PUT
 // that must be refused. If it is, the other form is used from then on, for all keys; a server that
-// ignores what it does not understand never gets there, since its writes would be unconditional.
+// ignores headers it does not understand never gets there, since its writes would be unconditional.
 // Once a swap was applied in one form, the store stays with it. [WithUnquotedETags] saves the
 // detour.
 //
@@ -62,5 +62,5 @@
 // The shortest lease is 2 s. Some services allow one write a second for each object, which is
 // enough. Services without conditional writes cannot hold elections; those that say so by 501 are
 // named in the error. A bucket with versions keeps each renewal as a version, and one with Object
-// Lock can hold no election that anybody would want to pay for.
+// Lock costs too much for elections.
 package s3object
