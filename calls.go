@@ -38,7 +38,7 @@ func (c *calls) work(call func()) {
 	}
 }
 
-// next is what is to be called next, or nil if there is nothing more to do.
+// next returns the next call, or nil if there is none.
 func (c *calls) next() func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // which is waited for once.
 type ends struct {
 	mu sync.Mutex
-	of map[<-chan struct{}]*end // by what tells of it
+	of map[<-chan struct{}]*end // by the context's Done
 }
 
 // end is that of one context.
@@ -45,7 +45,7 @@ func (e *ends) come(done <-chan struct{}) {
 	delete(e.of, done)
 	e.mu.Unlock()
 	if one == nil {
-		return // the last who waited has just been forgotten
+		return // the last seeker has just been forgotten
 	}
 	for _, s := range one.seekers {
 		s.member.leave(s)
@@ -59,7 +59,7 @@ func (e *ends) forget(s *seeker) {
 	defer e.mu.Unlock()
 	one := e.of[done]
 	if one == nil || s.place >= len(one.seekers) || one.seekers[s.place] != s {
-		return // the end has come, and others may campaign with it anew
+		return // the end has come, and other campaigns may use it again
 	}
 	last := len(one.seekers) - 1
 	one.seekers[s.place], one.seekers[last].place = one.seekers[last], s.place

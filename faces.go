@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// faces are the leaders that siblings have seen, so that what they publish, the same in all their
-// records, is in memory once. It is never changed there.
+// faces are the leaders that siblings have seen, so that their published data, the same in all
+// their records, is in memory once. It is never changed there.
 type faces struct {
 	mu    sync.Mutex
 	known []face // one of each ID
@@ -20,10 +20,10 @@ type face struct {
 	metadata map[string]string
 }
 
-// mostFaces bounds what is kept of leaders that may be long gone.
+// mostFaces bounds the number of kept leaders, which may be long gone.
 const mostFaces = 64
 
-// recognize replaces what a record says of its leader by the same that is known already.
+// recognize replaces a record's data about its leader by an equal copy that is known already.
 func (f *faces) recognize(r *record.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -43,11 +43,11 @@ type member struct {
 	refused   bool        // reading was denied before it was ever allowed
 	observers int32
 	published uint32     // how often another leader, or other things of one, became known
-	onlookers *onlookers // nil: nobody waits for a change of the status
+	onlookers *onlookers // nil: there is no waiter for a change of the status
 	// leaderSince is when the present leader was first seen, or the last one was last.
 	leaderSince clock.Moment
 	term        *Term   // the open one
-	seeker      *seeker // who waits for the next one
+	seeker      *seeker // waits for the next one
 }
 
 // seeker is told of each election, and once of the end: one of its arguments is set, or neither if
@@ -67,8 +67,8 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// alarm is the armed timer. It may ring too early, which costs a look; so it is only set anew to
-// ring earlier.
+// alarm is the armed timer. It may ring too early, which costs a look; so it is only reset to ring
+// earlier.
 type alarm struct {
 	at   time.Duration // on the Mono clock
 	stop func() bool
@@ -112,7 +112,7 @@ func (m *member) start(op *protocol.Op) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), op.Timeout)
 	m.call = call{id: op.ID, cancel: cancel}
-	urgent := op.Write || m.term != nil // who leads must not wait behind ten thousand who look on
+	urgent := op.Write || m.term != nil // a leader must not wait behind ten thousand observers
 	if op.Write {
 		m.calls.start(urgent, func() { m.write(ctx, op) })
 	} else {
@@ -134,7 +134,7 @@ func (m *member) write(ctx context.Context, op *protocol.Op) {
 	value, err := record.Encode(op.Record)
 	var version driver.Version
 	if err == nil && op.Overdue(m.clock.Now()) {
-		err = protocol.ErrTimeout // this process was stopped, and the version may mean something else by now
+		err = protocol.ErrTimeout // this process was stopped: the version may be stale
 	}
 	if err == nil {
 		version, err = m.store.CompareAndSwap(ctx, m.key, op.Prev, value)

@@ -9,7 +9,7 @@ import (
 type nomination struct {
 	from driver.Nominator
 	gate driver.Gate // nil: this member may lead whatever its Nominator says
-	// unfit is what SetEligible said last, where there is a gate.
+	// unfit is the last value of SetEligible, negated, where there is a gate.
 	unfit bool
 	// serial numbers the present subscription. News for an earlier one is ignored.
 	serial uint64
@@ -19,7 +19,7 @@ type nomination struct {
 	busy bool
 	stop func() // of the wish of that number, which the Nominator knows of
 	of   uint64
-	// vacant: nobody leads; told is what the Nominator knows of that.
+	// vacant: nobody leads; told is the value that the Nominator has received.
 	vacant, told bool
 }
 

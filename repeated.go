@@ -63,8 +63,8 @@ func (r *repeated) keep(cause string, s *series, now time.Duration) {
 	r.causes[cause] = s
 }
 
-// causeOf is what the same trouble has in common: no election, and no number, such as a port, a
-// time or a request's.
+// causeOf returns the part that reports of the same trouble share: no election, and no number, such
+// as a port, a time or a request's.
 func causeOf(e Event) string {
 	if e.Cause == nil {
 		return ""

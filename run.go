@@ -65,7 +65,7 @@ type session struct {
 	seeker
 	e     *Election
 	lead  Lead
-	calls chan part  // what Run is to call
+	calls chan part  // to be called by Run
 	done  chan error // of Start, which has no goroutine of its own
 
 	declined int           // in a row

@@ -16,7 +16,7 @@ type fixed struct {
 	store    driver.Store
 	watcher  driver.Watcher // the store, if it pushes changes
 	clock    Clock
-	log      *slog.Logger // nil, as onEvent may be: nobody listens
+	log      *slog.Logger // nil, as onEvent may be: no listener
 	onEvent  func(Event)
 	calls    calls
 	ends     ends

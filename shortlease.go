@@ -14,7 +14,7 @@ import (
 // ShortLeaseError reports that the store answers, but later than the lease allows, so that no
 // candidate can be elected or stay elected. It is found by errors.As in the Cause of EventTrouble.
 type ShortLeaseError struct {
-	// Lease is Config.Lease, and Within what it leaves for one request.
+	// Lease is Config.Lease, and Within the time that it leaves for one request.
 	Lease, Within time.Duration
 	// Took is how long an answer took.
 	Took time.Duration
@@ -25,7 +25,7 @@ type ShortLeaseError struct {
 	Err error
 }
 
-// Error says what to change.
+// Error names the settings to change.
 func (e *ShortLeaseError) Error() string {
 	text := fmt.Sprintf("no answer within %v, which is all that a lease of %v leaves; round trips took %v",
 		e.Within.Round(time.Millisecond), e.Lease, e.Took)
@@ -102,7 +102,7 @@ func (l *link) probe(m *member, within time.Duration) {
 	})
 }
 
-// measured keeps what was measured until it changes by a quarter, so that reports are alike.
+// measured keeps a measurement until it changes by a quarter, so that reports are alike.
 func (l *link) measured(took time.Duration) {
 	was := time.Duration(l.took.Load())
 	if (took - was).Abs() > was/4 {

@@ -113,7 +113,7 @@ func (m *member) status() (Status, shown) {
 
 // shown is the part of a status that is compared to detect a change.
 type shown struct {
-	published uint32 // how often who leads, or what a leader publishes, was new
+	published uint32 // how often the leader, or its published data, was new
 	state     State
 	known     bool
 	term      uint64
@@ -138,7 +138,7 @@ func (m *member) showing() shown {
 // onlookers wait for a change of the status.
 type onlookers struct {
 	changed chan struct{}
-	shown   shown // what they have seen
+	shown   shown // seen by them
 }
 
 // changedSince returns a channel that is closed when the status differs from the given one, which
@@ -217,7 +217,7 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 func (m *member) observe() (stop func()) {
 	m.step(func(Reading) {
 		m.observers++
-		m.refused = false // whoever joins asks anew, also for those who were refused before
+		m.refused = false // a new observer asks again, also for those refused before
 		m.machine.Observe(true)
 	})
 	return func() {

@@ -21,7 +21,7 @@ type Term struct {
 
 	// The fields below are under the member's lock. Those that not every term needs are made on
 	// use.
-	hard        *scope        // nil: nobody has asked for it
+	hard        *scope        // nil: not requested yet
 	lost        error         // why it is over; nil: it is not
 	moved       chan struct{} // closed when what remains changes
 	moves       uint32        // how often it did

@@ -8,8 +8,8 @@ import (
 )
 
 // transition carries out one change that the machine reports. It runs under the member's lock:
-// contexts of a term end in the same step as the term itself, so whoever sees a context end finds
-// Err not nil. The event comes first, so that the end of Run finds it in the queue.
+// contexts of a term end in the same step as the term itself, so a caller that sees a context end
+// finds Err not nil. The event comes first, so that the end of Run finds it in the queue.
 func (m *member) transition(now Reading, t protocol.Transition) {
 	if t.What == protocol.Trouble {
 		t.Cause = m.late(t.Cause)
@@ -94,7 +94,7 @@ func (m *member) dismiss(err error) {
 	go s.won(nil, err)
 }
 
-// drop forgets the seeker: it is told of nothing more.
+// drop forgets the seeker: it gets no more calls.
 func (m *member) drop() {
 	if m.seeker != nil {
 		m.ends.forget(m.seeker)

@@ -9,10 +9,10 @@ import (
 // watch is the subscription to pushes. It is a convenience: without it, and in its silence, the
 // machine reads.
 type watch struct {
-	// serial names the present wish for a watch; what belongs to an earlier one is not heard.
+	// serial numbers the present subscription. Changes for an earlier one are ignored.
 	serial uint32
 	on     bool
-	end    func() // of what is under way for the present wish: the set-up, the watch, or the wait for another try
+	end    func() // ends the set-up, the watch, or the wait for another try
 }
 
 // want begins or ends the watch. It runs under the member's lock, so the store is called elsewhere.

@@ -18,9 +18,9 @@ type Store struct {
 	inner driver.Store
 	cfg   Config
 	keys  *identities
-	books *ledger   // what this process leads
-	hub   *hub      // what it follows
-	doors *entrance // who asks it
+	books *ledger   // its own terms
+	hub   *hub      // followed leaders
+	doors *entrance // its followers
 }
 
 // New returns a store that passes all calls on to the inner one, and lets its elections follow
