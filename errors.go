@@ -11,8 +11,8 @@ var (
 	// ErrRunning: a Run, Start or Campaign of this Election is under way already.
 	ErrRunning = errors.New("tenure: this election is already being campaigned for")
 	// ErrTermOpen: the last term of this Election was not resigned, so its work may still be
-	// running; or it was resigned, and its release is still going on because Resign could not wait
-	// for it.
+	// running; or it was resigned, and its release, for which Resign could not wait, is still going
+	// on.
 	ErrTermOpen = errors.New("tenure: the last term is still open; Resign says that its work has stopped")
 	// ErrDecline is returned by lead when this process cannot lead now: the lease is released, and
 	// after a back-off the process campaigns again.

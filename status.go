@@ -67,8 +67,8 @@ type Status struct {
 	WriteErr error
 }
 
-// Health returns nil if this member is well. Use it for a health check: it does not depend on who
-// leads. It returns an error if the store denies reading or writing, if its operations fail
+// Health returns nil if this member is well. Use it for a health check: it does not depend on
+// leading. It returns an error if the store denies reading or writing, if its operations fail
 // repeatedly, or if the work of a term has not stopped in time.
 func (s Status) Health() error {
 	switch {
