@@ -22,7 +22,7 @@ func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
 		}
 	}
 	named := map[string]bool{"random": true, "footprint": true}
-	for _, cells := range rows(t, "| what happens |") {
+	for _, cells := range rows(t, "| event |") {
 		for _, name := range regexp.MustCompile("[a-z-]+").FindAllString(cells[len(cells)-1], -1) {
 			named[name] = true
 			if !there[name] {
