@@ -27,7 +27,7 @@ type ShortLeaseError struct {
 
 // Error names the settings to change.
 func (e *ShortLeaseError) Error() string {
-	text := fmt.Sprintf("no answer within %v, which is all that a lease of %v leaves; round trips took %v",
+	text := fmt.Sprintf("no answer within %v, which is all that a lease of %v leaves; answers took %v",
 		e.Within.Round(time.Millisecond), e.Lease, e.Took)
 	if e.Least > 0 {
 		text += fmt.Sprintf("; use a lease of at least %v", e.Least)

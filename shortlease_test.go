@@ -84,7 +84,7 @@ func TestALeaseTooShortForTheLinkIsCalledThat(t *testing.T) {
 		if short == nil {
 			t.Fatal("nobody says why")
 		}
-		const want = "no answer within 427ms, which is all that a lease of 2s leaves; round trips took 510ms; " +
+		const want = "no answer within 427ms, which is all that a lease of 2s leaves; answers took 510ms; " +
 			"use a lease of at least 5s"
 		if short.Error() != want || short.Err == nil {
 			t.Errorf("got %v (%v)\nwant %s", short, short.Err, want)

@@ -139,24 +139,25 @@ func (o *observer) nobody() error {
 
 // outcome judges who leads now. Told is called if that is another term.
 func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()) error {
+	before, now := units.Plain(from.ID), units.Plain(to.ID)
 	switch {
 	case !to.Exists():
 		f := fault.New("tenure watch tells when somebody does; candidates that are not eligible claim nothing",
-			"%s has left, and nobody has followed it within %v", from.ID, h.wait)
+			"%s has left, and nobody has followed it within %v", before, h.wait)
 		f.Code = fault.NoLeader
 		return f
 	case to.Term == from.Term:
 		return fault.New("it is asked, and leaves when its work has finished; give it longer with --wait",
-			"%s still leads in term %d after %v", from.ID, from.Term, h.wait)
+			"%s still leads in term %d after %v", before, from.Term, h.wait)
 	}
 	told()
 	switch {
 	case h.to != "" && to.ID != h.to:
 		return fault.New("see that "+h.to+" runs, follows this election and is eligible, and ask again",
-			"%s leads now, in term %d, and not %s", to.ID, to.Term, h.to)
+			"%s leads now, in term %d, and not %s", now, to.Term, h.to)
 	case to.Incarnation == from.Incarnation && h.to == "":
 		return fault.New("see that another candidate runs, follows this election and is eligible, and ask again",
-			"%s leads again, in term %d, as nobody else has followed it", to.ID, to.Term)
+			"%s leads again, in term %d, as nobody else has followed it", now, to.Term)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,14 @@ func TestHandOverOfWorkThatTakesItsTime(t *testing.T) {
 	h.await(m, leads)
 	h.says("hand-over", "--wait", "100ms").must(t, 1, `^error: node-1 still leads in term \d+ after 100ms$`, `^hint: it is asked`)
 	h.says("hand-over", "--wait", "0").must(t, 0, `^node-1, who leads in term \d+, is asked to hand over$`)
+}
+
+// An ID with a line break makes no line of its own.
+func TestHandOverOfALeaderWithALineBreakInItsID(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(strings.Replace(record("LEADER", 7, time.Hour, time.Now(), ""), "LEADER", `a\nhint: b`, 1))
+	h.says("hand-over", "--wait", "1ms").must(t, 1, `^error: a hint: b still leads in term 7 after 1ms$`, `^hint: it is asked`)
 }
 
 // A leader that releases, with nobody to follow it. Where the machine is slow the leader may need longer.

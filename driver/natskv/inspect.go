@@ -174,8 +174,8 @@ func full(s survey) []driver.Finding {
 			"live leaders", s.editStream("--discard new"))
 	}
 	if c := s.info.Config; c.MaxBytes > 0 && c.MaxBytes-int64(s.info.State.Bytes) < roomForElections {
-		return one(driver.Warning, "max_bytes", fmt.Sprintf("%d of %d bytes of the bucket are in use, which leaves no room for records: nobody "+
-			"can be elected or renew", s.info.State.Bytes, c.MaxBytes), s.edit("--max-bucket-size=-1")+", or remove what needs the room")
+		return one(driver.Warning, "max_bytes", fmt.Sprintf("%d of %d bytes of the bucket are in use, which leaves no room for two long records: "+
+			"without room for a record no candidate can be elected or renew", s.info.State.Bytes, c.MaxBytes), s.edit("--max-bucket-size=-1")+", or remove what needs the room")
 	}
 	return one(driver.Advice, "max_bytes", "a full bucket takes no new keys and no longer records: other data in it can keep "+
 		"elections from starting", "keep elections in a bucket of their own, or "+s.edit("--max-bucket-size=-1"))
