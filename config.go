@@ -355,9 +355,9 @@ func (c *Config) checkMargin() error {
 	margin := protocol.Margin(c.Lease, c.Drift, c.TimerLateness, c.StopWithin)
 	usable := c.Lease - margin
 	if c.Renew+2*time.Millisecond > usable {
-		return fmt.Errorf("Lease is %v, of which %v are kept back for clock drift, TimerLateness and StopWithin; Renew, which is %v, "+
-			"does not fit into the rest; lengthen Lease, or shorten Renew or StopWithin",
-			c.Lease, margin.Round(time.Millisecond), c.Renew)
+		return fmt.Errorf("Lease is %v, too short for Renew (%v) and a margin of %v for clock drift, "+
+			"TimerLateness and StopWithin; lengthen Lease, or shorten Renew or StopWithin",
+			c.Lease, c.Renew, margin.Round(time.Millisecond))
 	}
 	if c.Grace < 0 || c.Grace >= usable {
 		return fmt.Errorf("Grace is %v; it must be at least 0 and below the usable %v of the Lease", c.Grace, usable)

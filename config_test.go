@@ -34,8 +34,8 @@ func TestConfigNamesCausesAlone(t *testing.T) {
 		{"all defaults follow from the lease", tenure.Config{Lease: 2 * time.Hour}, "Lease is 2h0m0s; it must be from 50ms to 1h0m0s"},
 		{"polling follows from renewing", tenure.Config{Renew: 2 * time.Hour}, "Renew is 2h0m0s; it must be from 1ms to 1h0m0s"},
 		{"nothing of the lease is left", tenure.Config{Lease: time.Second, StopWithin: 2 * time.Second, Drift: 0.01, TimerLateness: 25 * time.Millisecond},
-			"Lease is 1s, of which 2.045s are kept back for clock drift, TimerLateness and StopWithin; Renew, which is 333.333333ms, " +
-				"does not fit into the rest; lengthen Lease, or shorten Renew or StopWithin"},
+			"Lease is 1s, too short for Renew (333.333333ms) and a margin of 2.045s for clock drift, " +
+				"TimerLateness and StopWithin; lengthen Lease, or shorten Renew or StopWithin"},
 	} {
 		_, err := tenure.New(memory.New(), "job", c.cfg)
 		if want := `tenure: election "job": ` + c.want; err == nil || err.Error() != want {

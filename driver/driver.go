@@ -79,9 +79,9 @@ type Entry struct {
 	Floor uint64
 	// Ceiling is for a store in which terms above Floor may be good, because other members know
 	// more than this adapter sees: no good term is above it. A term more than 2^40 above the larger
-	// of the two, and above all terms that a member has seen, makes a record malformed. So set it if
-	// Floor can be far too low, as with a clock that is not set. Zero: Floor is the bound. Where both are zero the store knows nothing, and terms up to 2^52 count as
-	// good.
+	// of the two, and above all terms that a member has seen, makes a record malformed. So set
+	// Ceiling if Floor can be far too low, as with a clock that is not set. Zero: Floor is the
+	// bound. Where both are zero the store knows nothing, and terms up to 2^52 count as good.
 	Ceiling uint64
 	// Pristine reports that the cell is absent, and that a CompareAndSwap from this Version
 	// succeeds only if nothing was ever written under the key (or in the whole store): the store

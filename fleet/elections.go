@@ -9,9 +9,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// SetElections changes which elections the fleet has, whether it runs or not. Those that are new are begun, and those that are
-// not named any more are left: this member claims and reads them no more, and asks its work to finish where it leads. It waits for
-// neither. What an election takes up that was left is free when it has ended.
+// SetElections changes which elections the fleet has, whether it runs or not. New ones begin. This
+// member stops claiming and reading those that are no longer named, and asks its work to finish
+// where it leads. It waits for neither. The memory of such an election is free when it has ended.
 //
 // Members may have different elections for a while, as when a program is rolled out. That costs
 // time and nothing else: where the member that is meant to lead does not take part another does,

@@ -9,10 +9,12 @@ import (
 // roster decides which of the members that hold a seat count. It is told what is seen and what time
 // it is, and does nothing else. Every member has one of its own, and they may differ for a while.
 //
-// Who vanishes counts no longer at once: its elections wait for somebody. Who comes counts after a while in which nobody else came, so that many
-// who start together move elections once, and one that comes and goes quickly moves none. To count, a member must
-// then be seen to renew its seat: if it crashed meanwhile, it still holds the seat. A member that is cut off sees all others vanish. So one
-// that cannot renew its own seat, or has just lost it, keeps to what it knew for as long as its elections' leases may last.
+// A member that vanishes no longer counts at once: others take over its elections. A member that
+// comes counts after a while in which no other came, so that many that start together move elections
+// once, and one that comes and goes quickly moves none. To count, it must then be seen to renew its
+// seat: after a crash it still holds the seat. A member that is cut off sees all others vanish. So a
+// member that cannot renew its own seat, or has just lost it, keeps to what it knew for as long as
+// its elections' leases may last.
 type roster struct {
 	settle   time.Duration // how long who comes is waited for
 	presence time.Duration // the lease of a seat, of which a third passes between renewals

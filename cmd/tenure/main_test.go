@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		// A test that forgot mainEnv would run all tests here, each of which might do the same.
+		// Without mainEnv a test would run all tests here, and each of them could start more.
 		fmt.Fprintf(os.Stderr, "%s is not set for %q\n", mainEnv, os.Args)
 		os.Exit(99)
 	}

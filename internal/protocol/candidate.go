@@ -127,8 +127,8 @@ func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
 
 // current reports whether the version in view was in the cell within the time of one attempt.
 // Versions recur where a store loses, restores or begins its history again, so what is older is
-// read before anything is put in its place (L3a). A push may have waited for nearly a beat before
-// it came, so it serves for a quarter of the time.
+// read before anything is put in its place (L3a). A push may have waited for nearly a
+// heartbeat before it came, so it serves for a quarter of the time.
 func (m *Machine) current(now clock.Reading) bool {
 	limit := m.cfg.Attempt()
 	switch m.view.sight.by {

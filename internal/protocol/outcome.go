@@ -127,8 +127,8 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	}
 }
 
-// void drops what was written into a store that was made anew since: should one of these writes
-// arrive there, it says nothing of who leads. A leader's deadline moves no later by it (L1).
+// void forgets own pending writes to a store that was recreated since. If one of them arrives in the
+// new history, it does not prove that this member leads. A leader's deadline moves no later (L1).
 func (m *Machine) void(now clock.Reading) {
 	for i := range m.pending {
 		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
@@ -261,8 +261,8 @@ func (m *Machine) noteSilence(now clock.Reading) {
 	}
 }
 
-// lately reports whether a silence ended within a heartbeat, so that a push may be as old.
-func (m *Machine) lately(now clock.Reading) bool {
+// wokeLately reports whether a silence ended within a heartbeat, so that a push may be as old.
+func (m *Machine) wokeLately(now clock.Reading) bool {
 	return m.view.woken && now.FollowerSince(m.view.woke) <= m.cfg.heartbeat()
 }
 
@@ -288,7 +288,7 @@ func (m *Machine) doubt() {
 func (m *Machine) accept(now clock.Reading, c Cell) {
 	m.view.pushes++
 	s := sight{push, now.Instant}
-	if m.lately(now) {
+	if m.wokeLately(now) {
 		s.by = latePush
 	}
 	shown := m.view.highSeq

@@ -137,7 +137,7 @@ var plantedRules = []bug{
 		Note: "Whoever knows the later state hears of the older one when it next reads, so late that bounds that differ do not show.",
 	},
 	{
-		Name: "reset-states-bound", Rule: "L3, L15", Left: "what a reset puts there is waited out as if whoever led had allowed for the follower's bound",
+		Name: "reset-states-bound", Rule: "L3, L15", Left: "the record of a reset is waited out as if the former leader had allowed for the follower's bound",
 		Edit: []edit{
 			{"protocol/reset.go", "Seq: 0, Lease: lease,", "Seq: 0, Drift: record.MaxDrift, Lease: lease,"},
 			{"protocol/candidate.go", "record.Record{Term: m.floor(), Seq: drafted(c)}", "record.Record{Term: m.floor(), Seq: drafted(c), Drift: c.Record.Drift}"},
@@ -275,7 +275,7 @@ var plantedRules = []bug{
 		Shows: "changes of leader in the calm",
 	},
 	{
-		Name: "retry-without-pause", Rule: "L8", Left: "a store that fails is asked again at once, for ever",
+		Name: "retry-without-pause", Rule: "L8", Left: "a store that fails is asked again at once, without end",
 		Edit: []edit{
 			{"protocol/follow.go", "			return m.insistence()", "			return m.cfg.Renew / 1000"},
 			{"protocol/follow.go", "	return m.dithered(m.cfg.Renew)", "	return m.cfg.Renew / 1000"},
@@ -314,7 +314,7 @@ var plantedRules = []bug{
 
 	// L10: terms.
 	{
-		Name: "term-reset-on-release", Rule: "L10", Left: "a release starts the terms anew",
+		Name: "term-reset-on-release", Rule: "L10", Left: "a release sets the term back to 0",
 		Edit:  []edit{{"protocol/release.go", "	r := m.record(now, term, ", "	r := m.record(now, term-term, "}},
 		Shows: "released over",
 	},
@@ -357,7 +357,7 @@ var plantedRules = []bug{
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "vacant-forgets-term", Rule: "L11", Left: "a vacant record starts the terms anew",
+		Name: "vacant-forgets-term", Rule: "L11", Left: "a vacant record sets the term back to 0",
 		Edit:  []edit{{"protocol/candidate.go", "record.Record{Term: m.floor(), Seq", "record.Record{Seq"}},
 		Shows: "and has seen term",
 	},
@@ -377,7 +377,7 @@ var plantedRules = []bug{
 		Shows: "absence claimed" + "|" + twoLead,
 	},
 	{
-		Name: "leader-re-creates", Rule: "L11", Left: "a leader whose record is gone writes it anew",
+		Name: "leader-re-creates", Rule: "L11", Left: "a leader whose record is gone writes it again",
 		Edit:  []edit{{"protocol/leader.go", "		m.lease.vouched = c.Version\n		m.end(Because(ErrVanished, c.Problem))\n", ""}},
 		Shows: "renewed over",
 	},
@@ -453,7 +453,7 @@ var plantedRules = []bug{
 
 	// L16: a cancelled campaign.
 	{
-		Name: "claim-left-behind", Rule: "L16", Left: "whoever withdraws leaves a claim of unknown fate to itself",
+		Name: "claim-left-behind", Rule: "L16", Left: "a member that withdraws ignores its claim whose outcome is unknown",
 		Edit:  []edit{{"protocol/machine.go", "	if !won && !m.claimed() {", "	if !won {"}},
 		Shows: "withdrew and",
 	},
@@ -490,7 +490,7 @@ var plantedRules = []bug{
 		Shows: "was to take over",
 	},
 	{
-		Name: "nomination-is-veto", Rule: "H1, L13", Left: "the others wait for a named successor for ever",
+		Name: "nomination-is-veto", Rule: "H1, L13", Left: "the others wait for a named successor without end",
 		Edit:  []edit{{"protocol/candidate.go", "	if r.Successor != \"\" {\n		wait += m.headStart()\n	}\n", "	if r.Successor != \"\" {\n		wait += 1000 * m.cfg.Lease\n	}\n"}},
 		Shows: nobody,
 	},

@@ -112,7 +112,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "push-after-doze", Rule: "L3a, L13", Left: "a push is taken for new though it may have waited for this process to go on",
-		Edit:  []edit{{"protocol/outcome.go", "	if m.lately(now) {", "	if !m.view.known() {"}},
+		Edit:  []edit{{"protocol/outcome.go", "	if m.wokeLately(now) {", "	if !m.view.known() {"}},
 		Shows: "claimed after term" + "|" + twoLead + "|" + tooSoon,
 	}, {
 		Name: "push-after-read", Rule: "L3a, L13", Left: "after the answer to a read a push is taken for new, though it may have waited for this process to go on",

@@ -39,7 +39,7 @@ func (f Flags) given(flag string) bool { return f.Given == nil || f.Given(flag) 
 // was set, and no more than the causes.
 func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) error {
 	alone := cfg
-	alone.Renew, alone.StopWithin = 0, 0 // whose fault it is that they do not fit is told below
+	alone.Renew, alone.StopWithin = 0, 0 // the checks below name the one that does not fit
 	if _, err := tenure.New(store, election, alone); err != nil {
 		return f.InFlags(err)
 	}
