@@ -72,15 +72,25 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	ended(w, "4")
 }
 
+// up says "up" once the given programs run as children of the script. A shell that forks forgets a
+// signal which arrives between fork and exec, so no key may be pressed before.
+func up(programs ...string) string {
+	wait := "("
+	for _, program := range programs {
+		wait += "until pgrep -x -P $$ " + program + " >/dev/null; do sleep 0.02; done; "
+	}
+	return wait + "echo up) & "
+}
+
 // Nobody could wake a leader that is suspended.
 func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 	t.Parallel()
 	for why, script := range map[string]string{
 		"one process":          "echo up; exec sleep 1000",
-		"a shell that waits":   "echo up; sleep 1000; true",
-		"a pipe":               "echo up; sleep 1000 | cat; true",
+		"a shell that waits":   up("sleep") + "sleep 1000; true",
+		"a pipe":               up("sleep", "cat") + "sleep 1000 | cat; true",
 		"a shell that listens": "trap 'exit 130' INT; echo up; while :; do sleep 0.02; echo on; done",
-		"one that hears it":    "trap : TSTP; echo up; sleep 1000; true",
+		"one that hears it":    "trap : TSTP; " + up("sleep") + "sleep 1000; true",
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
