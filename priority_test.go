@@ -86,7 +86,7 @@ type silent struct{ *memory.Polled }
 func (silent) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
 	return func() {}, nil
 }
-func (silent) Hearsay() {}
+func (silent) PeerPushed() {}
 
 // Whoever hands over cannot know that others have heard of it, where it is the members who tell one another.
 func TestHandOverWhereNothingIsHeard(t *testing.T) {

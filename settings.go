@@ -46,7 +46,7 @@ func newSettings(f *fixed, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Backoff, machine: full.protocol()}
 	s.given.ID, s.given.Nominator = f.id, nil
 	s.machine.ID, s.machine.Rand = f.id, random
-	_, s.machine.Hearsay = f.store.(driver.Hearsay)
+	_, s.machine.Hearsay = f.store.(driver.PeerPushed)
 	return s
 }
 

@@ -128,12 +128,12 @@ type Watcher interface {
 	Watch(ctx context.Context, key string, see func(Entry)) (stop func(), err error)
 }
 
-// Hearsay is a Watcher whose pushes come from members, and so may reach some and not others.
+// PeerPushed is a Watcher whose pushes come from members, and so may reach some and not others.
 // Members of its elections do not assume that the others have received a push.
-type Hearsay interface {
+type PeerPushed interface {
 	Watcher
-	// Hearsay marks the interface. It does nothing.
-	Hearsay()
+	// PeerPushed marks the interface. It does nothing.
+	PeerPushed()
 }
 
 // Bounded is a Store with limits on leases and keys. An election checks them before it starts.

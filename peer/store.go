@@ -79,9 +79,9 @@ func (s *Store) publish(key string, news *page) {
 	s.hub.tell(key, news.entry())
 }
 
-// Hearsay marks that pushes may not reach every member: some cannot reach the leader, or have no
+// PeerPushed marks that pushes may not reach every member: some cannot reach the leader, or have no
 // peers.
-func (s *Store) Hearsay() {}
+func (s *Store) PeerPushed() {}
 
 // MinLease returns the inner store's; 1 ms if it has none.
 func (s *Store) MinLease() time.Duration {

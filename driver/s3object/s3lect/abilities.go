@@ -39,8 +39,8 @@ func (l *legacyWatcher) Watch(ctx context.Context, key string, see func(driver.E
 	return l.inner.Watch(ctx, key, func(e driver.Entry) { see(l.translate(e)) })
 }
 
-// Hearsay: whatever pushes here, S3lect's processes hear nothing of it.
-func (*legacyWatcher) Hearsay() {}
+// PeerPushed: whatever pushes here, S3lect's processes hear nothing of it.
+func (*legacyWatcher) PeerPushed() {}
 
 // MinLease is that of the store inside, or 1 ms if it names none.
 func (l *legacy) MinLease() time.Duration { return minLeaseOf(l.inner) }

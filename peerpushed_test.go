@@ -22,7 +22,7 @@ type gossip struct {
 	see func(driver.Entry)
 }
 
-func (g *gossip) Hearsay() {}
+func (g *gossip) PeerPushed() {}
 
 func (g *gossip) Watch(_ context.Context, _ string, see func(driver.Entry)) (stop func(), err error) {
 	g.mu.Lock()
