@@ -110,7 +110,7 @@ func (n *nomination) begin(m *member, serial uint64) {
 // tell is for the Nominators that need to know whether nobody leads.
 func tell(from driver.Nominator, vacant bool) func() {
 	return func() {
-		if a, ok := from.(driver.Attentive); ok {
+		if a, ok := from.(driver.VacancyListener); ok {
 			a.Vacant(vacant)
 		}
 	}

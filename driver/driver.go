@@ -194,9 +194,9 @@ type Nominator interface {
 	Nominate(see func(nominated bool)) (stop func())
 }
 
-// Attentive is a Nominator that may learn late which candidate is named, and sooner if it knows
+// VacancyListener is a Nominator that may learn late which candidate is named, and sooner if it knows
 // that the election waits for the nominee.
-type Attentive interface {
+type VacancyListener interface {
 	Nominator
 	// Vacant reports whether nobody leads, at each change; the initial state is that there is a
 	// leader. It returns at once. The election never calls it together with Nominate or stop.

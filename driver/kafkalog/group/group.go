@@ -34,8 +34,8 @@ type Group struct {
 }
 
 var (
-	_ driver.Attentive = (*Group)(nil)
-	_ driver.Gate      = (*Group)(nil)
+	_ driver.VacancyListener = (*Group)(nil)
+	_ driver.Gate            = (*Group)(nil)
 )
 
 // identity is what the coordinator calls this member.
@@ -85,7 +85,7 @@ func (g *Group) Err() error {
 	return g.trouble
 }
 
-// Vacant implements driver.Attentive: an election whose Nominator this is calls it. While nobody leads, and for two sessions at
+// Vacant implements driver.VacancyListener: an election whose Nominator this is calls it. While nobody leads, and for two sessions at
 // most, this member asks for news at once, after 5 ms, and then after pauses that double up to an eighth of Heartbeat. Without
 // it a member hears within a Heartbeat that another one left, and the next owner is named when all have heard.
 func (g *Group) Vacant(vacant bool) {
