@@ -284,7 +284,7 @@ func (c *Config) checkLease(store driver.Store) error {
 	if b, ok := store.(driver.Bounded); ok {
 		least = b.MinLease()
 	}
-	if k, ok := store.(driver.Capped); ok {
+	if k, ok := store.(driver.LeaseLimiter); ok {
 		most = min(most, k.MaxLease())
 	}
 	if err := between("Lease", c.Lease, least, most); err != nil {

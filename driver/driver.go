@@ -145,9 +145,9 @@ type Bounded interface {
 	CheckKey(key string) error
 }
 
-// Capped is a Store in which a lease that is longer than MaxLease would do harm, such as one where
+// LeaseLimiter is a Store in which a lease that is longer than MaxLease would do harm, such as one where
 // records expire.
-type Capped interface {
+type LeaseLimiter interface {
 	// MaxLease returns the longest lease that may be held, as far as it is known by now.
 	MaxLease() time.Duration
 }
