@@ -11,8 +11,8 @@
 //     call. Retries of the client library are off for writes: a retried compare-and-swap that was
 //     applied comes back as a conflict.
 //  2. The call ends soon after its context does, whatever the network does. If the client library
-//     cannot guarantee this, the call runs aside and is abandoned, a bounded number of them at a
-//     time: package aside does that.
+//     cannot guarantee this, the call runs in its own goroutine and is abandoned, a bounded number
+//     of them at a time: package abandon does that.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a
 //     write is not.
 //  4. Within one history of a store, a version never recurs for a write of other bytes. Absence is

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 const (
@@ -42,7 +42,7 @@ func (l *link) end() { l.stop() }
 // feed keeps the news coming: it replaces each link that is lost by one that resumes after it. It is one goroutine.
 type feed struct {
 	from    source
-	calls   *aside.Calls
+	calls   *abandon.Calls
 	deliver func(key string, e driver.Entry)
 	link    *link
 	anew    func(*link)   // told when the past of the bucket is not what it was
@@ -61,7 +61,7 @@ func openFeed(ctx context.Context, h *hub) (*feed, error) {
 
 func (f *feed) open(ctx context.Context) error {
 	before := f.last.Load()
-	l, err := aside.Run(ctx, f.calls, func() (*link, error) { return f.from.open(ctx, before, f.pass) }, (*link).end)
+	l, err := abandon.Run(ctx, f.calls, func() (*link, error) { return f.from.open(ctx, before, f.pass) }, (*link).end)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 // fakeSource is a source whose links the test breaks.
@@ -74,7 +74,7 @@ func (s *fakeSource) state() (asked []uint64, links int) {
 // startHub returns a hub with one watch of key "a" and what it saw.
 func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
 	t.Helper()
-	h := newHub(s, &aside.Calls{})
+	h := newHub(s, &abandon.Calls{})
 	var mu sync.Mutex
 	var seen []uint64
 	_, err := h.watch(t.Context(), "a", func(e driver.Entry) {
@@ -198,7 +198,7 @@ func TestFeedReconnect(t *testing.T) {
 // TestHubSetUp: whoever comes first sets the feed up and hears of it when that fails; the next one tries again.
 func TestHubSetUp(t *testing.T) {
 	s := &fakeSource{fail: 1}
-	h := newHub(s, &aside.Calls{})
+	h := newHub(s, &abandon.Calls{})
 	if _, err := h.watch(t.Context(), "a", func(driver.Entry) {}); !errors.Is(err, errFake) {
 		t.Errorf("the first watch: %v; want the source's error", err)
 	}
@@ -219,7 +219,7 @@ func TestHubSetUp(t *testing.T) {
 func TestHubEndsWithLastWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
-		h := newHub(s, &aside.Calls{})
+		h := newHub(s, &abandon.Calls{})
 		for range 3 {
 			stop, err := h.watch(t.Context(), "a", func(driver.Entry) {})
 			if err != nil {
@@ -247,7 +247,7 @@ func TestHubEndsWithLastWatch(t *testing.T) {
 // TestHubWaitsForItsTurn: a set-up that hangs holds up another no longer than its context.
 func TestHubWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(&fakeSource{}, &aside.Calls{})
+		h := newHub(&fakeSource{}, &abandon.Calls{})
 		h.turn <- struct{}{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -263,7 +263,7 @@ func TestHubWaitsForItsTurn(t *testing.T) {
 // TestHubFanOut delivers in order to the watches of the key alone, each with a value of its own, and not after stop.
 func TestHubFanOut(t *testing.T) {
 	s := &fakeSource{}
-	h := newHub(s, &aside.Calls{})
+	h := newHub(s, &abandon.Calls{})
 	add := func(see func(driver.Entry)) (stop func()) {
 		stop, err := h.watch(t.Context(), "a", see)
 		if err != nil {

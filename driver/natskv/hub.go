@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 var errClosed = errors.New("the store is closed")
@@ -18,7 +18,7 @@ var errClosed = errors.New("the store is closed")
 // hub hands what one feed brings to the watches of each key.
 type hub struct {
 	from  source
-	calls *aside.Calls
+	calls *abandon.Calls
 	turn  chan struct{} // held by whoever starts the feed; a channel, so that waiting for it heeds the context
 
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ type watch struct {
 	stopped atomic.Bool
 }
 
-func newHub(from source, under *aside.Calls) *hub {
+func newHub(from source, under *abandon.Calls) *hub {
 	return &hub{from: from, calls: under, turn: make(chan struct{}, 1), watches: map[string]*watch{}}
 }
 

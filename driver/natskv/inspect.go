@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 // roomForHeaders is what a limit on messages must leave beside the value: the server counts our
@@ -37,7 +37,7 @@ type survey struct {
 // sync_interval, are not looked at. Errors are as for Read; a store made by FromKeyValue cannot
 // tell the server's release.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	seen, err := aside.Run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, aside.Forget)
+	seen, err := abandon.Run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, abandon.NoUndo)
 	if err != nil {
 		return nil, fmt.Errorf("natskv: inspect bucket %s: %w", s.cells.bucket(), err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 // openTimeout bounds Open when its context has no deadline: without a server it would wait forever.
@@ -63,7 +63,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, name string, o open
 	b.pristine, b.keep = o.pristine, d.keep
 	s := newStore(o.over(b))
 	s.own = d.keep
-	if _, err := aside.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, d.js, o) }, aside.Forget); err != nil {
+	if _, err := abandon.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, d.js, o) }, abandon.NoUndo); err != nil {
 		_ = s.Close() // it returns nil
 		return nil, err
 	}

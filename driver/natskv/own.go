@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 const (
@@ -135,7 +135,7 @@ func (o opening) reach(ctx context.Context, given jetstream.JetStream) (dialled,
 	if !o.own {
 		return dialled{js: given}, nil
 	}
-	return aside.Run(ctx, &aside.Calls{}, func() (dialled, error) {
+	return abandon.Run(ctx, &abandon.Calls{}, func() (dialled, error) {
 		js, keep, err := o.connect(given)
 		return dialled{js, keep}, err
 	}, func(d dialled) { d.keep.close() })

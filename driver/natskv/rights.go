@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 // unreachable is a sequence that no stream reaches: a million messages a second would take 146,000
@@ -29,9 +29,9 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	_, err := aside.Run(ctx, s.calls, func() (struct{}, error) {
+	_, err := abandon.Run(ctx, s.calls, func() (struct{}, error) {
 		return struct{}{}, b.checkRights(ctx, key)
-	}, aside.Forget)
+	}, abandon.NoUndo)
 	if err != nil {
 		return fmt.Errorf("natskv: check the right to write %s in bucket %s: %w", key, s.cells.bucket(), err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 // and its connection if that is its own.
 type Store struct {
 	cells cells
-	calls *aside.Calls
+	calls *abandon.Calls
 	hub   *hub
 	own   *keeper // nil: the connection is the caller's
 }
@@ -37,7 +37,7 @@ type cells interface {
 }
 
 func newStore(c cells) *Store {
-	under := &aside.Calls{}
+	under := &abandon.Calls{}
 	return &Store{cells: c, calls: under, hub: newHub(c, under)}
 }
 
@@ -50,7 +50,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	if err := checkKey(key); err != nil {
 		return driver.Entry{}, err
 	}
-	e, err := aside.Run(ctx, s.calls, func() (driver.Entry, error) { return s.cells.Read(ctx, key) }, aside.Forget)
+	e, err := abandon.Run(ctx, s.calls, func() (driver.Entry, error) { return s.cells.Read(ctx, key) }, abandon.NoUndo)
 	if err != nil {
 		return driver.Entry{}, fmt.Errorf("natskv: read %s in bucket %s: %w", key, s.cells.bucket(), err)
 	}
@@ -69,9 +69,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 		return "", err
 	}
 	own := bytes.Clone(value) // the call may go on after its context, when the caller uses the value for something else
-	version, err := aside.Run(ctx, s.calls, func() (driver.Version, error) {
+	version, err := abandon.Run(ctx, s.calls, func() (driver.Version, error) {
 		return s.cells.CompareAndSwap(ctx, key, prev, own)
-	}, aside.Forget)
+	}, abandon.NoUndo)
 	if err != nil {
 		return "", fmt.Errorf("natskv: compare and swap %s in bucket %s: %w", key, s.cells.bucket(), err)
 	}

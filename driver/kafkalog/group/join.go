@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -69,8 +69,8 @@ func (g *Group) enter(ctx context.Context) error {
 
 // within ends with the context, which not all of the library's calls do. What is left of one ends with the client.
 func within(ctx context.Context, call func(context.Context) error) error {
-	var calls aside.Calls
-	_, err := aside.Run(ctx, &calls, func() (struct{}, error) { return struct{}{}, call(ctx) }, aside.Forget)
+	var calls abandon.Calls
+	_, err := abandon.Run(ctx, &calls, func() (struct{}, error) { return struct{}{}, call(ctx) }, abandon.NoUndo)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 // attemptTimeout bounds a question, and a claim of the fence, which are tried again: a server that died does not answer.
@@ -19,7 +19,7 @@ const attemptTimeout = time.Second
 type wire struct {
 	nc    *nats.Conn
 	api   string // prefix of the JetStream API's subjects
-	calls *aside.Calls
+	calls *abandon.Calls
 }
 
 func newWire(js jetstream.JetStream) wire {
@@ -30,7 +30,7 @@ func newWire(js jetstream.JetStream) wire {
 	case o.APIPrefix != "":
 		api = strings.TrimSuffix(o.APIPrefix, ".") + "."
 	}
-	return wire{nc: js.Conn(), api: api, calls: &aside.Calls{}}
+	return wire{nc: js.Conn(), api: api, calls: &abandon.Calls{}}
 }
 
 // request sends one message, once, and returns the answer. It ends with the context even while the library holds the
@@ -38,13 +38,13 @@ func newWire(js jetstream.JetStream) wire {
 func (w wire) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	answer, err := aside.Run(ctx, w.calls, func() (*nats.Msg, error) {
+	answer, err := abandon.Run(ctx, w.calls, func() (*nats.Msg, error) {
 		if !w.nc.IsConnected() {
 			return nil, fmt.Errorf("%w (%s)", errOffline, w.nc.Status())
 		}
 		defer w.lookOut(m.Subject, cancel)()
 		return w.nc.RequestMsgWithContext(ctx, m)
-	}, aside.Forget)
+	}, abandon.NoUndo)
 	return answer, ended(ctx, err)
 }
 

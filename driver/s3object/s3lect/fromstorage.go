@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 const (
@@ -42,12 +42,12 @@ func FromStorage(s Storage) driver.Store {
 	if s == nil {
 		return nil
 	}
-	return &storageStore{storage: s, calls: &aside.Calls{}}
+	return &storageStore{storage: s, calls: &abandon.Calls{}}
 }
 
 type storageStore struct {
 	storage Storage
-	calls   *aside.Calls
+	calls   *abandon.Calls
 }
 
 var (
@@ -59,7 +59,7 @@ func (s *storageStore) Read(ctx context.Context, key string) (driver.Entry, erro
 	if err := s.CheckKey(key); err != nil {
 		return driver.Entry{}, err
 	}
-	e, err := aside.Run(ctx, s.calls, func() (driver.Entry, error) { return s.get(ctx, key) }, aside.Forget)
+	e, err := abandon.Run(ctx, s.calls, func() (driver.Entry, error) { return s.get(ctx, key) }, abandon.NoUndo)
 	if err != nil {
 		return driver.Entry{}, fmt.Errorf("s3lect: read %s: %w", key, err)
 	}
@@ -87,7 +87,7 @@ func (s *storageStore) CompareAndSwap(ctx context.Context, key string, prev driv
 		return "", fmt.Errorf("s3lect: a value of %d bytes is longer than %d", len(value), driver.MaxValue)
 	}
 	own := bytes.Clone(value)
-	etag, err := aside.Run(ctx, s.calls, func() (string, error) { return s.put(ctx, key, own, string(prev)) }, aside.Forget)
+	etag, err := abandon.Run(ctx, s.calls, func() (string, error) { return s.put(ctx, key, own, string(prev)) }, abandon.NoUndo)
 	if err != nil {
 		return "", fmt.Errorf("s3lect: compare and swap %s: %w", key, err)
 	}

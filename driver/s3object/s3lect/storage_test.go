@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/aside"
+	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/s3object/s3lect"
 )
@@ -105,7 +105,7 @@ func TestStorageThatIgnoresContexts(t *testing.T) {
 				break
 			}
 		}
-		if began == 0 || began > aside.Most {
+		if began == 0 || began > abandon.MaxAbandoned {
 			t.Errorf("%d calls hang at once", began)
 		}
 		close(wake)

@@ -1,4 +1,4 @@
-package aside
+package abandon
 
 import (
 	"context"
@@ -53,10 +53,10 @@ func TestRunIsBounded(t *testing.T) {
 		leave := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			_, err := Run(ctx, &c, hang, Forget)
+			_, err := Run(ctx, &c, hang, NoUndo)
 			return err
 		}
-		for range Most {
+		for range MaxAbandoned {
 			if err := leave(); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestRunIsBounded(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if v, err := Run(t.Context(), &c, hang, Forget); v != 1 || err != nil {
+		if v, err := Run(t.Context(), &c, hang, NoUndo); v != 1 || err != nil {
 			t.Errorf("after all have ended: %d, %v", v, err)
 		}
 	})
