@@ -14,8 +14,8 @@ import (
 // rights finds out once whether members may write, so that a standby learns it before it is needed.
 // Siblings share one.
 type rights struct {
-	store   driver.Rights // nil: the store cannot tell
-	settled atomic.Bool   // nothing is left to find out
+	store   driver.RightsChecker // nil: the store cannot tell
+	settled atomic.Bool          // nothing is left to find out
 	call    sideCall
 
 	mu     sync.Mutex

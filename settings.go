@@ -37,7 +37,7 @@ type settings struct {
 func newFixed(store driver.Store, given, full *Config) *fixed {
 	f := &fixed{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent}
 	f.watcher, _ = store.(driver.Watcher)
-	f.rights.store, _ = store.(driver.Rights)
+	f.rights.store, _ = store.(driver.RightsChecker)
 	return f
 }
 

@@ -161,10 +161,10 @@ type Inspector interface {
 	Inspect(ctx context.Context, lease time.Duration) ([]Finding, error)
 }
 
-// Rights is a Store that can check whether it may write before it has to. An election asks when it
+// RightsChecker is a Store that can check whether it may write before it has to. An election asks when it
 // campaigns and another candidate leads. Otherwise a standby that could never take over would look
 // healthy.
-type Rights interface {
+type RightsChecker interface {
 	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
 	// missing, nil if it is not missing or if this store cannot tell, and any other error if there
 	// was no answer. It makes one request, which changes nothing under any key, whatever the server

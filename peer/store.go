@@ -12,7 +12,7 @@ import (
 var errClosed = errors.New("peer: the store is closed")
 
 // Store is a store whose members receive the leader's writes from the leader. It is made by New and
-// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.Rights and
+// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.RightsChecker and
 // driver.Identifier. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
@@ -109,7 +109,7 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 
 // CheckRights returns the inner store's result; nil if it has none.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
-	if r, ok := s.inner.(driver.Rights); ok {
+	if r, ok := s.inner.(driver.RightsChecker); ok {
 		return r.CheckRights(ctx, key)
 	}
 	return nil

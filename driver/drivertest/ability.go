@@ -34,9 +34,9 @@ func denied(t *trial) {
 }
 
 func rights(t *trial) {
-	r, ok := t.Store.(driver.Rights)
+	r, ok := t.Store.(driver.RightsChecker)
 	if !ok {
-		t.Skipf("the store is no driver.Rights")
+		t.Skipf("the store is no driver.RightsChecker")
 	}
 	held, absent := t.key("rights"), t.key("nothing")
 	v := t.create(held, []byte("first"))
@@ -51,7 +51,7 @@ func rights(t *trial) {
 	if e := t.read(absent); !e.Absent() {
 		t.Errorf("after asking, %q holds %q", absent, e.Value)
 	}
-	if d, ok := t.Denied.(driver.Rights); ok {
+	if d, ok := t.Denied.(driver.RightsChecker); ok {
 		if err := d.CheckRights(ctx, held); !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("a client without rights: %v; want an error that wraps ErrDenied", err)
 		}

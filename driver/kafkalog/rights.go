@@ -35,4 +35,4 @@ func mayWrite(operations int32) bool {
 	return operations < 0 || operations&told == 0 || operations&write != 0
 }
 
-var _ driver.Rights = (*Store)(nil)
+var _ driver.RightsChecker = (*Store)(nil)

@@ -53,4 +53,4 @@ func (a answer) denied() bool {
 	})
 }
 
-var _ driver.Rights = (*Store)(nil)
+var _ driver.RightsChecker = (*Store)(nil)

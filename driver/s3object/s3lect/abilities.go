@@ -82,7 +82,7 @@ func (l *legacy) CheckRights(ctx context.Context, key string) error {
 }
 
 func checkRightsOf(ctx context.Context, s driver.Store, key string) error {
-	if r, ok := s.(driver.Rights); ok {
+	if r, ok := s.(driver.RightsChecker); ok {
 		return r.CheckRights(ctx, key)
 	}
 	return nil
