@@ -12,7 +12,7 @@ import (
 // replaces nothing if change returns an error. It returns protocol.ErrTimeout if more time than one
 // attempt has passed since it began to read: this process may have been stopped in between, and
 // versions recur where a store begins its history again (L3a).
-func (m *member) amend(ctx context.Context, change func(driver.Entry) ([]byte, error)) error {
+func (m *runner) amend(ctx context.Context, change func(driver.Entry) ([]byte, error)) error {
 	asOf := m.clock.Now()
 	entry, err := m.store.Read(ctx, m.key)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *member) amend(ctx context.Context, change func(driver.Entry) ([]byte, e
 }
 
 // attempt is the time that one operation is given.
-func (m *member) attempt() time.Duration {
+func (m *runner) attempt() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.settings.machine.Attempt()

@@ -15,7 +15,7 @@ import (
 // Election is this process's part in one election: a candidate, an observer, or both. Its methods
 // may be called concurrently. Make one for each election and each candidate. Two of them never lead
 // at the same time, not even in one process and with the same ID.
-type Election struct{ member member }
+type Election struct{ runner runner }
 
 // New returns an election under the given name, which is the key in the store. It starts nothing
 // and does not call the store. Its error lists all problems of the name and the config.
@@ -32,8 +32,8 @@ func New(store driver.Store, name string, cfg Config) (*Election, error) {
 }
 
 func newElection(f *fixed, name string, s *settings, nominator driver.Nominator) *Election {
-	e := &Election{member: member{fixed: f, key: name, settings: s}}
-	m := &e.member
+	e := &Election{runner: runner{fixed: f, key: name, settings: s}}
+	m := &e.runner
 	if nominator != nil {
 		m.heeds = newNomination(nominator)
 	}
@@ -42,10 +42,10 @@ func newElection(f *fixed, name string, s *settings, nominator driver.Nominator)
 }
 
 // Name returns the name of the election.
-func (e *Election) Name() string { return e.member.key }
+func (e *Election) Name() string { return e.runner.key }
 
 // ID returns the ID of this candidate.
-func (e *Election) ID() string { return e.member.id }
+func (e *Election) ID() string { return e.runner.id }
 
 // random returns 64 bits that no other process draws. Incarnations and nonces must differ even
 // after a machine was cloned, so they come from the system's generator.
@@ -63,17 +63,17 @@ func random() uint64 {
 // take back a claim whose answer was lost); an error that wraps driver.ErrDenied if reading was
 // denied before it was ever allowed; ErrRunning; or ErrTermOpen if the last term was not resigned.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	if !e.member.busy.CompareAndSwap(false, true) {
+	if !e.runner.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning
 	}
-	defer e.member.busy.Store(false)
+	defer e.runner.busy.Store(false)
 	type result struct {
 		term *Term
 		err  error
 	}
 	won := make(chan result, 1)
 	s := &seeker{ctx: ctx, once: true, won: func(t *Term, err error) { won <- result{t, err} }}
-	if err := e.member.campaign(s); err != nil {
+	if err := e.runner.campaign(s); err != nil {
 		return nil, err
 	}
 	r := <-won
@@ -82,13 +82,13 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 
 // campaign starts the machine's search for a term. Observers that a refusal has stopped, and that
 // do not know it yet, go on.
-func (m *member) campaign(s *seeker) error {
+func (m *runner) campaign(s *seeker) error {
 	open := false
 	m.step(func(now Reading) {
 		if open = m.machine.Phase() != protocol.Idle; open {
 			return
 		}
-		m.seeker, m.refused, s.member = s, false, m
+		m.seeker, m.refused, s.runner = s, false, m
 		m.ends.await(s)
 		m.machine.Observe(m.observers > 0)
 		m.machine.Campaign(now, 0)
@@ -101,7 +101,7 @@ func (m *member) campaign(s *seeker) error {
 
 // leave handles the end of a campaign's context: a candidate gives up, a leader is asked to finish.
 // It may come late, when another campaign has begun.
-func (m *member) leave(s *seeker) {
+func (m *runner) leave(s *seeker) {
 	m.step(func(now Reading) {
 		if m.seeker == s {
 			m.withdraw(now)
@@ -110,14 +110,14 @@ func (m *member) leave(s *seeker) {
 }
 
 // withdraw runs under the lock.
-func (m *member) withdraw(now Reading) {
+func (m *runner) withdraw(now Reading) {
 	m.machine.Withdraw(now)
 	m.machine.Ask(now, ErrShutdown)
 }
 
 // stop is leave whatever the context says. A leader, or a member whose work has not stopped yet,
 // seeks no further term.
-func (m *member) stop() {
+func (m *runner) stop() {
 	m.step(func(now Reading) {
 		if s := m.seeker; s != nil && !s.once {
 			s.stopped = true
@@ -129,7 +129,7 @@ func (m *member) stop() {
 // finish reports to the machine that the work of a term has stopped. A context that has ended in
 // the meantime starts no new campaign. The result is true for the first report; later ones have no
 // effect.
-func (m *member) finish(t *Term, again bool, delay time.Duration) (first bool) {
+func (m *runner) finish(t *Term, again bool, delay time.Duration) (first bool) {
 	m.step(func(now Reading) {
 		if first = !t.finished; !first {
 			return

@@ -14,7 +14,7 @@ package tenure
 // If no candidate is eligible nobody leads. A Nominator that is a driver.Gate decides too: then
 // both must agree.
 func (e *Election) SetEligible(eligible bool) {
-	m := &e.member
+	m := &e.runner
 	m.step(func(now Reading) {
 		if n := m.heeds; n != nil && n.gate != nil {
 			n.unfit = !eligible

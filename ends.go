@@ -18,7 +18,7 @@ type end struct {
 	seekers []*seeker
 }
 
-// await makes a seeker's member leave when the context ends that it seeks with.
+// await makes a seeker's runner leave when the context ends that it seeks with.
 func (e *ends) await(s *seeker) {
 	done := s.ctx.Done()
 	if done == nil {
@@ -48,7 +48,7 @@ func (e *ends) come(done <-chan struct{}) {
 		return // the last seeker has just been forgotten
 	}
 	for _, s := range one.seekers {
-		s.member.leave(s)
+		s.runner.leave(s)
 	}
 }
 

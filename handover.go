@@ -24,24 +24,24 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName("successor", to); err != nil {
 		return fmt.Errorf("tenure: %w", err)
 	}
-	if e.member.askSelf(to) {
+	if e.runner.askSelf(to) {
 		return nil
 	}
-	err := e.member.insist(ctx, to, 0)
+	err := e.runner.insist(ctx, to, 0)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, ErrNoLeader) {
 		return err
 	}
-	return e.member.wrap("hand-over", err)
+	return e.runner.wrap("hand-over", err)
 }
 
 // handOverAttempts bounds the race with the leader's own renewals, which one attempt in many loses.
 const handOverAttempts = 5
 
 // askSelf makes no store call if this very process leads.
-func (m *member) askSelf(to string) (leads bool) {
+func (m *runner) askSelf(to string) (leads bool) {
 	m.step(func(now Reading) {
 		if m.term == nil {
 			return
@@ -58,7 +58,7 @@ func (m *member) askSelf(to string) (leads bool) {
 
 // aspire asks the leader of a term to hand over to this member, whose priority is higher, as long
 // as it campaigns. The machine repeats it when that is due.
-func (m *member) aspire(campaign context.Context, term uint64, within time.Duration) {
+func (m *runner) aspire(campaign context.Context, term uint64, within time.Duration) {
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
 	err := m.insist(ctx, m.id, term)
@@ -68,7 +68,7 @@ func (m *member) aspire(campaign context.Context, term uint64, within time.Durat
 }
 
 // insist makes the request, in a few attempts.
-func (m *member) insist(ctx context.Context, to string, term uint64) (err error) {
+func (m *runner) insist(ctx context.Context, to string, term uint64) (err error) {
 	for range handOverAttempts {
 		var done bool
 		if done, err = m.request(ctx, to, term); done || ctx.Err() != nil {
@@ -80,7 +80,7 @@ func (m *member) insist(ctx context.Context, to string, term uint64) (err error)
 
 // request adds the request to the record by one compare-and-swap. It reports done where another
 // attempt would change nothing. After a lost answer the next attempt finds the request there.
-func (m *member) request(ctx context.Context, to string, term uint64) (done bool, err error) {
+func (m *runner) request(ctx context.Context, to string, term uint64) (done bool, err error) {
 	err = m.amend(ctx, func(entry driver.Entry) (value []byte, err error) {
 		value, err = m.requested(entry, to, term)
 		done = err != nil
@@ -95,7 +95,7 @@ func (m *member) request(ctx context.Context, to string, term uint64) (done bool
 // requested is the holder's record, if it is of the given term or that is 0, with the request added
 // and every other byte copied, so that no member takes it for a renewal. It returns ErrRequested if
 // there is nothing to ask for.
-func (m *member) requested(entry driver.Entry, to string, term uint64) ([]byte, error) {
+func (m *runner) requested(entry driver.Entry, to string, term uint64) ([]byte, error) {
 	cell := m.credible(entry)
 	if problem := problemOf(&cell); problem != nil {
 		return nil, problem
@@ -112,7 +112,7 @@ func (m *member) requested(entry driver.Entry, to string, term uint64) ([]byte, 
 
 // names reports whether to is the holder of r. Two processes may have the same ID by mistake: one
 // that names its own means itself, so a namesake of it is asked.
-func (m *member) names(to string, r *record.Record) bool {
+func (m *runner) names(to string, r *record.Record) bool {
 	if to == m.id {
 		return r.Incarnation == m.machine.Incarnation()
 	}
@@ -120,7 +120,7 @@ func (m *member) names(to string, r *record.Record) bool {
 }
 
 // credible decodes an entry and judges its term.
-func (m *member) credible(e driver.Entry) protocol.Cell {
+func (m *runner) credible(e driver.Entry) protocol.Cell {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.machine.Credible(m.decode(e))

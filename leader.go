@@ -34,7 +34,7 @@ func leaderOf(l protocol.Leader) Leader {
 // leader, not every one.
 func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		defer e.member.observe()()
+		defer e.runner.observe()()
 		for last, first := (Leader{}), true; ; {
 			s, changed := e.Status()
 			switch {

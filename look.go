@@ -48,7 +48,7 @@ type Request struct {
 }
 
 // look returns the record in view. It runs under the lock.
-func (m *member) look() Record {
+func (m *runner) look() Record {
 	c, since := m.machine.InView()
 	r := Record{
 		Kind: kindOf(&c), Problem: problemOf(&c), By: c.Record.LeaderID, Term: c.Record.Term, Lease: c.Record.Lease,

@@ -29,16 +29,16 @@ func newNomination(from driver.Nominator) *nomination {
 	return n
 }
 
-// admit passes the gate's present answer to the machine. It runs under the member's lock.
-func (n *nomination) admit(m *member, now Reading) {
+// admit passes the gate's present answer to the machine. It runs under the runner's lock.
+func (n *nomination) admit(m *runner, now Reading) {
 	if n.gate != nil {
 		m.machine.Stand(now, !n.unfit && n.gate.MayLead())
 	}
 }
 
-// want begins or ends listening. It runs under the member's lock, so the Nominator is called
+// want begins or ends listening. It runs under the runner's lock, so the Nominator is called
 // elsewhere.
-func (n *nomination) want(m *member, on bool) {
+func (n *nomination) want(m *runner, on bool) {
 	if on == n.on {
 		return
 	}
@@ -51,14 +51,14 @@ func (n *nomination) want(m *member, on bool) {
 }
 
 // leads is called, also under the lock, when another leads, or nobody.
-func (n *nomination) leads(m *member, vacant bool) {
+func (n *nomination) leads(m *runner, vacant bool) {
 	n.vacant = vacant
 	if n.on {
 		n.rouse(m)
 	}
 }
 
-func (n *nomination) rouse(m *member) {
+func (n *nomination) rouse(m *runner) {
 	if !n.busy {
 		n.busy = true
 		go n.settle(m)
@@ -66,14 +66,14 @@ func (n *nomination) rouse(m *member) {
 }
 
 // settle calls the Nominator until it knows the present subscription and no other.
-func (n *nomination) settle(m *member) {
+func (n *nomination) settle(m *runner) {
 	for call := n.next(m); call != nil; call = n.next(m) {
 		call()
 	}
 }
 
 // next returns the next call of the Nominator, or nil.
-func (n *nomination) next(m *member) func() {
+func (n *nomination) next(m *runner) func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stop, serial := n.stop, n.serial
@@ -91,7 +91,7 @@ func (n *nomination) next(m *member) func() {
 	return nil
 }
 
-func (n *nomination) begin(m *member, serial uint64) {
+func (n *nomination) begin(m *runner, serial uint64) {
 	stop := n.from.Nominate(func(nominated bool) {
 		m.step(func(now Reading) {
 			if n.on && n.serial == serial {
@@ -117,4 +117,4 @@ func tell(from driver.Nominator, vacant bool) func() {
 }
 
 // competes reports whether this member campaigns or leads.
-func (m *member) competes() bool { return m.machine.Phase() != protocol.Idle }
+func (m *runner) competes() bool { return m.machine.Phase() != protocol.Idle }

@@ -15,7 +15,7 @@ import (
 //	cfg.Lease = 30 * time.Second
 //	err := e.Reconfigure(cfg)
 func (e *Election) Config() Config {
-	m := &e.member
+	m := &e.runner
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cfg := m.settings.given.clone()
@@ -24,7 +24,7 @@ func (e *Election) Config() Config {
 }
 
 // nominator is nil where there is none.
-func (m *member) nominator() driver.Nominator {
+func (m *runner) nominator() driver.Nominator {
 	if m.heeds == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (m *member) nominator() driver.Nominator {
 // Members may have different leases for a while, which is safe as long as the record is in the
 // store. If it is deleted in that time, no member knows how long to wait: see docs/guarantees.md.
 func (e *Election) Reconfigure(cfg Config) error {
-	m := &e.member
+	m := &e.runner
 	if cfg.ID != "" && cfg.ID != m.id {
 		return fmt.Errorf("tenure: election %q: ID is %q and cannot be changed to %q", m.key, m.id, cfg.ID)
 	}

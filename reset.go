@@ -23,7 +23,7 @@ import (
 // if it has changed during the call, one that wraps driver.ErrDenied if rights are missing, and any
 // other error of the store's, after which the record may be reset or not.
 func (e *Election) Reset(ctx context.Context) (wait time.Duration, err error) {
-	m := &e.member
+	m := &e.runner
 	err = m.amend(ctx, func(entry driver.Entry) ([]byte, error) {
 		vacant, ok := m.vacate(entry)
 		if !ok {
@@ -38,7 +38,7 @@ func (e *Election) Reset(ctx context.Context) (wait time.Duration, err error) {
 	return wait, m.wrap("reset", err)
 }
 
-func (m *member) vacate(e driver.Entry) (record.Record, bool) {
+func (m *runner) vacate(e driver.Entry) (record.Record, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.machine.Vacate(m.decode(e))

@@ -25,8 +25,8 @@ type rights struct {
 }
 
 // want asks the store when another candidate is found to lead, and again a lease later while the
-// right is missing. It runs under the member's lock.
-func (r *rights) want(m *member, now Reading) {
+// right is missing. It runs under the runner's lock.
+func (r *rights) want(m *runner, now Reading) {
 	if r.store == nil || r.settled.Load() || m.machine.Phase() != protocol.Candidate {
 		return
 	}
@@ -43,7 +43,7 @@ func (r *rights) want(m *member, now Reading) {
 	})
 }
 
-func (r *rights) due(m *member, now Reading) bool {
+func (r *rights) due(m *runner, now Reading) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.asked && now.LeaderSince(r.at) < m.settings.machine.Lease {

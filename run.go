@@ -58,7 +58,7 @@ func (e *Election) Start(ctx context.Context, lead Lead) (<-chan error, error) {
 // channel of Start receives, nil or the error of a lead that was not asked. Stop does not wait for
 // that. Where many elections share a context, it ends one of them. It has no effect on a Campaign, and
 // none if nothing is under way.
-func (e *Election) Stop() { e.member.stop() }
+func (e *Election) Stop() { e.runner.stop() }
 
 // session is one Run or Start.
 type session struct {
@@ -77,16 +77,16 @@ type session struct {
 type part func() (more bool, err error)
 
 func (s *session) begin(ctx context.Context) error {
-	if !s.e.member.busy.CompareAndSwap(false, true) {
+	if !s.e.runner.busy.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
 	s.ctx = ctx
 	s.won = func(t *Term, err error) {
 		s.spawn(func() (bool, error) { return s.next(t, err) })
 	}
-	err := s.e.member.campaign(&s.seeker)
+	err := s.e.runner.campaign(&s.seeker)
 	if err != nil {
-		s.e.member.busy.Store(false)
+		s.e.runner.busy.Store(false)
 	}
 	return err
 }
@@ -124,14 +124,14 @@ func (s *session) serve(t *Term) (more bool, result error) {
 	if !ok {
 		return s.settle(t, err)
 	}
-	s.e.member.keep(t, func() {
+	s.e.runner.keep(t, func() {
 		s.spawn(func() (bool, error) { return s.finish(t, finish) })
 	})
 	return true, nil
 }
 
 func (s *session) finish(t *Term, finish Lead) (more bool, err error) {
-	if s.e.member.hasFinished(t) {
+	if s.e.runner.hasFinished(t) {
 		return s.leave(t, nil)
 	}
 	return s.settle(t, s.call(t.Context(), t, finish))
@@ -152,7 +152,7 @@ func (s *session) settle(t *Term, err error) (more bool, result error) {
 	default:
 		return s.leave(t, err)
 	}
-	if !s.e.member.finish(t, true, s.pause) {
+	if !s.e.runner.finish(t, true, s.pause) {
 		return s.leave(t, err) // the work itself has resigned
 	}
 	return true, nil
@@ -163,8 +163,8 @@ func (s *session) call(ctx context.Context, t *Term, work Lead) error {
 	returned := false
 	defer func() {
 		if !returned {
-			s.e.member.abandon(t)
-			s.e.member.busy.Store(false)
+			s.e.runner.abandon(t)
+			s.e.runner.busy.Store(false)
 		}
 	}()
 	err := work(ctx, t)
@@ -181,11 +181,11 @@ func (s *session) count(declined bool) {
 		return
 	}
 	s.declined++
-	s.pause = max(0, s.e.member.backoff()(s.declined))
+	s.pause = max(0, s.e.runner.backoff()(s.declined))
 }
 
 // backoff is the present one. It is user code, so it is not called under the lock.
-func (m *member) backoff() func(int) time.Duration {
+func (m *runner) backoff() func(int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.settings.backoff
@@ -198,8 +198,8 @@ func (s *session) leave(t *Term, err error) (more bool, result error) {
 }
 
 func (s *session) over(err error) (more bool, result error) {
-	s.e.member.events.flush()
-	s.e.member.busy.Store(false)
+	s.e.runner.events.flush()
+	s.e.runner.busy.Store(false)
 	return false, err
 }
 
@@ -220,12 +220,12 @@ func (s *session) tell(t *Term, err error) {
 		return
 	}
 	if err != ErrDecline { //nolint:errorlint // the bare one says nothing that need be told
-		s.e.member.step(func(Reading) { s.e.member.report(EventFailed, err) })
+		s.e.runner.step(func(Reading) { s.e.runner.report(EventFailed, err) })
 	}
 }
 
 // abandon ends the term of work that panicked or called Goexit.
-func (m *member) abandon(t *Term) {
+func (m *runner) abandon(t *Term) {
 	m.step(func(now Reading) {
 		if !t.finished {
 			m.machine.Abandon(now)

@@ -70,7 +70,7 @@ func incarnation(store driver.Store) string {
 // It returns an error if the store cannot hold the name, if the nominator is missing, or if there
 // must be none.
 func (e *Election) Sibling(name string, nominator driver.Nominator) (*Election, error) {
-	m := &e.member
+	m := &e.runner
 	err := checkName(m.store, name)
 	if err == nil && (nominator == nil) != (m.heeds == nil) {
 		err = fmt.Errorf("its sibling %q has a Nominator, or it has one itself, and not both", m.key)

@@ -55,7 +55,7 @@ type link struct {
 
 // late explains a cause of trouble if it is that no answer came in time. It runs under the member's
 // lock.
-func (m *member) late(cause error) error {
+func (m *runner) late(cause error) error {
 	if !errors.Is(cause, protocol.ErrTimeout) && !errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
@@ -91,7 +91,7 @@ func leastLease(cfg Config, from, need time.Duration) time.Duration {
 }
 
 // probe reads once, with more time, unless a probe is under way.
-func (l *link) probe(m *member, within time.Duration) {
+func (l *link) probe(m *runner, within time.Duration) {
 	l.call.start(m, within, func(ctx context.Context) {
 		l.quick.Store(false)
 		began := m.clock.Now()

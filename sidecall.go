@@ -9,12 +9,12 @@ import (
 // sideCall is a store call beside those of the state machine, at most one at a time.
 type sideCall struct {
 	mu     sync.Mutex
-	owner  *member // nil: none is under way
+	owner  *runner // nil: none is under way
 	cancel context.CancelFunc
 }
 
-// start makes a call for a member, unless one is under way.
-func (s *sideCall) start(m *member, within time.Duration, call func(ctx context.Context)) {
+// start makes a call for a runner, unless one is under way.
+func (s *sideCall) start(m *runner, within time.Duration, call func(ctx context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != nil {
@@ -35,8 +35,8 @@ func (s *sideCall) end() {
 	s.owner, s.cancel = nil, nil
 }
 
-// rest gives up the call of a member that takes no part any more.
-func (s *sideCall) rest(m *member) {
+// rest gives up the call of a runner that takes no part any more.
+func (s *sideCall) rest(m *runner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner == m {

@@ -87,12 +87,12 @@ func (s Status) Health() error {
 // Status returns a snapshot and a channel that is closed at the next change. It does not call the
 // store: the snapshot is up to date only while this process campaigns or observes.
 func (e *Election) Status() (Status, <-chan struct{}) {
-	s, as := e.member.status()
-	return s, e.member.changedSince(as)
+	s, as := e.runner.status()
+	return s, e.runner.changedSince(as)
 }
 
 // status returns a snapshot, and the part of it that is compared to detect a change.
-func (m *member) status() (Status, shown) {
+func (m *runner) status() (Status, shown) {
 	m.step(nil)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +126,7 @@ type shown struct {
 	readOnly  bool
 }
 
-func (m *member) showing() shown {
+func (m *runner) showing() shown {
 	_, known := m.machine.Heard()
 	c, _ := m.machine.InView()
 	return shown{
@@ -143,7 +143,7 @@ type onlookers struct {
 
 // changedSince returns a channel that is closed when the status differs from the given one, which
 // may be now.
-func (m *member) changedSince(as shown) <-chan struct{} {
+func (m *runner) changedSince(as shown) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := m.showing(); now != as {
@@ -158,14 +158,14 @@ func (m *member) changedSince(as shown) <-chan struct{} {
 }
 
 // show wakes the waiters for a change, if there is one.
-func (m *member) show() {
+func (m *runner) show() {
 	if o := m.onlookers; o != nil && o.shown != m.showing() {
 		m.onlookers = nil
 		close(o.changed)
 	}
 }
 
-func (m *member) state() State {
+func (m *runner) state() State {
 	switch m.machine.Phase() {
 	case protocol.Candidate:
 		return StateCandidate
@@ -182,7 +182,7 @@ func (m *member) state() State {
 	return StateIdle
 }
 
-func (m *member) leading() State {
+func (m *runner) leading() State {
 	switch {
 	case m.term == nil:
 		return StateCandidate // within the grace
@@ -196,9 +196,9 @@ func (m *member) leading() State {
 // cause if that ends first, or an error that wraps driver.ErrDenied if reading was denied before it
 // was ever allowed.
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
-	defer e.member.observe()()
+	defer e.runner.observe()()
 	for {
-		s, as := e.member.status()
+		s, as := e.runner.status()
 		if until(s) {
 			return s, nil
 		}
@@ -206,7 +206,7 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 			return s, s.Err
 		}
 		select {
-		case <-e.member.changedSince(as):
+		case <-e.runner.changedSince(as):
 		case <-ctx.Done():
 			return s, context.Cause(ctx)
 		}
@@ -214,7 +214,7 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 }
 
 // observe keeps this process observing the election until the returned function is called.
-func (m *member) observe() (stop func()) {
+func (m *runner) observe() (stop func()) {
 	m.step(func(Reading) {
 		m.observers++
 		m.refused = false // a new observer asks again, also for those refused before

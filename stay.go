@@ -41,7 +41,7 @@ func Stays(err error) (finish Lead, ok bool) {
 }
 
 // keep stores a function to call when the work of the term should finish, which may be now.
-func (m *member) keep(t *Term, finish func()) {
+func (m *runner) keep(t *Term, finish func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t.stays = finish
@@ -51,7 +51,7 @@ func (m *member) keep(t *Term, finish func()) {
 }
 
 // hasFinished reports whether the work of the term is known to have stopped.
-func (m *member) hasFinished(t *Term) bool {
+func (m *runner) hasFinished(t *Term) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return t.finished

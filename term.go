@@ -12,14 +12,14 @@ import (
 // error that wraps ErrLost and ErrNoTerm, the token 0, the name "", contexts that have ended, and a
 // closed channel.
 type Term struct {
-	member *member
+	runner *runner
 	token  uint64
 
 	values  context.Context // has those of the context that was campaigned with
 	softly  context.Context
 	endSoft context.CancelCauseFunc
 
-	// The fields below are under the member's lock. Those that not every term needs are made on
+	// The fields below are under the runner's lock. Those that not every term needs are made on
 	// use.
 	hard        *scope        // nil: not requested yet
 	lost        error         // why it is over; nil: it is not
@@ -55,8 +55,8 @@ func (r root) Value(key any) any {
 	return r.values.Value(key)
 }
 
-func newTerm(base context.Context, m *member, token uint64) *Term {
-	t := &Term{member: m, token: token, values: base, moves: uint32(m.machine.Moves())}
+func newTerm(base context.Context, m *runner, token uint64) *Term {
+	t := &Term{runner: m, token: token, values: base, moves: uint32(m.machine.Moves())}
 	t.softly, t.endSoft = context.WithCancelCause(root{t})
 	return t
 }
@@ -91,7 +91,7 @@ func (t *Term) Election() string {
 	if t == nil {
 		return ""
 	}
-	return t.member.key
+	return t.runner.key
 }
 
 // Err returns nil if this process may act for the election at this moment, by a new reading of the
@@ -115,8 +115,8 @@ func (t *Term) Renewed() <-chan struct{} {
 	if t == nil {
 		return ended().Done()
 	}
-	t.member.mu.Lock()
-	defer t.member.mu.Unlock()
+	t.runner.mu.Lock()
+	defer t.runner.mu.Unlock()
 	return signal(&t.moved, t.lost != nil)
 }
 
@@ -151,8 +151,8 @@ func (t *Term) check() (left time.Duration, err error) {
 	if t == nil {
 		return 0, errNoTerm()
 	}
-	t.member.step(func(now Reading) {
-		left, err = t.member.machine.Remaining(now, t.token)
+	t.runner.step(func(now Reading) {
+		left, err = t.runner.machine.Remaining(now, t.token)
 	})
 	if err != nil {
 		err = t.why(err)
@@ -163,8 +163,8 @@ func (t *Term) check() (left time.Duration, err error) {
 // why is the cause of the end of the contexts. They have ended by now unless the term ends in this
 // very call.
 func (t *Term) why(now error) error {
-	t.member.mu.Lock()
-	defer t.member.mu.Unlock()
+	t.runner.mu.Lock()
+	defer t.runner.mu.Unlock()
 	if t.lost != nil {
 		return t.lost
 	}
@@ -178,8 +178,8 @@ func (t *Term) Context() context.Context {
 	if t == nil {
 		return ended()
 	}
-	t.member.mu.Lock()
-	defer t.member.mu.Unlock()
+	t.runner.mu.Lock()
+	defer t.runner.mu.Unlock()
 	if t.hard == nil {
 		t.hard = &scope{}
 		t.hard.ctx, t.hard.end = context.WithCancelCause(root{t})
@@ -227,7 +227,7 @@ func (t *Term) Resign(ctx context.Context) error {
 	if t == nil {
 		return errNoTerm()
 	}
-	t.member.finish(t, false, 0)
+	t.runner.finish(t, false, 0)
 	closed := t.gone()
 	select {
 	case <-closed:
@@ -244,8 +244,8 @@ func (t *Term) Resign(ctx context.Context) error {
 
 // gone returns a channel that is closed when the machine has left the term behind.
 func (t *Term) gone() <-chan struct{} {
-	t.member.mu.Lock()
-	defer t.member.mu.Unlock()
+	t.runner.mu.Lock()
+	defer t.runner.mu.Unlock()
 	return signal(&t.closed, t.behind)
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// transition carries out one change that the machine reports. It runs under the member's lock:
+// transition carries out one change that the machine reports. It runs under the runner's lock:
 // contexts of a term end in the same step as the term itself, so a caller that sees a context end
 // finds Err not nil. The event comes first, so that the end of Run finds it in the queue.
-func (m *member) transition(now Reading, t protocol.Transition) {
+func (m *runner) transition(now Reading, t protocol.Transition) {
 	if t.What == protocol.Trouble {
 		t.Cause = m.late(t.Cause)
 	}
@@ -51,16 +51,16 @@ var kinds = map[protocol.What]EventKind{
 	protocol.Alarm: EventAlarm, protocol.Asking: EventAsking,
 }
 
-func (m *member) post(e Event) {
+func (m *runner) post(e Event) {
 	e.Election, e.ID = m.key, m.id
 	m.events.post(m.fixed, e)
 }
 
-func (m *member) report(kind EventKind, cause error) {
+func (m *runner) report(kind EventKind, cause error) {
 	m.post(Event{Time: m.clock.Now().Wall, Kind: kind, Term: m.machine.Term(), Cause: cause})
 }
 
-func (m *member) elected(token uint64) {
+func (m *runner) elected(token uint64) {
 	s := m.seeker
 	m.term = newTerm(s.ctx, m, token)
 	if s.once {
@@ -70,7 +70,7 @@ func (m *member) elected(token uint64) {
 }
 
 // between: no term is open any more. It notifies the pending Campaign if the machine does not.
-func (m *member) between(what protocol.What) {
+func (m *runner) between(what protocol.What) {
 	if m.term != nil {
 		m.term.resigned(nil)
 		m.term = nil
@@ -81,21 +81,21 @@ func (m *member) between(what protocol.What) {
 }
 
 // deny ends a campaign that cannot even look.
-func (m *member) deny(cause error) {
+func (m *runner) deny(cause error) {
 	m.refused = true
 	if m.seeker != nil {
 		m.dismiss(cause)
 	}
 }
 
-func (m *member) dismiss(err error) {
+func (m *runner) dismiss(err error) {
 	s := m.seeker
 	m.drop()
 	go s.won(nil, err)
 }
 
 // drop forgets the seeker: it gets no more calls.
-func (m *member) drop() {
+func (m *runner) drop() {
 	if m.seeker != nil {
 		m.ends.forget(m.seeker)
 		m.seeker = nil

@@ -15,8 +15,8 @@ type watch struct {
 	end    func() // ends the set-up, the watch, or the wait for another try
 }
 
-// want begins or ends the watch. It runs under the member's lock, so the store is called elsewhere.
-func (w *watch) want(m *member, on bool) {
+// want begins or ends the watch. It runs under the runner's lock, so the store is called elsewhere.
+func (w *watch) want(m *runner, on bool) {
 	if on == w.on {
 		return
 	}
@@ -31,7 +31,7 @@ func (w *watch) want(m *member, on bool) {
 	w.end = nil
 }
 
-func (w *watch) begin(m *member) {
+func (w *watch) begin(m *runner) {
 	serial := w.serial
 	ctx, cancel := context.WithTimeout(context.Background(), m.settings.machine.Renew)
 	w.end = cancel
@@ -43,7 +43,7 @@ func (w *watch) begin(m *member) {
 }
 
 // see is called by the store for a change.
-func (m *member) see(serial uint32, e driver.Entry) {
+func (m *runner) see(serial uint32, e driver.Entry) {
 	cell := m.decode(e)
 	m.step(func(now Reading) {
 		if m.watch.on && m.watch.serial == serial {
@@ -54,7 +54,7 @@ func (m *member) see(serial uint32, e driver.Entry) {
 
 // begun takes the answer of the store. A watch that could not be had is tried again with every
 // renewal interval.
-func (w *watch) begun(m *member, serial uint32, stop func(), err error) {
+func (w *watch) begun(m *runner, serial uint32, stop func(), err error) {
 	current := w.on && w.serial == serial
 	switch {
 	case err == nil && current:

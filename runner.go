@@ -16,17 +16,17 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// member runs the state machine: it passes it the store's answers and the clock's readings, and
+// runner runs the state machine: it passes it the store's answers and the clock's readings, and
 // carries out its wishes. It decides only how to do so.
 //
 // Every input is one step under mu: read the clock, pass the input to the machine, take its wishes.
-// Nothing under mu blocks, and no user code runs there. A member has no goroutine of its own: steps
+// Nothing under mu blocks, and no user code runs there. A runner has no goroutine of its own: steps
 // happen in store calls (one at a time, in a goroutine that ends with them), in timers, in pushes
 // from the store, and in calls of the user's.
 //
 // There may be ten thousand in a process, so rarely used fields are behind a pointer, and common
 // data is shared.
-type member struct {
+type runner struct {
 	*fixed
 	key    string
 	events notifier
@@ -57,7 +57,7 @@ type seeker struct {
 	won     func(*Term, error)
 	once    bool // seeks one term alone, which the end of ctx does not concern
 	stopped bool // it seeks no further term
-	member  *member
+	runner  *runner
 	place   int // among those who wait for the end of ctx
 }
 
@@ -76,7 +76,7 @@ type alarm struct {
 
 // step is the only way to the machine. It returns after the machine's wishes were taken down and,
 // where they must be atomic with the step (the end of contexts), carried out.
-func (m *member) step(input func(now Reading)) {
+func (m *runner) step(input func(now Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
@@ -102,7 +102,7 @@ func (m *member) step(input func(now Reading)) {
 
 // start calls the store, unless there is nothing to do, and gives up a call that is not waited for
 // any more.
-func (m *member) start(op *protocol.Op) {
+func (m *runner) start(op *protocol.Op) {
 	if m.call.cancel != nil && !m.machine.Current(m.call.id) {
 		m.call.cancel()
 		m.call = call{}
@@ -120,7 +120,7 @@ func (m *member) start(op *protocol.Op) {
 	}
 }
 
-func (m *member) read(ctx context.Context, id uint64) {
+func (m *runner) read(ctx context.Context, id uint64) {
 	entry, err := m.store.Read(ctx, m.key)
 	var cell protocol.Cell
 	if err == nil {
@@ -130,7 +130,7 @@ func (m *member) read(ctx context.Context, id uint64) {
 	m.step(func(now Reading) { m.machine.ReadDone(now, id, cell, outcome(err), m.wrap("read", err)) })
 }
 
-func (m *member) write(ctx context.Context, op *protocol.Op) {
+func (m *runner) write(ctx context.Context, op *protocol.Op) {
 	value, err := record.Encode(op.Record)
 	var version driver.Version
 	if err == nil && op.Overdue(m.clock.Now()) {
@@ -146,7 +146,7 @@ func (m *member) write(ctx context.Context, op *protocol.Op) {
 	m.step(func(now Reading) { m.machine.WriteDone(now, op.ID, version, outcome(err), m.wrap("write", err)) })
 }
 
-func (m *member) wrap(what string, err error) error {
+func (m *runner) wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -197,7 +197,7 @@ func digest(b []byte) string {
 }
 
 // arm sets the timer, unless it rings early enough already.
-func (m *member) arm(now Reading, todo protocol.Todo) {
+func (m *runner) arm(now Reading, todo protocol.Todo) {
 	if !todo.Timed {
 		return
 	}
@@ -218,7 +218,7 @@ func (m *member) arm(now Reading, todo protocol.Todo) {
 // minWake keeps a timer that rang a trifle early from ringing in a tight circle.
 const minWake = 100 * time.Microsecond
 
-func (m *member) ring(now Reading, armed time.Duration) {
+func (m *runner) ring(now Reading, armed time.Duration) {
 	if m.timer.at == armed {
 		m.timer = alarm{}
 	}
@@ -227,7 +227,7 @@ func (m *member) ring(now Reading, armed time.Duration) {
 
 // attend watches the key and subscribes to the Nominator while the machine needs it, and ends both
 // when it does not.
-func (m *member) attend() {
+func (m *runner) attend() {
 	active := m.machine.Active()
 	if m.watcher != nil {
 		m.watch.want(m, active && !m.settings.given.NoWatch)
