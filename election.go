@@ -89,7 +89,7 @@ func (m *runner) campaign(s *seeker) error {
 			return
 		}
 		m.seeker, m.refused, s.runner = s, false, m
-		m.ends.await(s)
+		m.cancels.add(s)
 		m.machine.Observe(m.observers > 0)
 		m.machine.Campaign(now, 0)
 	})

@@ -178,7 +178,7 @@ func (f *fixed) decode(e driver.Entry) protocol.Cell {
 	var broken *record.BrokenError
 	switch {
 	case err == nil:
-		f.faces.recognize(&r)
+		f.leaders.intern(&r)
 		c.Kind, c.Record = protocol.Valid, r
 	case errors.As(err, &broken):
 		c.Kind, c.Problem, c.Record.Nonce = protocol.Broken, err, digest(e.Value)

@@ -18,9 +18,9 @@ type fixed struct {
 	clock    Clock
 	log      *slog.Logger // nil, as onEvent may be: no listener
 	onEvent  func(Event)
-	calls    calls
-	ends     ends
-	faces    faces
+	calls    callLimiter
+	cancels  cancelGroup
+	leaders  leaderInterner
 	link     link
 	rights   rights
 	repeated repeated

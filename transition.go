@@ -97,7 +97,7 @@ func (m *runner) dismiss(err error) {
 // drop forgets the seeker: it gets no more calls.
 func (m *runner) drop() {
 	if m.seeker != nil {
-		m.ends.forget(m.seeker)
+		m.cancels.remove(m.seeker)
 		m.seeker = nil
 	}
 }

@@ -2,26 +2,26 @@ package tenure
 
 import "sync"
 
-// mostCalls is how many store calls of siblings are under way at once. Ten thousand of them may
+// maxCalls is how many store calls of siblings are under way at once. Ten thousand of them may
 // want to renew, or to claim, in the same moment: what waits here would wait for the store
 // otherwise, with a goroutine or more for each. Others have a limit of their own.
-const mostCalls = 256
+const maxCalls = 256
 
-// calls makes the store calls of siblings: those that are urgent first, else in the order in which
+// callLimiter makes the store calls of siblings: those that are urgent first, else in the order in which
 // they are wanted. It has goroutines only while there are calls. A store that hangs gives its
 // goroutines back when the calls time out (see package driver), and those that waited too long end
 // at once then.
-type calls struct {
+type callLimiter struct {
 	mu            sync.Mutex
 	running       int
 	urgent, other []func() // those that wait
 }
 
-func (c *calls) start(urgent bool, call func()) {
+func (c *callLimiter) start(urgent bool, call func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.running < mostCalls:
+	case c.running < maxCalls:
 		c.running++
 		go c.work(call)
 	case urgent:
@@ -31,7 +31,7 @@ func (c *calls) start(urgent bool, call func()) {
 	}
 }
 
-func (c *calls) work(call func()) {
+func (c *callLimiter) work(call func()) {
 	for call != nil {
 		call()
 		call = c.next()
@@ -39,7 +39,7 @@ func (c *calls) work(call func()) {
 }
 
 // next returns the next call, or nil if there is none.
-func (c *calls) next() func() {
+func (c *callLimiter) next() func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if call := first(&c.urgent); call != nil {
