@@ -27,15 +27,15 @@ func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if err := full.validate(store, name, &cfg); err != nil {
 		return nil, err
 	}
-	f := newFixed(store, &cfg, &full)
+	f := newShared(store, &cfg, &full)
 	return newElection(f, name, newSettings(f, &cfg, &full), cfg.Nominator), nil
 }
 
-func newElection(f *fixed, name string, s *settings, nominator driver.Nominator) *Election {
-	e := &Election{runner: runner{fixed: f, key: name, settings: s}}
+func newElection(f *shared, name string, s *settings, nominator driver.Nominator) *Election {
+	e := &Election{runner: runner{shared: f, key: name, settings: s}}
 	m := &e.runner
 	if nominator != nil {
-		m.heeds = newNomination(nominator)
+		m.nomination = newNomination(nominator)
 	}
 	m.machine = *protocol.New(&s.machine, incarnation(f.store))
 	return e

@@ -16,7 +16,7 @@ package tenure
 func (e *Election) SetEligible(eligible bool) {
 	m := &e.runner
 	m.step(func(now Reading) {
-		if n := m.heeds; n != nil && n.gate != nil {
+		if n := m.nomination; n != nil && n.gate != nil {
 			n.unfit = !eligible
 			eligible = eligible && n.gate.MayLead()
 		}

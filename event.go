@@ -101,7 +101,7 @@ type queue struct {
 }
 
 // post queues an event for the log and OnEvent, if either is set.
-func (n *notifier) post(to *fixed, e Event) {
+func (n *notifier) post(to *shared, e Event) {
 	if to.log == nil && to.onEvent == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (n *notifier) post(to *fixed, e Event) {
 	q.events = append(q.events, e)
 }
 
-func (n *notifier) deliver(to *fixed) {
+func (n *notifier) deliver(to *shared) {
 	done := false
 	defer func() {
 		if !done {
@@ -153,7 +153,7 @@ func (n *notifier) next() (Event, bool) {
 }
 
 // write logs an event. Trouble with one cause is logged ever less often.
-func (f *fixed) write(e Event) {
+func (f *shared) write(e Event) {
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
 	if e.Term != 0 {
 		attrs = append(attrs, slog.Uint64("term", e.Term))
@@ -165,7 +165,7 @@ func (f *fixed) write(e Event) {
 		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
 	}
 	if e.Kind == EventTrouble {
-		times := f.repeated.admit(e, f.clock.Now().Mono)
+		times := f.troubleLog.admit(e, f.clock.Now().Mono)
 		if times == 0 {
 			return
 		}

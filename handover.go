@@ -81,7 +81,7 @@ func (m *runner) insist(ctx context.Context, to string, term uint64) (err error)
 // request adds the request to the record by one compare-and-swap. It reports done where another
 // attempt would change nothing. After a lost answer the next attempt finds the request there.
 func (m *runner) request(ctx context.Context, to string, term uint64) (done bool, err error) {
-	err = m.amend(ctx, func(entry driver.Entry) (value []byte, err error) {
+	err = m.readModifyWrite(ctx, func(entry driver.Entry) (value []byte, err error) {
 		value, err = m.requested(entry, to, term)
 		done = err != nil
 		return value, err

@@ -25,10 +25,10 @@ func (e *Election) Config() Config {
 
 // nominator is nil where there is none.
 func (m *runner) nominator() driver.Nominator {
-	if m.heeds == nil {
+	if m.nomination == nil {
 		return nil
 	}
-	return m.heeds.from
+	return m.nomination.from
 }
 
 // Reconfigure changes the settings of an election, running or not. Published fields and the lease
@@ -54,7 +54,7 @@ func (e *Election) Reconfigure(cfg Config) error {
 	if err := full.validate(m.store, m.key, &cfg); err != nil {
 		return err
 	}
-	s := newSettings(m.fixed, &cfg, &full)
+	s := newSettings(m.shared, &cfg, &full)
 	m.step(func(Reading) {
 		m.settings = s
 		m.machine.Reconfigure(&s.machine)

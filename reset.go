@@ -24,7 +24,7 @@ import (
 // other error of the store's, after which the record may be reset or not.
 func (e *Election) Reset(ctx context.Context) (wait time.Duration, err error) {
 	m := &e.runner
-	err = m.amend(ctx, func(entry driver.Entry) ([]byte, error) {
+	err = m.readModifyWrite(ctx, func(entry driver.Entry) ([]byte, error) {
 		vacant, ok := m.vacate(entry)
 		if !ok {
 			return nil, ErrSound

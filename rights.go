@@ -16,7 +16,7 @@ import (
 type rights struct {
 	store   driver.RightsChecker // nil: the store cannot tell
 	settled atomic.Bool          // nothing is left to find out
-	call    sideCall
+	call    backgroundCall
 
 	mu     sync.Mutex
 	asked  bool

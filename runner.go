@@ -27,17 +27,17 @@ import (
 // There may be ten thousand in a process, so rarely used fields are behind a pointer, and common
 // data is shared.
 type runner struct {
-	*fixed
+	*shared
 	key    string
 	events notifier
 
-	mu       sync.Mutex
-	settings *settings
-	machine  protocol.Machine
-	timer    alarm
-	call     call
-	watch    watch
-	heeds    *nomination // nil: there is no Nominator
+	mu         sync.Mutex
+	settings   *settings
+	machine    protocol.Machine
+	timer      alarm
+	call       call
+	watch      watch
+	nomination *nomination // nil: there is no Nominator
 
 	busy      atomic.Bool // a Run, Start or Campaign is under way; not under the lock
 	refused   bool        // reading was denied before it was ever allowed
@@ -80,8 +80,8 @@ func (m *runner) step(input func(now Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
-	if m.heeds != nil {
-		m.heeds.admit(m, now)
+	if m.nomination != nil {
+		m.nomination.admit(m, now)
 	}
 	if input != nil {
 		input(now)
@@ -166,7 +166,7 @@ func outcome(err error) protocol.Outcome {
 }
 
 // decode reads an entry once, at the border; the machine sees records only.
-func (f *fixed) decode(e driver.Entry) protocol.Cell {
+func (f *shared) decode(e driver.Entry) protocol.Cell {
 	c := protocol.Cell{
 		Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era,
 	}
@@ -232,12 +232,12 @@ func (m *runner) attend() {
 	if m.watcher != nil {
 		m.watch.want(m, active && !m.settings.given.NoWatch)
 	}
-	if m.heeds != nil {
-		m.heeds.want(m, m.competes())
+	if m.nomination != nil {
+		m.nomination.want(m, m.competes())
 	}
 	if !active {
-		m.link.call.rest(m)
-		m.rights.call.rest(m)
+		m.link.call.giveUp(m)
+		m.rights.call.giveUp(m)
 	}
 	if !active && m.timer.stop != nil {
 		m.timer.stop()

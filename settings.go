@@ -9,21 +9,21 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// fixed holds the parts of an election that never change. The name is not among them, so siblings
-// share one.
-type fixed struct {
-	id       string
-	store    driver.Store
-	watcher  driver.Watcher // the store, if it pushes changes
-	clock    Clock
-	log      *slog.Logger // nil, as onEvent may be: no listener
-	onEvent  func(Event)
-	calls    callLimiter
-	cancels  cancelGroup
-	leaders  leaderInterner
-	link     link
-	rights   rights
-	repeated repeated
+// shared holds the parts of an election that Reconfigure does not change. The name is not among
+// them, so siblings share one.
+type shared struct {
+	id         string
+	store      driver.Store
+	watcher    driver.Watcher // the store, if it pushes changes
+	clock      Clock
+	log        *slog.Logger // nil, as onEvent may be: no listener
+	onEvent    func(Event)
+	calls      callLimiter
+	cancels    cancelGroup
+	leaders    leaderInterner
+	link       link
+	rights     rights
+	troubleLog logLimiter
 }
 
 // settings holds the parts that Reconfigure changes, by replacing the whole. It is never written
@@ -34,15 +34,15 @@ type settings struct {
 	machine protocol.Config
 }
 
-func newFixed(store driver.Store, given, full *Config) *fixed {
-	f := &fixed{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent}
+func newShared(store driver.Store, given, full *Config) *shared {
+	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent}
 	f.watcher, _ = store.(driver.Watcher)
 	f.rights.store, _ = store.(driver.RightsChecker)
 	return f
 }
 
 // newSettings takes a Config that is valid.
-func newSettings(f *fixed, given, full *Config) *settings {
+func newSettings(f *shared, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Backoff, machine: full.protocol()}
 	s.given.ID, s.given.Nominator = f.id, nil
 	s.machine.ID, s.machine.Rand = f.id, random
@@ -72,7 +72,7 @@ func incarnation(store driver.Store) string {
 func (e *Election) Sibling(name string, nominator driver.Nominator) (*Election, error) {
 	m := &e.runner
 	err := checkName(m.store, name)
-	if err == nil && (nominator == nil) != (m.heeds == nil) {
+	if err == nil && (nominator == nil) != (m.nomination == nil) {
 		err = fmt.Errorf("its sibling %q has a Nominator, or it has one itself, and not both", m.key)
 	}
 	if err != nil {
@@ -81,5 +81,5 @@ func (e *Election) Sibling(name string, nominator driver.Nominator) (*Election, 
 	m.mu.Lock()
 	s := m.settings
 	m.mu.Unlock()
-	return newElection(m.fixed, name, s, nominator), nil
+	return newElection(m.shared, name, s, nominator), nil
 }

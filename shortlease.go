@@ -50,7 +50,7 @@ const (
 type link struct {
 	took  atomic.Int64 // a time.Duration; 0: not known, or answers come in time
 	quick atomic.Bool  // an answer came in time since the last measurement began
-	call  sideCall
+	call  backgroundCall
 }
 
 // late explains a cause of trouble if it is that no answer came in time. It runs under the member's

@@ -106,7 +106,7 @@ func (m *runner) status() (Status, shown) {
 		s.Err = m.machine.Cause()
 	}
 	if known {
-		s.LastContact, s.LeaderSince, s.Record = heard.Wall, m.leaderSince.Time(), m.look()
+		s.LastContact, s.LeaderSince, s.Record = heard.Wall, m.leaderSince.Time(), m.recordInView()
 	}
 	return s, m.showing()
 }

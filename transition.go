@@ -33,8 +33,8 @@ func (m *runner) transition(now Reading, t protocol.Transition) {
 		if t.Anew {
 			m.leaderSince = clock.MomentOf(now.Wall)
 		}
-		if m.heeds != nil {
-			m.heeds.leads(m, t.Leader.ID == "")
+		if m.nomination != nil {
+			m.nomination.leads(m, t.Leader.ID == "")
 		}
 	case protocol.Asking:
 		go m.aspire(m.seeker.ctx, t.Term, m.settings.machine.Renew)
@@ -53,7 +53,7 @@ var kinds = map[protocol.What]EventKind{
 
 func (m *runner) post(e Event) {
 	e.Election, e.ID = m.key, m.id
-	m.events.post(m.fixed, e)
+	m.events.post(m.shared, e)
 }
 
 func (m *runner) report(kind EventKind, cause error) {

@@ -15,9 +15,9 @@ const (
 	mostCauses = 64
 )
 
-// repeated says which trouble is worth a line in the log. Siblings share one: a store that is away
-// is one cause for ten thousand elections.
-type repeated struct {
+// logLimiter decides which trouble is worth a line in the log. Siblings share one: an
+// unreachable store is one cause for ten thousand elections.
+type logLimiter struct {
 	mu     sync.Mutex
 	causes map[string]*series
 }
@@ -31,7 +31,7 @@ type series struct {
 
 // admit returns how often the cause was met since it was logged last, this time included; 0 if it
 // need not be logged yet.
-func (r *repeated) admit(e Event, now time.Duration) (times int) {
+func (r *logLimiter) admit(e Event, now time.Duration) (times int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cause := causeOf(e)
@@ -51,7 +51,7 @@ func (r *repeated) admit(e Event, now time.Duration) (times int) {
 	return times
 }
 
-func (r *repeated) keep(cause string, s *series, now time.Duration) {
+func (r *logLimiter) keep(cause string, s *series, now time.Duration) {
 	for other, o := range r.causes {
 		if now-o.last > quietFor {
 			delete(r.causes, other)

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// sideCall is a store call beside those of the state machine, at most one at a time.
-type sideCall struct {
+// backgroundCall is a store call beside those of the state machine, at most one at a time.
+type backgroundCall struct {
 	mu     sync.Mutex
 	owner  *runner // nil: none is under way
 	cancel context.CancelFunc
 }
 
 // start makes a call for a runner, unless one is under way.
-func (s *sideCall) start(m *runner, within time.Duration, call func(ctx context.Context)) {
+func (s *backgroundCall) start(m *runner, within time.Duration, call func(ctx context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != nil {
@@ -28,15 +28,15 @@ func (s *sideCall) start(m *runner, within time.Duration, call func(ctx context.
 	})
 }
 
-func (s *sideCall) end() {
+func (s *backgroundCall) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancel()
 	s.owner, s.cancel = nil, nil
 }
 
-// rest gives up the call of a runner that takes no part any more.
-func (s *sideCall) rest(m *runner) {
+// giveUp abandons the call of a runner that takes no part any more.
+func (s *backgroundCall) giveUp(m *runner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner == m {

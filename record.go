@@ -47,8 +47,8 @@ type Request struct {
 	By string
 }
 
-// look returns the record in view. It runs under the lock.
-func (m *runner) look() Record {
+// recordInView returns the record in view. It runs under the lock.
+func (m *runner) recordInView() Record {
 	c, since := m.machine.InView()
 	r := Record{
 		Kind: kindOf(&c), Problem: problemOf(&c), By: c.Record.LeaderID, Term: c.Record.Term, Lease: c.Record.Lease,
