@@ -17,7 +17,7 @@ func (e *Election) SetEligible(eligible bool) {
 	m := &e.runner
 	m.step(func(now Reading) {
 		if n := m.nomination; n != nil && n.gate != nil {
-			n.unfit = !eligible
+			n.ineligible = !eligible
 			eligible = eligible && n.gate.MayLead()
 		}
 		m.machine.Stand(now, eligible)

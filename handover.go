@@ -24,10 +24,10 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName("successor", to); err != nil {
 		return fmt.Errorf("tenure: %w", err)
 	}
-	if e.runner.askSelf(to) {
+	if e.runner.handOverOwn(to) {
 		return nil
 	}
-	err := e.runner.insist(ctx, to, 0)
+	err := e.runner.retryRequest(ctx, to, 0)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -40,8 +40,8 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 // handOverAttempts bounds the race with the leader's own renewals, which one attempt in many loses.
 const handOverAttempts = 5
 
-// askSelf makes no store call if this very process leads.
-func (m *runner) askSelf(to string) (leads bool) {
+// handOverOwn asks this process to hand over if it leads, without a store call.
+func (m *runner) handOverOwn(to string) (leads bool) {
 	m.step(func(now Reading) {
 		if m.term == nil {
 			return
@@ -56,19 +56,19 @@ func (m *runner) askSelf(to string) (leads bool) {
 	return leads
 }
 
-// aspire asks the leader of a term to hand over to this member, whose priority is higher, as long
-// as it campaigns. The machine repeats it when that is due.
-func (m *runner) aspire(campaign context.Context, term uint64, within time.Duration) {
+// requestHandOver asks the leader of a term to hand over to this member, whose priority is higher,
+// as long as it campaigns. The machine repeats it when that is due.
+func (m *runner) requestHandOver(campaign context.Context, term uint64, within time.Duration) {
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
-	err := m.insist(ctx, m.id, term)
+	err := m.retryRequest(ctx, m.id, term)
 	if err != nil && campaign.Err() == nil && !errors.Is(err, ErrNoLeader) {
 		m.step(func(Reading) { m.report(EventTrouble, m.wrap("hand-over", err)) })
 	}
 }
 
-// insist makes the request, in a few attempts.
-func (m *runner) insist(ctx context.Context, to string, term uint64) (err error) {
+// retryRequest makes the request, in a few attempts.
+func (m *runner) retryRequest(ctx context.Context, to string, term uint64) (err error) {
 	for range handOverAttempts {
 		var done bool
 		if done, err = m.request(ctx, to, term); done || ctx.Err() != nil {
@@ -82,7 +82,7 @@ func (m *runner) insist(ctx context.Context, to string, term uint64) (err error)
 // attempt would change nothing. After a lost answer the next attempt finds the request there.
 func (m *runner) request(ctx context.Context, to string, term uint64) (done bool, err error) {
 	err = m.readModifyWrite(ctx, func(entry driver.Entry) (value []byte, err error) {
-		value, err = m.requested(entry, to, term)
+		value, err = m.withRequest(entry, to, term)
 		done = err != nil
 		return value, err
 	})
@@ -92,10 +92,10 @@ func (m *runner) request(ctx context.Context, to string, term uint64) (done bool
 	return done || err == nil || errors.Is(err, driver.ErrDenied), err
 }
 
-// requested is the holder's record, if it is of the given term or that is 0, with the request added
-// and every other byte copied, so that no member takes it for a renewal. It returns ErrRequested if
-// there is nothing to ask for.
-func (m *runner) requested(entry driver.Entry, to string, term uint64) ([]byte, error) {
+// withRequest returns the holder's record with the request added and every other byte copied, so
+// that no member takes it for a renewal. The record must be of the given term, unless that is 0. It
+// returns ErrRequested if there is nothing to ask for.
+func (m *runner) withRequest(entry driver.Entry, to string, term uint64) ([]byte, error) {
 	cell := m.credible(entry)
 	if problem := problemOf(&cell); problem != nil {
 		return nil, problem

@@ -5,22 +5,22 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// nomination is the Nominator's news, while this member takes part.
+// nomination is the subscription to the Nominator while this member takes part.
 type nomination struct {
 	from driver.Nominator
 	gate driver.Gate // nil: this member may lead whatever its Nominator says
-	// unfit is the last value of SetEligible, negated, where there is a gate.
-	unfit bool
+	// ineligible is the last value of SetEligible, negated, where there is a gate.
+	ineligible bool
 	// serial numbers the present subscription. News for an earlier one is ignored.
 	serial uint64
 	on     bool
 	// busy: a goroutine calls the Nominator, one call after the other. So a stop never comes after
 	// the Nominate that follows it, and a call that blocks delays only this goroutine.
-	busy bool
-	stop func() // of the wish of that number, which the Nominator knows of
-	of   uint64
-	// vacant: nobody leads; told is the value that the Nominator has received.
-	vacant, told bool
+	busy       bool
+	stop       func() // of the wish of that number, which the Nominator knows of
+	stopSerial uint64
+	// vacant: nobody leads; toldVacant is the value that the Nominator has received.
+	vacant, toldVacant bool
 }
 
 func newNomination(from driver.Nominator) *nomination {
@@ -29,16 +29,16 @@ func newNomination(from driver.Nominator) *nomination {
 	return n
 }
 
-// admit passes the gate's present answer to the machine. It runs under the runner's lock.
-func (n *nomination) admit(m *runner, now Reading) {
+// applyGate passes the gate's present answer to the machine. It runs under the runner's lock.
+func (n *nomination) applyGate(m *runner, now Reading) {
 	if n.gate != nil {
-		m.machine.Stand(now, !n.unfit && n.gate.MayLead())
+		m.machine.Stand(now, !n.ineligible && n.gate.MayLead())
 	}
 }
 
-// want begins or ends listening. It runs under the runner's lock, so the Nominator is called
+// setActive begins or ends listening. It runs under the runner's lock, so the Nominator is called
 // elsewhere.
-func (n *nomination) want(m *runner, on bool) {
+func (n *nomination) setActive(m *runner, on bool) {
 	if on == n.on {
 		return
 	}
@@ -47,26 +47,26 @@ func (n *nomination) want(m *runner, on bool) {
 	if !on {
 		m.machine.Nominate(m.clock.Now(), false)
 	}
-	n.rouse(m)
+	n.wake(m)
 }
 
-// leads is called, also under the lock, when another leads, or nobody.
-func (n *nomination) leads(m *runner, vacant bool) {
+// setVacant is called, also under the lock, when another leads, or nobody.
+func (n *nomination) setVacant(m *runner, vacant bool) {
 	n.vacant = vacant
 	if n.on {
-		n.rouse(m)
+		n.wake(m)
 	}
 }
 
-func (n *nomination) rouse(m *runner) {
+func (n *nomination) wake(m *runner) {
 	if !n.busy {
 		n.busy = true
-		go n.settle(m)
+		go n.notify(m)
 	}
 }
 
-// settle calls the Nominator until it knows the present subscription and no other.
-func (n *nomination) settle(m *runner) {
+// notify calls the Nominator until it knows the present subscription and no other.
+func (n *nomination) notify(m *runner) {
 	for call := n.next(m); call != nil; call = n.next(m) {
 		call()
 	}
@@ -78,14 +78,14 @@ func (n *nomination) next(m *runner) func() {
 	defer m.mu.Unlock()
 	stop, serial := n.stop, n.serial
 	switch {
-	case stop != nil && !(n.on && n.of == serial):
+	case stop != nil && !(n.on && n.stopSerial == serial):
 		n.stop = nil
 		return stop
 	case stop == nil && n.on:
 		return func() { n.begin(m, serial) }
-	case n.on && n.told != n.vacant:
-		n.told = n.vacant
-		return tell(n.from, n.vacant)
+	case n.on && n.toldVacant != n.vacant:
+		n.toldVacant = n.vacant
+		return vacancyCall(n.from, n.vacant)
 	}
 	n.busy = false
 	return nil
@@ -104,11 +104,11 @@ func (n *nomination) begin(m *runner, serial uint64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n.stop, n.of, n.told = stop, serial, false
+	n.stop, n.stopSerial, n.toldVacant = stop, serial, false
 }
 
-// tell is for the Nominators that need to know whether nobody leads.
-func tell(from driver.Nominator, vacant bool) func() {
+// vacancyCall returns the call that notifies a VacancyListener, if from is one.
+func vacancyCall(from driver.Nominator, vacant bool) func() {
 	return func() {
 		if a, ok := from.(driver.VacancyListener); ok {
 			a.Vacant(vacant)

@@ -15,7 +15,7 @@ import (
 // Siblings share one.
 type rights struct {
 	store   driver.RightsChecker // nil: the store cannot tell
-	settled atomic.Bool          // nothing is left to find out
+	granted atomic.Bool          // a write was allowed, or the store said so: nothing is left to find out
 	call    backgroundCall
 
 	mu     sync.Mutex
@@ -24,10 +24,10 @@ type rights struct {
 	denied error
 }
 
-// want asks the store when another candidate is found to lead, and again a lease later while the
-// right is missing. It runs under the runner's lock.
-func (r *rights) want(m *runner, now Reading) {
-	if r.store == nil || r.settled.Load() || m.machine.Phase() != protocol.Candidate {
+// checkIfDue asks the store when another candidate is found to lead, and again a lease later while
+// the right is missing. It runs under the runner's lock.
+func (r *rights) checkIfDue(m *runner, now Reading) {
+	if r.store == nil || r.granted.Load() || m.machine.Phase() != protocol.Candidate {
 		return
 	}
 	if m.machine.Leader().ID == "" || !r.due(m, now) {
@@ -55,7 +55,7 @@ func (r *rights) due(m *runner, now Reading) bool {
 
 // learn takes an answer, and reports whether it is news that the right is missing.
 func (r *rights) learn(err error) (news bool) {
-	if r.settled.Load() {
+	if r.granted.Load() {
 		return false
 	}
 	r.mu.Lock()
@@ -64,7 +64,7 @@ func (r *rights) learn(err error) (news bool) {
 	switch {
 	case err == nil:
 		r.denied = nil
-		r.settled.Store(true)
+		r.granted.Store(true)
 	case errors.Is(err, driver.ErrDenied):
 		r.denied = err
 		return !known

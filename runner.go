@@ -81,7 +81,7 @@ func (m *runner) step(input func(now Reading)) {
 	defer m.mu.Unlock()
 	now := m.clock.Now()
 	if m.nomination != nil {
-		m.nomination.admit(m, now)
+		m.nomination.applyGate(m, now)
 	}
 	if input != nil {
 		input(now)
@@ -93,7 +93,7 @@ func (m *runner) step(input func(now Reading)) {
 	m.start(todo.Op)
 	m.arm(now, todo)
 	m.attend()
-	m.rights.want(m, now)
+	m.rights.checkIfDue(m, now)
 	if m.term != nil {
 		m.term.move(uint32(m.machine.Moves()))
 	}
@@ -230,10 +230,10 @@ func (m *runner) ring(now Reading, armed time.Duration) {
 func (m *runner) attend() {
 	active := m.machine.Active()
 	if m.watcher != nil {
-		m.watch.want(m, active && !m.settings.given.NoWatch)
+		m.watch.setActive(m, active && !m.settings.given.NoWatch)
 	}
 	if m.nomination != nil {
-		m.nomination.want(m, m.competes())
+		m.nomination.setActive(m, m.competes())
 	}
 	if !active {
 		m.link.call.giveUp(m)

@@ -34,10 +34,10 @@ func (m *runner) transition(now Reading, t protocol.Transition) {
 			m.leaderSince = clock.MomentOf(now.Wall)
 		}
 		if m.nomination != nil {
-			m.nomination.leads(m, t.Leader.ID == "")
+			m.nomination.setVacant(m, t.Leader.ID == "")
 		}
 	case protocol.Asking:
-		go m.aspire(m.seeker.ctx, t.Term, m.settings.machine.Renew)
+		go m.requestHandOver(m.seeker.ctx, t.Term, m.settings.machine.Renew)
 	case protocol.Refused:
 		m.deny(t.Cause)
 	}

@@ -15,8 +15,9 @@ type watch struct {
 	end    func() // ends the set-up, the watch, or the wait for another try
 }
 
-// want begins or ends the watch. It runs under the runner's lock, so the store is called elsewhere.
-func (w *watch) want(m *runner, on bool) {
+// setActive begins or ends the watch. It runs under the runner's lock, so the store is called
+// elsewhere.
+func (w *watch) setActive(m *runner, on bool) {
 	if on == w.on {
 		return
 	}
@@ -37,13 +38,13 @@ func (w *watch) begin(m *runner) {
 	w.end = cancel
 	m.calls.start(false, func() {
 		defer cancel()
-		stop, err := m.watcher.Watch(ctx, m.key, func(e driver.Entry) { m.see(serial, e) })
-		m.step(func(Reading) { w.begun(m, serial, stop, err) })
+		stop, err := m.watcher.Watch(ctx, m.key, func(e driver.Entry) { m.pushed(serial, e) })
+		m.step(func(Reading) { w.started(m, serial, stop, err) })
 	})
 }
 
-// see is called by the store for a change.
-func (m *runner) see(serial uint32, e driver.Entry) {
+// pushed takes a change that the store pushes.
+func (m *runner) pushed(serial uint32, e driver.Entry) {
 	cell := m.decode(e)
 	m.step(func(now Reading) {
 		if m.watch.on && m.watch.serial == serial {
@@ -52,9 +53,9 @@ func (m *runner) see(serial uint32, e driver.Entry) {
 	})
 }
 
-// begun takes the answer of the store. A watch that could not be had is tried again with every
+// started takes the answer of the store. A watch that could not be had is tried again with every
 // renewal interval.
-func (w *watch) begun(m *runner, serial uint32, stop func(), err error) {
+func (w *watch) started(m *runner, serial uint32, stop func(), err error) {
 	current := w.on && w.serial == serial
 	switch {
 	case err == nil && current:
