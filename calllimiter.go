@@ -7,8 +7,8 @@ import "sync"
 // otherwise, with a goroutine or more for each. Others have a limit of their own.
 const maxCalls = 256
 
-// callLimiter makes the store calls of siblings: those that are urgent first, else in the order in which
-// they are wanted. It has goroutines only while there are calls. A store that hangs gives its
+// callLimiter makes the store calls of siblings: those that are urgent first, else in the order of
+// their requests. It has goroutines only while there are calls. A store that hangs gives its
 // goroutines back when the calls time out (see package driver), and those that waited too long end
 // at once then.
 type callLimiter struct {

@@ -136,7 +136,7 @@ func (m *runner) finish(t *Term, again bool, delay time.Duration) (first bool) {
 		}
 		t.finished = true
 		if !again {
-			m.drop()
+			m.dropSeeker()
 		}
 		_, lost := m.machine.Remaining(now, t.token)
 		m.machine.Finish(now, "", again && !m.seeker.stopped && m.seeker.ctx.Err() == nil, delay)

@@ -33,7 +33,7 @@ type Lead func(ctx context.Context, term *Term) error
 // Run returns nil if ctx ended before an election, an error that wraps driver.ErrDenied if reading
 // was denied before it was ever allowed, ErrRunning, or ErrTermOpen.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
-	s := &session{e: e, lead: lead, calls: make(chan part, 1)}
+	s := &session{e: e, lead: lead, calls: make(chan sessionStep, 1)}
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -65,16 +65,16 @@ type session struct {
 	seeker
 	e     *Election
 	lead  Lead
-	calls chan part  // to be called by Run
-	done  chan error // of Start, which has no goroutine of its own
+	calls chan sessionStep // to be called by Run
+	done  chan error       // of Start, which has no goroutine of its own
 
 	declined int           // in a row
 	pause    time.Duration // before the next campaign
 }
 
-// part is one step of a session. It may take long. It returns the session's result if no step
+// sessionStep is one step of a session. It may take long. It returns the session's result if no step
 // follows.
-type part func() (more bool, err error)
+type sessionStep func() (more bool, err error)
 
 func (s *session) begin(ctx context.Context) error {
 	if !s.e.runner.busy.CompareAndSwap(false, true) {
@@ -92,7 +92,7 @@ func (s *session) begin(ctx context.Context) error {
 }
 
 // spawn lets Run call p, or calls it itself.
-func (s *session) spawn(p part) {
+func (s *session) spawn(p sessionStep) {
 	if s.calls != nil {
 		s.calls <- p // there is never more than one
 		return
@@ -114,7 +114,7 @@ func (s *session) next(t *Term, err error) (more bool, result error) {
 	if s.ctx.Err() != nil {
 		err = nil
 	}
-	return s.over(err)
+	return s.end(err)
 }
 
 // serve runs lead for one term. If lead stays, it runs finish when the term should end.
@@ -122,9 +122,9 @@ func (s *session) serve(t *Term) (more bool, result error) {
 	err := s.call(t.softly, t, s.lead)
 	finish, ok := Stays(err)
 	if !ok {
-		return s.settle(t, err)
+		return s.afterWork(t, err)
 	}
-	s.e.runner.keep(t, func() {
+	s.e.runner.onSoftEnd(t, func() {
 		s.spawn(func() (bool, error) { return s.finish(t, finish) })
 	})
 	return true, nil
@@ -134,21 +134,21 @@ func (s *session) finish(t *Term, finish Lead) (more bool, err error) {
 	if s.e.runner.hasFinished(t) {
 		return s.leave(t, nil)
 	}
-	return s.settle(t, s.call(t.Context(), t, finish))
+	return s.afterWork(t, s.call(t.Context(), t, finish))
 }
 
-// settle decides by the lease, not by the kind of error, how to go on when the work has stopped.
-func (s *session) settle(t *Term, err error) (more bool, result error) {
+// afterWork decides by the lease, not by the kind of error, how to go on when the work has stopped.
+func (s *session) afterWork(t *Term, err error) (more bool, result error) {
 	lost := t.Err() != nil
 	asked := t.softly.Err() != nil
 	switch declined := s.declined > 0; {
 	case s.ctx.Err() != nil:
-		return s.leave(t, s.without(t, err))
+		return s.leave(t, s.withoutContextEnd(t, err))
 	case lost, asked && !declined:
-		s.tell(t, err)
+		s.report(t, err)
 		s.declined, s.pause = 0, 0
 	case declined: // goes on after the pause
-		s.tell(t, err)
+		s.report(t, err)
 	default:
 		return s.leave(t, err)
 	}
@@ -194,17 +194,17 @@ func (m *runner) backoff() func(int) time.Duration {
 // leave ends the session with a release.
 func (s *session) leave(t *Term, err error) (more bool, result error) {
 	_ = t.Resign(context.WithoutCancel(s.ctx)) // bounded by itself; unconfirmed, the lease runs out
-	return s.over(err)
+	return s.end(err)
 }
 
-func (s *session) over(err error) (more bool, result error) {
+func (s *session) end(err error) (more bool, result error) {
 	s.e.runner.events.flush()
 	s.e.runner.busy.Store(false)
 	return false, err
 }
 
-// without drops an error that only reports the end of lead's context or of Run's.
-func (s *session) without(t *Term, err error) error {
+// withoutContextEnd drops an error that only reports the end of lead's context or of Run's.
+func (s *session) withoutContextEnd(t *Term, err error) error {
 	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.softly), context.Cause(s.ctx)} {
 		if end != nil && errors.Is(err, end) {
 			return nil
@@ -213,9 +213,9 @@ func (s *session) without(t *Term, err error) error {
 	return err
 }
 
-// tell makes an event of an error that Run does not return.
-func (s *session) tell(t *Term, err error) {
-	err = s.without(t, err)
+// report makes an event of an error that Run does not return.
+func (s *session) report(t *Term, err error) {
+	err = s.withoutContextEnd(t, err)
 	if err == nil || errors.Is(err, ErrLost) {
 		return
 	}
@@ -229,7 +229,7 @@ func (m *runner) abandon(t *Term) {
 	m.step(func(now Reading) {
 		if !t.finished {
 			m.machine.Abandon(now)
-			m.drop()
+			m.dropSeeker()
 		}
 	})
 }

@@ -39,11 +39,11 @@ type runner struct {
 	watch      watch
 	nomination *nomination // nil: there is no Nominator
 
-	busy      atomic.Bool // a Run, Start or Campaign is under way; not under the lock
-	refused   bool        // reading was denied before it was ever allowed
-	observers int32
-	published uint32     // how often another leader, or other things of one, became known
-	onlookers *onlookers // nil: there is no waiter for a change of the status
+	busy          atomic.Bool // a Run, Start or Campaign is under way; not under the lock
+	refused       bool        // reading was denied before it was ever allowed
+	observers     int32
+	published     uint32         // how often another leader, or other things of one, became known
+	statusWaiters *statusWaiters // nil: there is no waiter for a change of the status
 	// leaderSince is when the present leader was first seen, or the last one was last.
 	leaderSince clock.Moment
 	term        *Term   // the open one
@@ -97,7 +97,7 @@ func (m *runner) step(input func(now Reading)) {
 	if m.term != nil {
 		m.term.move(uint32(m.machine.Moves()))
 	}
-	m.show()
+	m.wakeStatusWaiters()
 }
 
 // start calls the store, unless there is nothing to do, and gives up a call that is not waited for
@@ -126,7 +126,7 @@ func (m *runner) read(ctx context.Context, id uint64) {
 	if err == nil {
 		cell = m.decode(entry)
 	}
-	m.link.answered(ctx, err)
+	m.latency.answered(ctx, err)
 	m.step(func(now Reading) { m.machine.ReadDone(now, id, cell, outcome(err), m.wrap("read", err)) })
 }
 
@@ -138,7 +138,7 @@ func (m *runner) write(ctx context.Context, op *protocol.Op) {
 	}
 	if err == nil {
 		version, err = m.store.CompareAndSwap(ctx, m.key, op.Prev, value)
-		m.link.answered(ctx, err)
+		m.latency.answered(ctx, err)
 	}
 	if err == nil {
 		m.rights.learn(nil)
@@ -236,7 +236,7 @@ func (m *runner) attend() {
 		m.nomination.setActive(m, m.competes())
 	}
 	if !active {
-		m.link.call.giveUp(m)
+		m.latency.call.giveUp(m)
 		m.rights.call.giveUp(m)
 	}
 	if !active && m.timer.stop != nil {

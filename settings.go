@@ -21,7 +21,7 @@ type shared struct {
 	calls      callLimiter
 	cancels    cancelGroup
 	leaders    leaderInterner
-	link       link
+	latency    latencyProbe
 	rights     rights
 	troubleLog logLimiter
 }

@@ -46,24 +46,24 @@ const (
 	suspicious = 2
 )
 
-// link measures how slowly a store answers that does not answer in time. Siblings share one.
-type link struct {
-	took  atomic.Int64 // a time.Duration; 0: not known, or answers come in time
-	quick atomic.Bool  // an answer came in time since the last measurement began
-	call  backgroundCall
+// latencyProbe measures how slowly a store answers when it misses the limit. Siblings share one.
+type latencyProbe struct {
+	took   atomic.Int64 // a time.Duration; 0: not known, or answers come in time
+	inTime atomic.Bool  // an answer came in time since the last measurement began
+	call   backgroundCall
 }
 
-// late explains a cause of trouble if it is that no answer came in time. It runs under the member's
-// lock.
-func (m *runner) late(cause error) error {
+// explainTimeout explains a cause of trouble if it is that no answer came in time. It runs under
+// the runner's lock.
+func (m *runner) explainTimeout(cause error) error {
 	if !errors.Is(cause, protocol.ErrTimeout) && !errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	within := m.machine.Attempt()
 	if m.machine.Failures() >= suspicious {
-		m.link.probe(m, min(max(8*within, shortestProbe), longestProbe))
+		m.latency.start(m, min(max(8*within, shortestProbe), longestProbe))
 	}
-	took := time.Duration(m.link.took.Load())
+	took := time.Duration(m.latency.took.Load())
 	if took <= within {
 		return cause
 	}
@@ -90,20 +90,20 @@ func leastLease(cfg Config, from, need time.Duration) time.Duration {
 	return 0
 }
 
-// probe reads once, with more time, unless a probe is under way.
-func (l *link) probe(m *runner, within time.Duration) {
+// start reads once, with more time, unless a probe is under way.
+func (l *latencyProbe) start(m *runner, within time.Duration) {
 	l.call.start(m, within, func(ctx context.Context) {
-		l.quick.Store(false)
+		l.inTime.Store(false)
 		began := m.clock.Now()
 		_, err := m.store.Read(ctx, m.key)
-		if err == nil && !l.quick.Load() {
+		if err == nil && !l.inTime.Load() {
 			l.measured(m.clock.Now().LeaderSince(began.Instant))
 		}
 	})
 }
 
 // measured keeps a measurement until it changes by a quarter, so that reports are alike.
-func (l *link) measured(took time.Duration) {
+func (l *latencyProbe) measured(took time.Duration) {
 	was := time.Duration(l.took.Load())
 	if (took - was).Abs() > was/4 {
 		l.took.Store(int64(took.Round(time.Millisecond)))
@@ -111,9 +111,9 @@ func (l *link) measured(took time.Duration) {
 }
 
 // answered takes note of an answer, which came in time unless its context has ended.
-func (l *link) answered(ctx context.Context, err error) {
-	if err == nil && ctx.Err() == nil && !l.quick.Load() {
-		l.quick.Store(true)
+func (l *latencyProbe) answered(ctx context.Context, err error) {
+	if err == nil && ctx.Err() == nil && !l.inTime.Load() {
+		l.inTime.Store(true)
 		l.took.Store(0)
 	}
 }

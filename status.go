@@ -92,7 +92,7 @@ func (e *Election) Status() (Status, <-chan struct{}) {
 }
 
 // status returns a snapshot, and the part of it that is compared to detect a change.
-func (m *runner) status() (Status, shown) {
+func (m *runner) status() (Status, statusDigest) {
 	m.step(nil)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,11 +108,11 @@ func (m *runner) status() (Status, shown) {
 	if known {
 		s.LastContact, s.LeaderSince, s.Record = heard.Wall, m.leaderSince.Time(), m.recordInView()
 	}
-	return s, m.showing()
+	return s, m.statusDigest()
 }
 
-// shown is the part of a status that is compared to detect a change.
-type shown struct {
+// statusDigest is the part of a status that is compared to detect a change.
+type statusDigest struct {
 	published uint32 // how often the leader, or its published data, was new
 	state     State
 	known     bool
@@ -126,41 +126,41 @@ type shown struct {
 	readOnly  bool
 }
 
-func (m *runner) showing() shown {
+func (m *runner) statusDigest() statusDigest {
 	_, known := m.machine.Heard()
 	c, _ := m.machine.InView()
-	return shown{
+	return statusDigest{
 		m.published, m.state(), known, m.machine.Term(), m.machine.Failures(), m.refused, m.machine.Pace(),
 		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil, m.rights.missing() != nil,
 	}
 }
 
-// onlookers wait for a change of the status.
-type onlookers struct {
+// statusWaiters wait for a change of the status.
+type statusWaiters struct {
 	changed chan struct{}
-	shown   shown // seen by them
+	seen    statusDigest // seen by them
 }
 
 // changedSince returns a channel that is closed when the status differs from the given one, which
 // may be now.
-func (m *runner) changedSince(as shown) <-chan struct{} {
+func (m *runner) changedSince(as statusDigest) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := m.showing(); now != as {
+	if now := m.statusDigest(); now != as {
 		changed := make(chan struct{})
 		close(changed)
 		return changed
 	}
-	if m.onlookers == nil {
-		m.onlookers = &onlookers{changed: make(chan struct{}), shown: as}
+	if m.statusWaiters == nil {
+		m.statusWaiters = &statusWaiters{changed: make(chan struct{}), seen: as}
 	}
-	return m.onlookers.changed
+	return m.statusWaiters.changed
 }
 
-// show wakes the waiters for a change, if there is one.
-func (m *runner) show() {
-	if o := m.onlookers; o != nil && o.shown != m.showing() {
-		m.onlookers = nil
+// wakeStatusWaiters wakes the waiters for a change, if there is one.
+func (m *runner) wakeStatusWaiters() {
+	if o := m.statusWaiters; o != nil && o.seen != m.statusDigest() {
+		m.statusWaiters = nil
 		close(o.changed)
 	}
 }

@@ -40,11 +40,11 @@ func Stays(err error) (finish Lead, ok bool) {
 	return s.finish, true
 }
 
-// keep stores a function to call when the work of the term should finish, which may be now.
-func (m *runner) keep(t *Term, finish func()) {
+// onSoftEnd stores a function to call when the work of the term should finish, which may be now.
+func (m *runner) onSoftEnd(t *Term, finish func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t.stays = finish
+	t.onSoftEnd = finish
 	if cause := context.Cause(t.softly); cause != nil {
 		t.soft(cause)
 	}

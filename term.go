@@ -29,7 +29,7 @@ type Term struct {
 	behind      bool          // the machine has left it behind
 	unconfirmed error         // set before that
 	closed      chan struct{} // closed after that
-	stays       func()        // to be called when the work should finish
+	onSoftEnd   func()        // to be called when the work should finish
 }
 
 // scope is the hard context, and how it ends.
@@ -252,8 +252,8 @@ func (t *Term) gone() <-chan struct{} {
 // soft asks the work to finish.
 func (t *Term) soft(cause error) {
 	t.endSoft(cause)
-	if finish := t.stays; finish != nil {
-		t.stays = nil
+	if finish := t.onSoftEnd; finish != nil {
+		t.onSoftEnd = nil
 		go finish()
 	}
 }

@@ -12,7 +12,7 @@ import (
 // finds Err not nil. The event comes first, so that the end of Run finds it in the queue.
 func (m *runner) transition(now Reading, t protocol.Transition) {
 	if t.What == protocol.Trouble {
-		t.Cause = m.late(t.Cause)
+		t.Cause = m.explainTimeout(t.Cause)
 	}
 	if kind, ok := kinds[t.What]; ok {
 		m.post(Event{Time: now.Wall, Kind: kind, Term: t.Term, Leader: leaderOf(t.Leader), Cause: t.Cause})
@@ -27,7 +27,7 @@ func (m *runner) transition(now Reading, t protocol.Transition) {
 	case protocol.Released:
 		m.term.resigned(t.Cause)
 	case protocol.Candidacy, protocol.Withdrawn:
-		m.between(t.What)
+		m.closeTerm(t.What)
 	case protocol.NewLeader:
 		m.published++
 		if t.Anew {
@@ -39,7 +39,7 @@ func (m *runner) transition(now Reading, t protocol.Transition) {
 	case protocol.Asking:
 		go m.requestHandOver(m.seeker.ctx, t.Term, m.settings.machine.Renew)
 	case protocol.Refused:
-		m.deny(t.Cause)
+		m.refuse(t.Cause)
 	}
 }
 
@@ -64,38 +64,39 @@ func (m *runner) elected(token uint64) {
 	s := m.seeker
 	m.term = newTerm(s.ctx, m, token)
 	if s.once {
-		m.drop()
+		m.dropSeeker()
 	}
 	go s.won(m.term, nil)
 }
 
-// between: no term is open any more. It notifies the pending Campaign if the machine does not.
-func (m *runner) between(what protocol.What) {
+// closeTerm closes the term, if one is open. It notifies the pending Campaign if the machine does
+// not.
+func (m *runner) closeTerm(what protocol.What) {
 	if m.term != nil {
 		m.term.resigned(nil)
 		m.term = nil
 	}
 	if what == protocol.Withdrawn && m.seeker != nil {
-		m.dismiss(context.Cause(m.seeker.ctx))
+		m.endCampaign(context.Cause(m.seeker.ctx))
 	}
 }
 
-// deny ends a campaign that cannot even look.
-func (m *runner) deny(cause error) {
+// refuse ends a campaign that may not even read.
+func (m *runner) refuse(cause error) {
 	m.refused = true
 	if m.seeker != nil {
-		m.dismiss(cause)
+		m.endCampaign(cause)
 	}
 }
 
-func (m *runner) dismiss(err error) {
+func (m *runner) endCampaign(err error) {
 	s := m.seeker
-	m.drop()
+	m.dropSeeker()
 	go s.won(nil, err)
 }
 
-// drop forgets the seeker: it gets no more calls.
-func (m *runner) drop() {
+// dropSeeker forgets the seeker: it gets no more calls.
+func (m *runner) dropSeeker() {
 	if m.seeker != nil {
 		m.cancels.remove(m.seeker)
 		m.seeker = nil
