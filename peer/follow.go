@@ -99,7 +99,7 @@ func (r *run) listen(follow context.Context) (ended error) {
 	proved := false
 	defer func() {
 		if ended != nil && proved && follow.Err() == nil {
-			r.hub.tellFrom(r, r.key, driver.Entry{}) // it says nothing of the record, which is read for that
+			r.hub.notifyFrom(r, r.key, driver.Entry{}) // it says nothing of the record, which is read for that
 		}
 	}()
 	d := newDecoder(resp.Body, func() {
@@ -112,7 +112,7 @@ func (r *run) listen(follow context.Context) (ended error) {
 		if err != nil {
 			return because(ctx, err)
 		}
-		rec, err := r.believe(&s, e)
+		rec, err := r.verify(&s, e)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (r *run) listen(follow context.Context) (ended error) {
 		dog.Reset(quiet)
 		r.report(nil)
 		// Floor: see page.entry.
-		r.hub.tellFrom(r, r.key, driver.Entry{Value: e.value, Version: e.version, Floor: rec.Term})
+		r.hub.notifyFrom(r, r.key, driver.Entry{Value: e.value, Version: e.version, Floor: rec.Term})
 		if rec.Released {
 			return nil
 		}
@@ -138,8 +138,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// believe checks an event: said to us and now, by whom the store names, about its own record.
-func (r *run) believe(s *statement, e event) (record.Record, error) {
+// verify checks an event: said to us and now, by whom the store names, about its own record.
+func (r *run) verify(s *statement, e event) (record.Record, error) {
 	s.place++
 	s.version, s.value = e.version, e.value
 	if err := s.check(r.target.incarnation, e.proof); err != nil {

@@ -44,7 +44,7 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) {
 		s.stream(w, r, key, challenge)
 		return
 	}
-	s.once(w, key, challenge)
+	s.answerOnce(w, key, challenge)
 }
 
 // asked returns the key that a request is about, or answers that it is about none.
@@ -70,8 +70,8 @@ func notLed(w http.ResponseWriter) {
 	http.Error(w, "not led here, or not by a lease that is valid now", http.StatusNotFound)
 }
 
-// once is the plain answer.
-func (s *Store) once(w http.ResponseWriter, key string, challenge []byte) {
+// answerOnce sends the plain answer.
+func (s *Store) answerOnce(w http.ResponseWriter, key string, challenge []byte) {
 	_, p := s.books.look(key)
 	if p == nil {
 		notLed(w)

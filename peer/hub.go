@@ -38,7 +38,7 @@ type target struct {
 
 // subject is one key with watches. Its fields are guarded by the hub's lock.
 type subject struct {
-	watches []*watch // replaced, never changed in place: tell goes over it without the lock
+	watches []*watch // replaced, never changed in place: notify goes over it without the lock
 	target  target
 	run     *run   // the last one; it may have ended
 	trouble string // as last reported, of whatever leader
@@ -64,7 +64,7 @@ func (h *hub) watch(key string, see func(driver.Entry)) (stop func(), err error)
 	if s == nil {
 		s = &subject{}
 		h.subject[key] = s
-		h.turn(key, s, h.heard[key])
+		h.switchTo(key, s, h.heard[key])
 		delete(h.heard, key)
 	}
 	s.watches = append(slices.Clone(s.watches), w)
@@ -80,17 +80,17 @@ func (h *hub) unwatch(key string, s *subject, w *watch) {
 	defer h.mu.Unlock()
 	s.watches = slices.DeleteFunc(slices.Clone(s.watches), func(other *watch) bool { return other == w })
 	if len(s.watches) == 0 && h.subject[key] == s {
-		h.turn(key, s, target{})
+		h.switchTo(key, s, target{})
 		delete(h.subject, key)
 	}
 }
 
-// aim says whom to follow from now on.
-func (h *hub) aim(key string, t target) {
+// setTarget says whom to follow from now on.
+func (h *hub) setTarget(key string, t target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.subject[key]; s != nil {
-		h.turn(key, s, t)
+		h.switchTo(key, s, t)
 		return
 	}
 	delete(h.heard, key)
@@ -106,8 +106,8 @@ func (h *hub) aim(key string, t target) {
 	h.heard[key] = t
 }
 
-// turn ends the run to the last target and starts one to the next. It is called under the lock.
-func (h *hub) turn(key string, s *subject, t target) {
+// switchTo ends the run to the last target and starts one to the next. It is called under the lock.
+func (h *hub) switchTo(key string, s *subject, t target) {
 	if s.target == t || h.closed {
 		return
 	}
@@ -153,12 +153,12 @@ func (h *hub) changed(r *run, err error) bool {
 	return true
 }
 
-// tell calls the watches of a key without the lock, so that they may use the store, and gives each
+// notify calls the watches of a key without the lock, so that they may use the store, and gives each
 // a value of its own.
-func (h *hub) tell(key string, e driver.Entry) { h.tellFrom(nil, key, e) }
+func (h *hub) notify(key string, e driver.Entry) { h.notifyFrom(nil, key, e) }
 
-// tellFrom is tell for what a run brings: one that is replaced is heard no more.
-func (h *hub) tellFrom(r *run, key string, e driver.Entry) {
+// notifyFrom is notify for what a run brings: one that is replaced is heard no more.
+func (h *hub) notifyFrom(r *run, key string, e driver.Entry) {
 	h.mu.Lock()
 	var watches []*watch
 	if s := h.subject[key]; s != nil && (r == nil || s.run == r) {

@@ -28,7 +28,7 @@ type seat struct {
 	page    *page // nil: not leading
 	pending []*page
 	changed chan struct{} // closed and replaced with each page
-	streams tally
+	streams originCounter
 	// seen is the version in which a read showed the page's term last, if any did: a request
 	// changes it.
 	seen driver.Version

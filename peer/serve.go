@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// entrance counts who is being served, and sends all away in the end.
-type entrance struct {
+// requestGate counts the requests that are served, and ends all of them at Close.
+type requestGate struct {
 	closing chan struct{}
 
 	mu      sync.Mutex
@@ -23,10 +23,10 @@ type entrance struct {
 	inside  sync.WaitGroup // of streams
 }
 
-func newEntrance() *entrance { return &entrance{closing: make(chan struct{})} }
+func newRequestGate() *requestGate { return &requestGate{closing: make(chan struct{})} }
 
-// enter counts somebody in. It is false once the entrance is closed.
-func (e *entrance) enter() bool {
+// enter counts somebody in. It is false once the gate is closed.
+func (e *requestGate) enter() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
@@ -35,10 +35,10 @@ func (e *entrance) enter() bool {
 	return !e.closed
 }
 
-func (e *entrance) leave() { e.inside.Done() }
+func (e *requestGate) leave() { e.inside.Done() }
 
 // open counts a server in.
-func (e *entrance) open(server *http.Server) bool {
+func (e *requestGate) open(server *http.Server) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
@@ -50,7 +50,7 @@ func (e *entrance) open(server *http.Server) bool {
 
 // close lets the streams say what is left to say, within the timeout of writes, before the
 // connections are closed.
-func (e *entrance) close(within time.Duration) {
+func (e *requestGate) close(within time.Duration) {
 	e.mu.Lock()
 	if !e.closed {
 		e.closed = true
@@ -87,7 +87,7 @@ func wait(streams *sync.WaitGroup, within time.Duration) {
 func (s *Store) Serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle(s.cfg.Path, s.Handler())
-	refused := &complaints{cfg: &s.cfg}
+	refused := &serverLog{cfg: &s.cfg}
 	server := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: s.cfg.Timeout,
@@ -102,7 +102,7 @@ func (s *Store) Serve(l net.Listener) error {
 		return errClosed
 	}
 	defer s.doors.running.Done()
-	err := serve(server, &crowd{Listener: l, most: s.cfg.MaxConnections, refused: refused.tell}, s.cfg.ServerTLS)
+	err := serve(server, &connLimiter{Listener: l, most: s.cfg.MaxConnections, refused: refused.report}, s.cfg.ServerTLS)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -118,9 +118,9 @@ func serve(server *http.Server, l net.Listener, secure *tls.Config) error {
 	return server.ServeTLS(l, "", "")
 }
 
-// complaints take the lines of the server's log, such as that a handshake failed, and report one at
+// serverLog takes the lines of the server's log, such as that a handshake failed, and reports one at
 // a time.
-type complaints struct {
+type serverLog struct {
 	cfg *Config
 
 	mu   sync.Mutex
@@ -128,12 +128,12 @@ type complaints struct {
 }
 
 // Write takes one line.
-func (c *complaints) Write(line []byte) (int, error) {
-	c.tell(errors.New(strings.TrimSpace(string(line))))
+func (c *serverLog) Write(line []byte) (int, error) {
+	c.report(errors.New(strings.TrimSpace(string(line))))
 	return len(line), nil
 }
 
-func (c *complaints) tell(err error) {
+func (c *serverLog) report(err error) {
 	c.mu.Lock()
 	now := time.Now()
 	due := c.last.IsZero() || now.Sub(c.last) >= c.cfg.Retry

@@ -18,9 +18,9 @@ type Store struct {
 	inner driver.Store
 	cfg   Config
 	keys  *identities
-	books *ledger   // its own terms
-	hub   *hub      // followed leaders
-	doors *entrance // its followers
+	books *ledger      // its own terms
+	hub   *hub         // followed leaders
+	doors *requestGate // its followers
 }
 
 // New returns a store that passes all calls on to the inner one, and lets its elections follow
@@ -35,7 +35,7 @@ func New(store driver.Store, cfg Config) (*Store, error) {
 	keys := newIdentities()
 	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, cfg.Margin, keys.own)}
 	s.hub = newHub(newDialler(cfg), cfg)
-	s.doors = newEntrance()
+	s.doors = newRequestGate()
 	return s, nil
 }
 
@@ -53,7 +53,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 		s.publish(key, news)
 	}
 	if current {
-		s.hub.aim(key, s.targetOf(c))
+		s.hub.setTarget(key, s.targetOf(c))
 	}
 	return e, nil
 }
@@ -75,8 +75,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 // publish calls the watches in this process, from the call that brought the news. Streams wake by
 // themselves. A process does not dial itself, and after a release there is no leader to dial.
 func (s *Store) publish(key string, news *page) {
-	s.hub.aim(key, target{})
-	s.hub.tell(key, news.entry())
+	s.hub.setTarget(key, target{})
+	s.hub.notify(key, news.entry())
 }
 
 // PeerPushed marks that pushes may not reach every member: some cannot reach the leader, or have no

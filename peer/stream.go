@@ -29,7 +29,7 @@ func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, chall
 	defer s.books.leave(seat, origin)
 	w.Header().Set("Content-Type", eventStream)
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that understands this passes events on at once
-	o := &outlet{w: w, control: http.NewResponseController(w), timeout: s.cfg.Timeout}
+	o := &streamWriter{w: w, control: http.NewResponseController(w), timeout: s.cfg.Timeout}
 	s.show(r.Context(), seat, o, func(p *page, place uint64) string {
 		if challenge == nil {
 			return ""
@@ -41,7 +41,7 @@ func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, chall
 // show writes until the follower leaves or cannot be written to, the term or its lease is over, or
 // the store is closed. A page that came before that is shown still: a leader that shuts down
 // releases and then closes.
-func (s *Store) show(ctx context.Context, seat *seat, o *outlet, prove func(*page, uint64) string) {
+func (s *Store) show(ctx context.Context, seat *seat, o *streamWriter, prove func(*page, uint64) string) {
 	var last *page
 	for place, open := uint64(1), true; ; {
 		p, changed := s.books.next(seat)
@@ -76,8 +76,8 @@ func (s *Store) pause(ctx context.Context, changed <-chan struct{}, p *page) boo
 	return true
 }
 
-// outlet is the way to one follower.
-type outlet struct {
+// streamWriter writes to one follower.
+type streamWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
@@ -86,7 +86,7 @@ type outlet struct {
 // write sends at once. A follower that does not take it within the timeout is cut off, where the
 // server can be told so. The deadline is lifted afterwards, since some servers end a stream when it
 // passes, whether or not anything is written.
-func (o *outlet) write(text []byte) error {
+func (o *streamWriter) write(text []byte) error {
 	_ = o.control.SetWriteDeadline(time.Now().Add(o.timeout))
 	if _, err := o.w.Write(text); err != nil {
 		return err

@@ -100,8 +100,8 @@ func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
 		at := make(visitors)
-		c := &crowd{Listener: at, most: 5, refused: func(err error) {
-			if !errors.Is(err, errCrowd) {
+		c := &connLimiter{Listener: at, most: 5, refused: func(err error) {
+			if !errors.Is(err, errTooManyConns) {
 				t.Error(err)
 			}
 			told++
@@ -174,7 +174,7 @@ func connectionsAreBounded(t *testing.T, on wires) {
 	if _, err := dial().Read(make([]byte, 1)); err == nil {
 		t.Error("one too many is talked to")
 	}
-	said.until(t, errCrowd.Error())
+	said.until(t, errTooManyConns.Error())
 	for _, conn := range idle {
 		_ = conn.Close()
 	}

@@ -22,14 +22,14 @@ func originOf(address string) string {
 	return ip.String()
 }
 
-// tally counts what there is at a time, in all and for each origin.
-type tally struct {
+// originCounter counts connections or streams: all of them, and those of each origin.
+type originCounter struct {
 	all  int
 	from map[string]int
 }
 
 // add counts one more, unless there are as many already.
-func (t *tally) add(origin string, most, mostFrom int) bool {
+func (t *originCounter) add(origin string, most, mostFrom int) bool {
 	if t.all >= most || t.from[origin] >= mostFrom {
 		return false
 	}
@@ -41,28 +41,28 @@ func (t *tally) add(origin string, most, mostFrom int) bool {
 	return true
 }
 
-func (t *tally) drop(origin string) {
+func (t *originCounter) drop(origin string) {
 	t.all--
 	if t.from[origin]--; t.from[origin] == 0 {
 		delete(t.from, origin)
 	}
 }
 
-var errCrowd = errors.New("too many connections: one was closed (Config.MaxConnections)")
+var errTooManyConns = errors.New("too many connections: one was closed (Config.MaxConnections)")
 
-// crowd is a listener that bounds connections. One origin gets half of them at most, so that it
-// cannot keep others out.
-type crowd struct {
+// connLimiter is a listener that bounds connections. One origin gets half of them at most, so that
+// it cannot keep others out.
+type connLimiter struct {
 	net.Listener
 	most    int
 	refused func(error)
 
 	mu     sync.Mutex
-	inside tally
+	inside originCounter
 }
 
 // Accept closes connections that are too many at once: left waiting, they would keep others out.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *connLimiter) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
@@ -70,33 +70,33 @@ func (c *crowd) Accept() (net.Conn, error) {
 		}
 		origin := originOf(conn.RemoteAddr().String())
 		if c.enter(origin) {
-			return &guest{Conn: conn, leave: sync.OnceFunc(func() { c.left(origin) })}, nil
+			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { c.left(origin) })}, nil
 		}
 		_ = conn.Close()
-		c.refused(errCrowd)
+		c.refused(errTooManyConns)
 	}
 }
 
-func (c *crowd) enter(origin string) bool {
+func (c *connLimiter) enter(origin string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.inside.add(origin, c.most, (c.most+1)/2)
 }
 
-func (c *crowd) left(origin string) {
+func (c *connLimiter) left(origin string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.inside.drop(origin)
 }
 
-// guest is one connection.
-type guest struct {
+// limitedConn is a connection that counts until it is closed.
+type limitedConn struct {
 	net.Conn
 	leave func()
 }
 
 // Close counts the connection out.
-func (g *guest) Close() error {
+func (g *limitedConn) Close() error {
 	defer g.leave()
 	return g.Conn.Close()
 }
