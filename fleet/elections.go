@@ -133,9 +133,9 @@ func (f *Fleet) keepOnly(names []string) {
 		if wanted[name] {
 			return false
 		}
-		e.gone, e.meant = true, false
+		e.gone, e.assigned = true, false
 		if e.done != nil {
-			e.name(false)
+			e.setNominated(false)
 			e.election.Stop()
 			f.left[name] = e
 		}

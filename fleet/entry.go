@@ -15,14 +15,14 @@ type entry struct {
 	hash     uint64
 	election *tenure.Election
 
-	done   <-chan error // nil before the start and after the end
-	see    func(nominated bool)
-	meant  bool // the assignment names this member
-	named  bool // what see was told
-	led    bool // the work of a term is under way
-	queued bool // it is to be handed over
-	barred bool // it is not eligible yet
-	gone   bool // it is not the fleet's any more
+	done     <-chan error // nil before the start and after the end
+	see      func(nominated bool)
+	assigned bool // the assignment names this member
+	named    bool // what see was told
+	led      bool // the work of a term is under way
+	queued   bool // it is to be handed over
+	barred   bool // it is not eligible yet
+	gone     bool // it is not the fleet's any more
 }
 
 // Nominate implements driver.Nominator.
@@ -39,9 +39,9 @@ func (e *entry) Nominate(see func(nominated bool)) (stop func()) {
 	}
 }
 
-// name nominates this member, or ends that. It runs under the fleet's lock; see comes back to no
-// fleet.
-func (e *entry) name(nominated bool) {
+// setNominated nominates this member, or ends that. It runs under the fleet's lock; see comes back
+// to no fleet.
+func (e *entry) setNominated(nominated bool) {
 	if e.named == nominated {
 		return
 	}
@@ -54,17 +54,17 @@ func (e *entry) name(nominated bool) {
 	}
 }
 
-// mean is told whom the assignment names. Whoever leads stays the nominee until it is its turn to
-// hand over, so that nobody asks.
-func (e *entry) mean(me bool) {
-	e.meant = me
+// setAssigned takes whether the assignment names this member. A leader stays the nominee until it is
+// its turn to hand over, so that nobody asks.
+func (e *entry) setAssigned(me bool) {
+	e.assigned = me
 	switch {
 	case me:
-		e.name(true)
+		e.setNominated(true)
 	case e.named && e.led:
 		e.fleet.moves.add(e)
 	default:
-		e.name(false)
+		e.setNominated(false)
 	}
 }
 
@@ -115,7 +115,7 @@ func (e *entry) leads(yes bool) {
 	defer f.mu.Unlock()
 	e.count(yes)
 	if yes {
-		e.mean(e.meant)
+		e.setAssigned(e.assigned)
 	}
 }
 

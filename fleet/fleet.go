@@ -196,7 +196,7 @@ func (f *Fleet) assign(counted []int, seat int, keep bool) {
 			f.uneven = true
 			continue
 		}
-		e.mean(me)
+		e.setAssigned(me)
 	}
 	f.show()
 }
@@ -209,8 +209,8 @@ func (f *Fleet) seen(number int, who string) {
 	f.wake()
 }
 
-// sat is called with the seat that this member has.
-func (f *Fleet) sat(number int) {
+// sitsOn is called with the seat that this member has.
+func (f *Fleet) sitsOn(number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.roster.sit(f.clock.Now().Mono, number)

@@ -66,8 +66,8 @@ func (m *moves) next() (*entry, func(*tenure.Election)) {
 		e := m.queue[0]
 		m.queue = m.queue[1:]
 		e.queued = false
-		if !e.meant && e.named {
-			e.name(false)
+		if !e.assigned && e.named {
+			e.setNominated(false)
 			return e, m.waiting()
 		}
 	}

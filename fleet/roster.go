@@ -22,7 +22,7 @@ type roster struct {
 
 	held map[int]*holder
 	gone map[string]time.Duration // when a holder that counted vanished
-	own  tenancy
+	own  ownSeat
 	// begun: somebody has counted, so there is something that may be moved.
 	begun bool
 }
@@ -38,8 +38,8 @@ type holder struct {
 	renewed bool
 }
 
-// tenancy is this member's own seat.
-type tenancy struct {
+// ownSeat is this member's own seat.
+type ownSeat struct {
 	seat  int // none: it has no seat
 	since time.Duration
 	again bool // it had one, until a short while ago
@@ -53,7 +53,7 @@ const gather = time.Second
 
 func newRoster(settle, presence, memory time.Duration) roster {
 	return roster{
-		settle: settle, presence: presence, memory: memory, held: map[int]*holder{}, gone: map[string]time.Duration{}, own: tenancy{seat: none},
+		settle: settle, presence: presence, memory: memory, held: map[int]*holder{}, gone: map[string]time.Duration{}, own: ownSeat{seat: none},
 	}
 }
 
@@ -82,7 +82,7 @@ func (r *roster) sit(now time.Duration, seat int) {
 		return
 	}
 	soon := now-r.own.since < r.memory
-	r.own = tenancy{seat: seat, since: now, again: seat == none || r.own.again && soon}
+	r.own = ownSeat{seat: seat, since: now, again: seat == none || r.own.again && soon}
 }
 
 // review has those count who are due, and returns the seats that do, in order. It reports false while what was known before is to be kept

@@ -16,11 +16,11 @@ type seats struct {
 	all  []*seat
 	own  uint64 // a number that no other member has
 	told chan struct{}
-	// seen is called at each change of a seat, with the incarnation of its holder, and sat with the
+	// seen is called at each change of a seat, with the incarnation of its holder, and sitsOn with the
 	// seat of this member, or none.
-	seen func(number int, who string)
-	sat  func(number int)
-	fail func(error)
+	seen   func(number int, who string)
+	sitsOn func(number int)
+	fail   func(error)
 
 	configs [4]tenure.Config // by how closely a seat is followed
 
@@ -59,7 +59,7 @@ func seatPrefix(fleet string) string { return fleet + "/members/" }
 const seldom = 10 * time.Minute
 
 func newSeats(f *Fleet) (*seats, error) {
-	s := &seats{own: f.own, seen: f.seen, sat: f.sat, told: make(chan struct{}, 1), wanted: none, last: none}
+	s := &seats{own: f.own, seen: f.seen, sitsOn: f.sitsOn, told: make(chan struct{}, 1), wanted: none, last: none}
 	presence := f.cfg.Presence
 	closer := f.cfg.seat(presence, presence/closely)
 	closer.PollStable = closer.Poll
@@ -120,7 +120,7 @@ func (s *seats) see(n int, st tenure.Status) {
 		st.Leader = one.status.Leader
 	}
 	one.status = st
-	s.tune(n)
+	s.adjustPace(n)
 	if n == s.wanted && st.Leader.Exists() && !leads(st) {
 		s.giveUp() // another was faster
 	}
@@ -136,8 +136,8 @@ func leads(st tenure.Status) bool {
 	return st.State == tenure.StateLeader || st.State == tenure.StateLeaving
 }
 
-// tune has a seat followed as closely as there is need. It runs under the lock.
-func (s *seats) tune(n int) {
+// adjustPace has a seat followed as closely as there is need. It runs under the lock.
+func (s *seats) adjustPace(n int) {
 	one := s.all[n]
 	how := far
 	switch {
@@ -161,7 +161,7 @@ func (s *seats) settle(known bool) {
 	if known != s.settled {
 		s.settled = known
 		for n := range s.all {
-			s.tune(n)
+			s.adjustPace(n)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (s *seats) await(awaited func(n int) bool) {
 	for n, one := range s.all {
 		if now := awaited(n); now != one.awaited {
 			one.awaited = now
-			s.tune(n)
+			s.adjustPace(n)
 		}
 	}
 }
@@ -207,16 +207,16 @@ func (s *seats) sit(ctx context.Context, n int, term *tenure.Term) {
 	s.mu.Lock()
 	s.term = term
 	s.mu.Unlock()
-	s.sat(n)
+	s.sitsOn(n)
 	select {
 	case <-ctx.Done():
 	case <-term.Soft().Done(): // lost, or somebody has asked for it
 	}
-	s.sat(none)
+	s.sitsOn(none)
 	_ = term.Resign(context.WithoutCancel(ctx)) // bounded by itself
 	st, _ := s.all[n].election.Status()
 	s.see(n, st) // it is free, and the one to take again
-	s.want(n, false, nil)
+	s.setWanted(n, false, nil)
 }
 
 // left is what is left of the lease of this member's seat.
@@ -234,19 +234,19 @@ func (s *seats) left() time.Duration {
 func (s *seats) take(ctx context.Context, n int) *tenure.Term {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !s.want(n, true, cancel) {
+	if !s.setWanted(n, true, cancel) {
 		return nil
 	}
 	term, err := s.all[n].election.Campaign(ctx)
 	if err != nil {
-		s.want(n, false, nil)
+		s.setWanted(n, false, nil)
 		return nil
 	}
 	return term
 }
 
-// want says whether a seat is to be campaigned for. It reports false where somebody has it.
-func (s *seats) want(n int, yes bool, giveUp context.CancelFunc) bool {
+// setWanted sets whether this member campaigns for a seat. It reports false if the seat is held.
+func (s *seats) setWanted(n int, yes bool, giveUp context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if yes && s.all[n].status.Leader.Exists() {
@@ -256,7 +256,7 @@ func (s *seats) want(n int, yes bool, giveUp context.CancelFunc) bool {
 	if yes {
 		s.wanted, s.giveUp, s.last = n, giveUp, n
 	}
-	s.tune(n)
+	s.adjustPace(n)
 	return true
 }
 

@@ -56,7 +56,7 @@ func (f *Fleet) begin(ctx context.Context, lead tenure.Lead) *session {
 	s.since = f.clock.Now().Mono
 	s.looked, s.all = s.since, s.since
 	for _, e := range f.entries {
-		e.meant, e.named, e.queued, e.barred = false, false, false, false
+		e.assigned, e.named, e.queued, e.barred = false, false, false, false
 	}
 	s.add(f.entries)
 	if f.seats != nil {

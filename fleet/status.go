@@ -38,7 +38,7 @@ func (f *Fleet) Status() (Status, <-chan struct{}) {
 	defer f.mu.Unlock()
 	s := Status{Elections: len(f.entries), Led: f.led, Moving: f.moves.left()}
 	for _, e := range f.entries {
-		if e.meant {
+		if e.assigned {
 			s.Meant++
 		}
 	}
