@@ -23,7 +23,7 @@ func newCandidate() *cobra.Command {
 
 func oneArg(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fault.UsageOf(c.CommandPath(), errors.New(c.CommandPath()+" takes one argument"))
+		return fault.OfUsage(errors.New(c.CommandPath() + " takes one argument"))
 	}
 	return nil
 }

@@ -144,9 +144,9 @@ func TestNATSNeedsNoPeers(t *testing.T) {
 
 func TestBadEnvironmentNamesTheVariable(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{"WORKERS", "many", `WORKERS in the environment is "many", which is no number`},
-		{"TENURE_CANDIDATES", "many", `TENURE_CANDIDATES in the environment is "many", which is no number`},
-		{"TENURE_LEASE", "5", `TENURE_LEASE in the environment is "5", which is no duration`},
+		{"WORKERS", "many", `WORKERS is "many", not a whole number`},
+		{"TENURE_CANDIDATES", "many", `TENURE_CANDIDATES is "many", not a whole number`},
+		{"TENURE_LEASE", "5", `TENURE_LEASE is "5", not a time such as 500ms, 15s or 1h30m`},
 		{"TENURE_STORE", "s3://", `TENURE_STORE "s3://": names no bucket`},
 		{"TENURE_PEER", "x", `TENURE_PEER "x": is not HOST:PORT`},
 		{"TENURE_STORE", "kafka-embedded:?x=y", `TENURE_STORE "kafka-embedded:?x=***": parameter "x" is unknown`},

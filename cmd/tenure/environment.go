@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,14 +82,14 @@ func fill(f *pflag.FlagSet, env func(string) string, others []variable) (sources
 	f.VisitAll(func(flag *pflag.Flag) {
 		name, value := lookUp(flag.Name, env, others)
 		if !flag.Changed && value != "" && flag.Name != "help" {
-			if f.Set(flag.Name, value) != nil {
-				problems = append(problems, fmt.Errorf("%s in the environment is %q, which is no %s", name, value, kindOf(flag)))
+			if err := f.Set(flag.Name, value); err != nil {
+				problems = append(problems, noValue(name, err))
 				hint = "unset it, or set it to what --" + flag.Name + " takes"
 				return
 			}
 			from[flag.Name] = name
 		}
-		problems = append(problems, checkDuration(flag, from.named(flag.Name)))
+		problems = append(problems, checkDuration(flag, from.named(flag.Name)), checkText(flag))
 	})
 	if err := errors.Join(problems...); err != nil {
 		return from, &fault.Error{Err: err, Hint: hint, Code: fault.Usage}
@@ -130,13 +131,44 @@ func lookUp(flag string, env func(string) string, others []variable) (name, valu
 	return "", ""
 }
 
+// checkText refuses an empty value on the command line, as an unset variable of a script leaves it.
+func checkText(flag *pflag.Flag) error {
+	if flag.Changed && flag.Value.Type() == "string" && flag.Value.String() == "" {
+		return fmt.Errorf("--%s is empty", flag.Name)
+	}
+	return nil
+}
+
+// flagError says what is wrong with the flags of the command line.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		err = noValue("--"+invalid.GetFlag().Name, err)
+	}
+	return fault.OfUsage(err)
+}
+
+// noValue says why a flag cannot have the value that was set under a name.
+func noValue(name string, err error) error {
+	var invalid *pflag.InvalidValueError
+	switch {
+	case !errors.As(err, &invalid):
+		return fmt.Errorf("%s: %w", name, err)
+	case errors.Is(err, strconv.ErrRange):
+		return fmt.Errorf("%s is %q, which is out of range", name, invalid.GetValue())
+	}
+	return fmt.Errorf("%s is %q, not %s", name, invalid.GetValue(), kindOf(invalid.GetFlag()))
+}
+
 // kindOf is what people call the type.
 func kindOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int":
-		return "number"
+		return "a whole number"
+	case "duration":
+		return "a time such as 500ms, 15s or 1h30m"
 	case "bool":
 		return "true or false"
 	}
-	return flag.Value.Type()
+	return "a " + flag.Value.Type()
 }

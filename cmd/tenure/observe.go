@@ -44,7 +44,7 @@ func (o *observerFlags) settle(c *cobra.Command) error {
 		return err
 	}
 	if o.election == "" {
-		return fault.UsageOf(c.CommandPath(), errors.New("--election is missing"))
+		return fault.OfUsage(errors.New("--election is missing"))
 	}
 	return nil
 }

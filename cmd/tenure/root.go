@@ -67,9 +67,9 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writ
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		fault.Print(errs, err)
+		fault.Print(errs, fault.WithHelp(command.CommandPath(), err))
 	}
 	return fault.Code(err)
 }
@@ -86,7 +86,7 @@ func newRoot() *cobra.Command {
 
 		PersistentPreRun: func(c *cobra.Command, _ []string) { warnOfStrangers(c) },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fault.UsageOf(c.CommandPath(), err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	addRun(root)
 	root.AddCommand(newStatus(), newWatch(), newHandOver(), newReset(), newDemo(), newCandidate(), newMan(), newVersion())
 	addGenerated(root)
@@ -100,7 +100,7 @@ func noArgs(c *cobra.Command, args []string) error {
 		return nil
 	}
 	if c.HasSubCommands() {
-		return fault.UsageOf(c.CommandPath(), errors.New("unknown command: "+args[0]))
+		return fault.OfUsage(errors.New("unknown command: " + args[0]))
 	}
-	return fault.UsageOf(c.CommandPath(), errors.New(c.CommandPath()+" takes no arguments, but was given: "+args[0]))
+	return fault.OfUsage(errors.New(c.CommandPath() + " takes no arguments, but was given: " + args[0]))
 }

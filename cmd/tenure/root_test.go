@@ -53,7 +53,7 @@ func TestEveryCommandTakesItsFlagsFromTheEnvironment(t *testing.T) {
 		}
 		usage := usageCode(c)
 		code, errs := try(t, args...)
-		if code != usage || !strings.HasPrefix(errs, `error: TENURE_JSON in the environment is "maybe", which is no true or false`) {
+		if code != usage || !strings.HasPrefix(errs, `error: TENURE_JSON is "maybe", not true or false`) {
 			t.Errorf("%s: exit code %d, %s", c.Name(), code, errs)
 		}
 	}

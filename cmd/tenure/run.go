@@ -33,7 +33,7 @@ func newRun() *cobra.Command {
 		},
 	}
 	r.define(c.Flags())
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(fault.UsageOf("tenure run", err)) })
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(flagError(err)) })
 	return c
 }
 
@@ -52,16 +52,15 @@ func failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	f := fault.New("", "%w", err)
-	var known *fault.Error
-	switch {
-	case errors.As(err, &known) && known.Code > fault.NoLeader:
-		return err
-	case known != nil:
-		f.Hint = known.Hint
+	var f fault.Error
+	if known := (*fault.Error)(nil); errors.As(err, &known) {
+		f = *known
 	}
-	f.Code = wrap.CodeFailed
-	return f
+	if f.Code > fault.NoLeader {
+		return err
+	}
+	f.Err, f.Code = err, wrap.CodeFailed
+	return &f
 }
 
 func (r *runFlags) run(c *cobra.Command, args []string) error {
@@ -69,7 +68,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		return fault.UsageOf("tenure run", errors.New("there is no command to run"))
+		return fault.OfUsage(errors.New("there is no command to run"))
 	}
 	path, code, err := wrap.Find(args[0])
 	if err != nil {

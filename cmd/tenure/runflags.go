@@ -45,7 +45,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	r.where = storeFlags{creates: true}
 	r.where.define(f)
 	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
-	f.StringVar(&r.id, "id", "", "name of this candidate, for people (default host name and process id)")
+	f.StringVar(&r.id, "id", "", "name of this candidate, for people, not empty (default host name and process id)")
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&r.stopWithin, "stop-within", 0,
@@ -53,8 +53,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&r.finishWithin, "finish-within", 10*time.Second,
 		"how long the command may take to finish when it is asked to, with the lease renewed meanwhile")
 	f.DurationVar(&r.splay, "splay", 0, "most of a random delay before the first claim")
-	f.IntVar(&r.priority, "priority", 0, "a candidate with a higher one asks the leader to hand over, once it has been well for two leases")
-	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, rather than seek it again", wrap.CodeLost))
+	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher one asks the leader to hand over, once it has been well for two leases")
+	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, rather than seek it again; --restart applies until then", wrap.CodeLost))
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
 	f.BoolVar(&r.inspect, "inspect", false, "try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests")

@@ -53,8 +53,16 @@ func TestWrongValues(t *testing.T) {
 		{"the election by a variable", "status --store nats://127.0.0.1:1/E", env{"TENURE_ELECTION": "a b"},
 			`TENURE_ELECTION: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
 		{"the election by a variable", "demo", env{"KEY": "a b"}, `KEY: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
-		{"no number", "demo", env{"TENURE_CANDIDATES": "many"}, `TENURE_CANDIDATES in the environment is "many", which is no number`},
-		{"no duration", "status" + at, env{"TENURE_WAIT": "soon"}, `TENURE_WAIT in the environment is "soon", which is no duration`},
+		{"no number", "demo", env{"TENURE_CANDIDATES": "many"}, `TENURE_CANDIDATES is "many", not a whole number`},
+		{"no duration", "status" + at, env{"TENURE_WAIT": "soon"}, `TENURE_WAIT is "soon", not a time such as 500ms, 15s or 1h30m`},
+		{"no number", "run" + at + "--priority x", nil, `--priority is "x", not a whole number`},
+		{"no number that fits", "run" + at + "--priority 99999999999999999999", nil, `--priority is "99999999999999999999", which is out of range`},
+		{"no duration", "watch" + at + "--for 5", nil, `--for is "5", not a time such as 500ms, 15s or 1h30m`},
+		{"neither true nor false", "status" + at + "--json=maybe", nil, `--json is "maybe", not true or false`},
+		{"an empty ID", "run" + at + "--id=", nil, "--id is empty"},
+		{"an empty successor", "hand-over" + at + "--to=", nil, "--to is empty"},
+		{"an empty store", "status --election e --store=", nil, "--store is empty"},
+		{"an empty peer", "demo --peer=", nil, "--peer is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
 		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
 		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://h/E": unknown scheme; known are nats, tls, s3, kafka`},
@@ -88,6 +96,33 @@ func TestWrongValues(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n got %s\nwant %s", code, want, got, c.want)
 			}
 		})
+	}
+}
+
+// A misuse of the command line leads to the help of the command that was typed.
+func TestMisuseNamesTheHelpOfItsCommand(t *testing.T) {
+	const at = " --store nats://127.0.0.1:1/E --election e "
+	for _, c := range []struct{ args, help string }{
+		{"--nothing", "tenure"},
+		{"nothing", "tenure"},
+		{"version more", "tenure version"},
+		{"help nothing", "tenure help"},
+		{"status --store nats://h/E", "tenure status"},
+		{"status" + at + "--context prod", "tenure status"},
+		{"watch" + at + "--kafka-properties f", "tenure watch"},
+		{"watch" + at + "--for 5", "tenure watch"},
+		{"run" + at, "tenure run"},
+		{"run --nothing", "tenure run"},
+		{"run" + at + "--priority x -- true", "tenure run"},
+		{"run" + at + "--context prod -- true", "tenure run"},
+		{"run" + at + "--kafka-properties f -- true", "tenure run"},
+		{"run" + at + "--peer-ca f -- true", "tenure run"},
+		{"demo --peer-ca f", "tenure demo"},
+	} {
+		_, said := answers(t, strings.Fields(c.args)...)
+		if want := "\nhint: see " + c.help + " --help\n"; !strings.HasSuffix(said, want) {
+			t.Errorf("tenure %s says\n%swant%s", c.args, said, want)
+		}
 	}
 }
 

@@ -27,6 +27,8 @@ type Error struct {
 	Code int
 	// Passing says that waiting may mend it, such as for a server that is being restarted.
 	Passing bool
+
+	inHelp bool // the hint is the help of the command
 }
 
 // New returns an error with a hint.
@@ -41,12 +43,18 @@ func Passing(hint, format string, args ...any) *Error {
 	return f
 }
 
-// OfUsage marks an error as a misuse of the command line.
-func OfUsage(err error) *Error { return UsageOf("tenure", err) }
+// OfUsage marks an error as a misuse of the command line. Its hint is the help of the command.
+func OfUsage(err error) *Error { return &Error{Err: err, Code: Usage, inHelp: true} }
 
-// UsageOf is OfUsage of one command, by its path.
-func UsageOf(command string, err error) *Error {
-	return &Error{Err: err, Hint: "see " + command + " --help", Code: Usage}
+// WithHelp gives a misuse of a command the hint to see the command's help.
+func WithHelp(command string, err error) error {
+	var f *Error
+	if !errors.As(err, &f) || !f.inHelp {
+		return err
+	}
+	hinted := *f
+	hinted.Err, hinted.Hint, hinted.inHelp = err, "see "+command+" --help", false
+	return &hinted
 }
 
 // OfValue marks an error as a setting with a wrong value. It keeps the hint and, if there is one,

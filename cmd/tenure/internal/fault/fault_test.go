@@ -20,7 +20,10 @@ func TestPrintGivesEachProblemALineAndTheHintOne(t *testing.T) {
 		{"a hint comes last", fault.New("mend it", "%s is broken", "x"), "error: x is broken\nhint: mend it\n", 1},
 		{"all problems are told", &fault.Error{Err: errors.Join(errors.New("a"), errors.New("b")), Hint: "c"}, "error: a\nerror: b\nhint: c\n", 1},
 		{"a fault is found below others", fmt.Errorf("demo: %w", fault.New("mend it", "broken")), "error: demo: broken\nhint: mend it\n", 1},
-		{"misuse has a code of its own", fault.OfUsage(errors.New("no such flag")), "error: no such flag\nhint: see tenure --help\n", 2},
+		{"misuse has a code of its own", fault.OfUsage(errors.New("no such flag")), "error: no such flag\n", 2},
+		{"the help of the command is the hint", fault.WithHelp("tenure run", fmt.Errorf("x: %w", fault.OfUsage(errors.New("wrong")))),
+			"error: x: wrong\nhint: see tenure run --help\n", 2},
+		{"only of a misuse", fault.WithHelp("tenure run", fault.New("mend it", "broken")), "error: broken\nhint: mend it\n", 1},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var out strings.Builder
