@@ -35,7 +35,7 @@ func TestResetSaysInJSONWhatWasThere(t *testing.T) {
 	broken := `{"leaderID":"node-1","term":7,"leaseMillis":20000,"incarnation":"i"}`
 	h.put(broken)
 	want := `{"time":~,"event":"reset","election":"billing","id":~,"term":~,"was":"malformed","bytes":68,"beginning":` +
-		`"{\"leaderID\":\"node-1\",\"term\":7,\"leaseMillis\":20000,\"incarnation\":","problem":"key holds a malformed election record: malformed election record: no nonce","waitMillis":20000}` + "\n"
+		`"{\"leaderID\":\"node-1\",\"term\":7,\"leaseMillis\":20000,\"incarnation\":","problem":"key holds a malformed election record: no nonce","waitMillis":20000}` + "\n"
 	r := h.says("reset", "--force", "--json")
 	if r.code != 0 || r.golden() != want {
 		t.Errorf("got %d\n%s%swant\n%s", r.code, r.golden(), r.errs, want)
@@ -48,7 +48,7 @@ func TestResetReplacesATermOutOfReach(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put(`{"leaderID":"node-1","term":9007199254740991,"leaseMillis":2000,"incarnation":"i","nonce":"n"}`)
-	const problem = `malformed election record: term is 9007199254740991; good terms are at most 2\^40 above \d+ here$`
+	const problem = `key holds a malformed election record: term is 9007199254740991; good terms are at most 2\^40 above \d+ here$`
 	h.says("status").must(t, 1, `^record    malformed$`, problem, `^hint: .*tenure reset --force`)
 	h.says("reset", "--force", "--lease", "1s").must(t, 0, `^was  malformed, \d+ bytes`, problem,
 		`^now  a vacant record after term \d{16}: nobody can be elected for 2s$`)
