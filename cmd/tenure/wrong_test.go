@@ -13,6 +13,7 @@ func TestWrongValues(t *testing.T) {
 	const at = " --store nats://127.0.0.1:1/E --election e "
 	const kafka = "status --election e --store kafka://host/topic"
 	type env map[string]string
+	noRegion := env{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": "none"}
 	for _, c := range []struct {
 		why  string
 		args string
@@ -69,6 +70,8 @@ func TestWrongValues(t *testing.T) {
 		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither a context nor one with a bucket`},
 		{"a peer", "run --election e --store s3://bucket?region=r --peer x", nil, `--peer "x": is not HOST:PORT`},
 		{"a bucket", "status --election e --store s3://ab", nil, `--store "s3://ab": no bucket can have the name "ab"`},
+		{"no region", "status --election e --store s3://bucket", noRegion, "--store s3://bucket: no region is known, and requests are signed for one"},
+		{"a bucket", "run --election e --store s3://my_bucket", nil, `--store "s3://my_bucket": no bucket can have the name "my_bucket"`},
 		{"properties of Kafka", kafka, env{"TENURE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "TENURE_KAFKA_SASL_MECHANISM": "GSSAPI"},
 			"TENURE_KAFKA_SASL_MECHANISM: sasl.mechanism is not supported: only PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are"},
 		{"properties of Kafka", kafka, env{"TENURE_KAFKA_SECURITY_PROTOCOL": "SSL", "TENURE_KAFKA_SSL_KEYSTORE_LOCATION": "."},

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -66,6 +67,9 @@ func (s *S3) explain(err error) *fault.Error {
 	case errors.Is(err, driver.ErrDenied):
 		return fault.New("grant it in the policies of the user and the bucket; docs/object-storage.md has one that is enough for a "+
 			"candidate", "%w", err)
+	case status == http.StatusNotFound: // the driver knows how S3 says that an object is missing
+		return fault.New("endpoint= must be the address of the S3 API, not of a console or another web server; give one such as "+shapeS3,
+			"what answers at %s is not an S3 server, or is behind a proxy: %w", s.server(), brief(err))
 	case status == 0 && code == "":
 		f := s.unreachable(err)
 		f.Passing = away(err)
@@ -107,10 +111,7 @@ func (s *S3) unreachable(err error) *fault.Error {
 		record    tls.RecordHeaderError
 		timeout   net.Error
 	)
-	server := "S3"
-	if s.Endpoint != "" {
-		server = s.Endpoint
-	}
+	server := s.server()
 	switch {
 	case errors.As(err, &authority):
 		return fault.New("set AWS_CA_BUNDLE to a file with the server's CA", "%s has a certificate of an unknown authority", server)
@@ -126,6 +127,9 @@ func (s *S3) unreachable(err error) *fault.Error {
 	}
 	return fault.New("check endpoint= in the URL, and that the server runs", "no server answers at %s: %w", server, root(err))
 }
+
+// server is what people call the server.
+func (s *S3) server() string { return cmp.Or(s.Endpoint, "S3") }
 
 // brief leaves out what the client library puts around the server's own words.
 func brief(err error) error {

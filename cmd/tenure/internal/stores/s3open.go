@@ -51,8 +51,8 @@ func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
 		return nil, fault.New("mend the files in ~/.aws, or unset AWS_PROFILE", "the configuration of AWS's tools: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, fault.New("put region=... into the URL or set AWS_REGION; us-east-1 does for most servers other than S3",
-			"no region is known, and requests are signed for one")
+		return nil, fault.OfValue(fault.New("put region=... into the URL or set AWS_REGION; us-east-1 does for most servers other than S3",
+			"no region is known, and requests are signed for one"))
 	}
 	return s3.NewFromConfig(cfg, s.address), nil
 }

@@ -91,6 +91,8 @@ func TestWhatIsWrongWithObjectStorageAndWhatToDo(t *testing.T) {
 	bareEnvironment(t)
 	memory := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
 	t.Cleanup(memory.Close)
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
 	plain := strings.Replace(memory.URL, "http://", "https://", 1)
 	for _, c := range []struct{ why, endpoint, err, hint string }{
 		{"no server", "http://127.0.0.1:1", "no server answers at http://127.0.0.1:1: dial tcp", "check endpoint="},
@@ -106,7 +108,8 @@ func TestWhatIsWrongWithObjectStorageAndWhatToDo(t *testing.T) {
 		{"a wrong region", refusing(t, 301, "PermanentRedirect", "X-Amz-Bucket-Region", "eu-west-9"), "the bucket is in eu-west-9", "put region=eu-west-9"},
 		{"a wrong region, unnamed", refusing(t, 400, "AuthorizationHeaderMalformed"), "the region is wrong: AuthorizationHeaderMalformed: said the server", "region=..."},
 		{"a wrong clock", refusing(t, 403, "RequestTimeTooSkewed"), "said the server", "clock"},
-		{"no object storage", refusing(t, 404, "Oops"), "check the endpoint", ""},
+		{"no object storage", refusing(t, 404, "Oops"), "is not an S3 server, or is behind a proxy: Oops: said the server", "endpoint= must be the address of the S3 API"},
+		{"another web server", web.URL, "is not an S3 server", "endpoint= must be the address of the S3 API"},
 		{"a busy server", refusing(t, 503, "SlowDown"), "SlowDown", ""},
 		{"a server that is starting", refusing(t, 502, "Oops"), "502", ""},
 	} {
@@ -142,7 +145,7 @@ func TestObjectStorageNeedsARegionAndCredentials(t *testing.T) {
 	bareEnvironment(t)
 	var f *fault.Error
 	if err := reach(t, "s3://bucket", false, ""); !errors.As(err, &f) ||
-		!strings.Contains(f.Error(), "no region is known") || !strings.Contains(f.Hint, "region=...") {
+		!strings.Contains(f.Error(), "no region is known") || !strings.Contains(f.Hint, "region=...") || fault.Code(err) != fault.Usage {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")

@@ -52,13 +52,10 @@ func parseS3(raw string) (*S3, error) {
 
 var errHost = fault.New("the host of a server goes behind the bucket: "+shapeS3, "has a host where the bucket should be")
 
-// s3BucketName is what S3 or one of the other servers accepts, from leastBucket to mostBucket
-// bytes.
-var s3BucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
+// s3BucketName is what S3 accepts, and every other server. Some servers accept more.
+var s3BucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
-const leastBucket, mostBucket = 3, 255
-
-// bucketNames is what S3 itself accepts.
+// bucketNames says so.
 const bucketNames = "name a bucket of 3 to 63 small letters, digits, - and ., which begins and ends with a " +
 	"letter or a digit, as in " + shapeS3
 
@@ -68,7 +65,7 @@ func s3Bucket(u *url.URL) (string, error) {
 		return "", fault.New("give a URL such as "+shapeS3, "names no bucket")
 	case strings.ContainsAny(u.Host, ":[]"):
 		return "", errHost
-	case !s3BucketName.MatchString(u.Host), len(u.Host) < leastBucket, len(u.Host) > mostBucket, strings.Contains(u.Host, ".."):
+	case !s3BucketName.MatchString(u.Host), strings.Contains(u.Host, ".."):
 		return "", fault.New(bucketNames, "no bucket can have the name %.80q", u.Host)
 	}
 	return u.Host, nil
