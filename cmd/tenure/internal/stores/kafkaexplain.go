@@ -130,10 +130,14 @@ func (k *Kafka) protocolHint() string {
 // unreachable: nobody has answered. It is nil if that is not what went wrong.
 func (k *Kafka) unreachable(at string, err error) *fault.Error {
 	var (
-		name *net.DNSError
-		op   *net.OpError
+		name   *net.DNSError
+		op     *net.OpError
+		silent *silentError
 	)
 	switch {
+	case errors.As(err, &silent):
+		return fault.Passing("check that the port is one of Kafka's listeners, and that the broker does not hang"+k.encrypted(),
+			"%s takes connections but does not answer as a broker in time", silent.at)
 	case errors.As(err, &name):
 		return fault.Passing("check the hosts in the URL", "no broker answers at %s: %w", at, name)
 	case errors.As(err, &op):

@@ -3,7 +3,10 @@ package stores
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,25 +16,55 @@ import (
 // brokerNews hears from the client library when a broker cannot be reached, and when it can again. Connections that merely
 // end are no news: the library has several to each broker, and closes those that are idle.
 type brokerNews struct {
-	told func(up bool, err error)
+	told func(up bool, err error) // may be nil
 
-	mu   sync.Mutex
-	down map[string]bool
+	mu    sync.Mutex
+	down  map[string]bool
+	taken map[string]bool // the brokers that took a connection once
+}
+
+func newBrokerNews(told func(bool, error)) *brokerNews {
+	return &brokerNews{told: told, down: map[string]bool{}, taken: map[string]bool{}}
 }
 
 var _ kgo.HookBrokerConnect = (*brokerNews)(nil)
 
 // OnBrokerConnect is called by the library after each attempt.
-func (b *brokerNews) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+func (b *brokerNews) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, conn net.Conn, err error) {
 	at := net.JoinHostPort(meta.Host, fmt.Sprint(meta.Port))
 	b.mu.Lock()
 	was := b.down[at]
 	b.down[at] = err != nil
+	if conn != nil { // even if the broker is not greeted
+		b.taken[at] = true
+	}
 	b.mu.Unlock()
 	switch {
+	case b.told == nil:
 	case err != nil && !was:
 		b.told(false, fmt.Errorf("broker %s: %w", at, root(err)))
 	case err == nil && was:
 		b.told(true, errors.New("broker "+at))
 	}
+}
+
+// silentError is a timeout of brokers that have taken connections. Something else may listen there,
+// such as a web server, which waits for more than a broker's client says.
+type silentError struct {
+	at  string
+	err error
+}
+
+func (e *silentError) Error() string { return e.at + " takes connections and does not answer" }
+func (e *silentError) Unwrap() error { return e.err }
+
+// silence adds to a timeout which brokers have taken a connection.
+func (b *brokerNews) silence(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var late net.Error
+	if len(b.taken) == 0 || !errors.As(err, &late) || !late.Timeout() {
+		return err
+	}
+	return &silentError{strings.Join(slices.Sorted(maps.Keys(b.taken)), ","), err}
 }

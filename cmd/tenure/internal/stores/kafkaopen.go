@@ -13,13 +13,14 @@ import (
 
 // open connects and opens the topic.
 func (k *Kafka) open(ctx context.Context, o Options) (*Store, error) {
-	connection, err := k.connection(o)
+	news := newBrokerNews(o.OnConnection)
+	connection, err := k.connection(o, news)
 	if err != nil {
 		return nil, err
 	}
 	store, err := kafkalog.Open(ctx, connection, k.Topic, k.driverOptions(o)...)
 	if err != nil {
-		return nil, k.explain(err)
+		return nil, k.explain(news.silence(err))
 	}
 	return &Store{Driver: store, close: store.Close, connection: connection, create: o.Create}, nil
 }
@@ -47,7 +48,7 @@ func (k *Kafka) timeout(lease time.Duration) time.Duration {
 }
 
 // connection is how brokers are reached: the URL decides before the properties.
-func (k *Kafka) connection(o Options) ([]kgo.Opt, error) {
+func (k *Kafka) connection(o Options, news *brokerNews) ([]kgo.Opt, error) {
 	p := map[string]string{}
 	maps.Copy(p, k.Properties)
 	delete(p, "metadata.broker.list")
@@ -62,10 +63,7 @@ func (k *Kafka) connection(o Options) ([]kgo.Opt, error) {
 	if err != nil {
 		return nil, k.explainProperties(err)
 	}
-	if o.OnConnection != nil {
-		opts = append(opts, kgo.WithHooks(&brokerNews{told: o.OnConnection, down: map[string]bool{}}))
-	}
-	return opts, nil
+	return append(opts, kgo.WithHooks(news)), nil
 }
 
 func (k *Kafka) check(ctx context.Context, s *Store, key string) error {

@@ -104,6 +104,21 @@ func withoutTLS(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// A web server waits for a line, which no client of Kafka sends.
+func TestOpenSaysThatNoBrokerSpeaks(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(nil)
+	t.Cleanup(s.Close)
+	at := s.Listener.Addr().String()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := attempt(ctx, t, parse(t, "kafka://"+at+"/t"), false)
+	says(t, err, at+" takes connections but does not answer as a broker in time", "one of Kafka's listeners")
+	if !fault.Passes(err) {
+		t.Error("a broker that hangs is not waited for")
+	}
+}
+
 // The brokers of this test drop connections where real ones say what is wrong, so that errors of those are made up below.
 func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
 	t.Parallel()

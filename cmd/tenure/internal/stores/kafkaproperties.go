@@ -43,7 +43,7 @@ func (p Place) With(s KafkaSettings) (Place, error) {
 	if len(k.brokers()) == 0 {
 		return p, p.blame(errNoBrokers)
 	}
-	if _, err := k.connection(Options{}); err != nil {
+	if _, err := k.connection(Options{}, newBrokerNews(nil)); err != nil {
 		return p, err
 	}
 	return p, nil
