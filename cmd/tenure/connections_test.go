@@ -28,7 +28,7 @@ func TestBrokenConnectionIsToldAndEndsNoWatch(t *testing.T) {
 	for range 10 {
 		status := tenureRuns(t, "status", "--store", other.url, "--election", "billing", "--connect-timeout", "0s").start()
 		status.ends(1)
-		if said := status.errs.String(); !strings.HasPrefix(said, "error: --store ") || !strings.Contains(said, "\nhint: ") {
+		if said := status.errs.String(); !strings.HasPrefix(said, "error: --store ") || !strings.Contains(said, "maximum connections exceeded\nhint: ") {
 			t.Fatalf("it says %s", said)
 		}
 	}

@@ -27,7 +27,7 @@ func explainConnect(err error) *fault.Error {
 		return f
 	}
 	f := fault.New(connectHint(err), "cannot connect: %w", plainly(err))
-	f.Passing = away(err) || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout)
+	f.Passing = away(err) || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || isFull(err)
 	return f
 }
 
@@ -43,6 +43,12 @@ func plainly(err error) error {
 	return err
 }
 
+// isFull reports whether the server has as many connections as it takes.
+func isFull(err error) bool {
+	text := err.Error() // of which the library makes an error that has no name
+	return strings.Contains(text, "maximum connections exceeded") || strings.Contains(text, "maximum account active connections exceeded")
+}
+
 func connectHint(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -51,6 +57,8 @@ func connectHint(err error) string {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
 		return "give a user and a password, nats://user:password@host:4222/BUCKET, or a context of the nats command with --context"
+	case isFull(err):
+		return "raise max_connections in the configuration of the server or the account, or end other clients"
 	case errors.As(err, &authority):
 		return "make a context with the server's CA (nats context add NAME --tlsca FILE) and give it with --context"
 	case errors.Is(err, nats.ErrSecureConnWanted), errors.As(err, &record):

@@ -2,7 +2,6 @@ package stores
 
 import (
 	"context"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -38,7 +37,7 @@ func (n *NATS) connect() (*nats.Conn, jetstream.JetStream, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	nc, err := nats.Connect(t.url, append(t.options, nats.Timeout(2*time.Second), quiet)...)
+	nc, err := nats.Connect(t.url, append(t.options, nats.Timeout(dialTimeout), quiet, hearing)...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -111,6 +111,32 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
+// A server that hangs up while the client still writes is quoted all the same, and so is why it does.
+func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
+	t.Parallel()
+	full := startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxConn: 1})
+	only, err := nats.Connect(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer only.Close()
+	for _, c := range []struct {
+		url, err, hint string
+		waits          bool
+	}{
+		{"nats://" + full + "/E", "maximum connections exceeded", "max_connections", true},
+		{"nats://all:wrong@" + withAccounts(t) + "/E", "Authorization", "user:password@", false},
+	} {
+		for range 100 {
+			_, err := stores.Open(t.Context(), parse(t, c.url), stores.Options{})
+			var f *fault.Error
+			if !errors.As(err, &f) || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) || f.Passing != c.waits {
+				t.Fatalf("got %v", err)
+			}
+		}
+	}
+}
+
 // TestInspectNATS: what a bucket's settings make unsafe is found before an election is held there.
 func TestInspectNATS(t *testing.T) {
 	t.Parallel()

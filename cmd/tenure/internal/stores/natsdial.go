@@ -1,0 +1,53 @@
+package stores
+
+import (
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// dialTimeout is how long connecting to one server may take.
+const dialTimeout = 2 * time.Second
+
+// hearing has a refusal reported in the words of the server. A server that refuses a client says why
+// and hangs up, at times before the client has said all that it says first. The library then returns
+// the failed write, and leaves the words unread.
+func hearing(o *nats.Options) error {
+	if o.Dialer == nil && o.CustomDialer == nil { // the proxy of a context
+		o.CustomDialer = dialer{net.Dialer{Timeout: dialTimeout}}
+	}
+	return nil
+}
+
+type dialer struct{ net.Dialer }
+
+// Dial returns a connection whose first writes do not fail.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := d.Dialer.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &greeting{Conn: c}, nil
+}
+
+// firstWrites are enough for TLS and what the library says first.
+const firstWrites = 8
+
+// greeting passes over an error of its first writes. A read follows them, which returns the words of
+// the server, if there are any, and then fails as well.
+type greeting struct {
+	net.Conn
+	writes atomic.Int32
+}
+
+// Write returns no error of the first writes.
+func (g *greeting) Write(b []byte) (int, error) {
+	first := g.writes.Load() < firstWrites && g.writes.Add(1) <= firstWrites
+	n, err := g.Conn.Write(b)
+	if err != nil && first {
+		return len(b), nil
+	}
+	return n, err
+}
