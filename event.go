@@ -3,9 +3,12 @@ package tenure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
 // EventKind names a kind of event.
@@ -165,7 +168,7 @@ func (f *shared) write(e Event) {
 		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
 	}
 	if e.Kind == EventTrouble {
-		times := f.troubleLog.admit(e, f.clock.Now().Mono)
+		times := f.countTrouble(e)
 		if times == 0 {
 			return
 		}
@@ -174,6 +177,23 @@ func (f *shared) write(e Event) {
 		}
 	}
 	f.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
+}
+
+// countTrouble returns how often trouble was met since its cause was logged last; 0 if it need not be
+// logged. A lease that is too short explains all answers that do not come in time.
+func (f *shared) countTrouble(e Event) (times int) {
+	const short = "short lease"
+	now := f.clock.Now().Mono
+	var found *ShortLeaseError
+	switch {
+	case e.Cause == nil:
+		return f.troubleLog.Admit("", now)
+	case errors.As(e.Cause, &found):
+		return f.troubleLog.Admit(short, now)
+	case isTimeout(e.Cause) && f.troubleLog.Joins(short, now):
+		return 0
+	}
+	return f.troubleLog.Admit(loglimit.Cause(e.Cause.Error(), e.Election), now)
 }
 
 // flushWithin bounds how long the end of a Run waits for OnEvent, which may itself wait for Run.

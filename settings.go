@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
@@ -23,7 +24,7 @@ type shared struct {
 	leaders    leaderInterner
 	latency    latencyProbe
 	rights     rights
-	troubleLog logLimiter
+	troubleLog loglimit.Limiter
 }
 
 // settings holds the parts that Reconfigure changes, by replacing the whole. It is never written

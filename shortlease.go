@@ -56,7 +56,7 @@ type latencyProbe struct {
 // explainTimeout explains a cause of trouble if it is that no answer came in time. It runs under
 // the runner's lock.
 func (m *runner) explainTimeout(cause error) error {
-	if !errors.Is(cause, protocol.ErrTimeout) && !errors.Is(cause, context.DeadlineExceeded) {
+	if !isTimeout(cause) {
 		return cause
 	}
 	within := m.machine.Attempt()
@@ -73,6 +73,11 @@ func (m *runner) explainTimeout(cause error) error {
 	return m.wrap("store", &ShortLeaseError{
 		Lease: lease, Within: within, Took: took, Least: leastLease(cfg, lease, took*5/2), Err: cause,
 	})
+}
+
+// isTimeout reports whether a cause is that no answer came in time.
+func isTimeout(cause error) bool {
+	return errors.Is(cause, protocol.ErrTimeout) || errors.Is(cause, context.DeadlineExceeded)
 }
 
 // leastLease returns the shortest lease that gives each request the time it needs.

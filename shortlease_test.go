@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -92,6 +93,38 @@ func TestALeaseTooShortForTheLinkIsCalledThat(t *testing.T) {
 		b := start(t, mustNew(t, store, "b", tight(short.Least, nil)), holdOn)
 		within(t, time.Minute, b.won, "term with the lease that was advised")
 		_ = b.end(t)
+	})
+}
+
+// deaf is a store whose watches do not begin in time.
+type deaf struct{ *remote }
+
+func (deaf) Watch(ctx context.Context, _ string, _ func(driver.Entry)) (stop func(), err error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// What else does not come in time is counted with the lease that is too short, and is no further
+// cause in the log.
+func TestALeaseTooShortExplainsAllLateAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log pages
+		a := start(t, mustNew(t, deaf{far(510 * time.Millisecond)}, "a", func(c *tenure.Config) {
+			tight(2*time.Second, nil)(c)
+			c.Logger = log.logger()
+		}), holdOn)
+		time.Sleep(5 * time.Minute)
+		_ = a.end(t)
+		lines := log.lines("tenure: trouble")
+		first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "which is all that a lease") })
+		if first < 0 {
+			t.Fatalf("nobody says why:\n%s", strings.Join(lines, ""))
+		}
+		for _, l := range lines[first:] {
+			if !strings.Contains(l, "which is all that a lease") {
+				t.Errorf("another cause: %s", l)
+			}
+		}
 	})
 }
 

@@ -64,7 +64,7 @@ func (w *watch) started(m *runner, serial uint32, stop func(), err error) {
 	case err == nil:
 		go stop()
 	case current:
-		m.report(EventTrouble, m.wrap("watch", err))
+		m.report(EventTrouble, m.explainTimeout(m.wrap("watch", err)))
 		retry := m.clock.AfterFunc(m.settings.machine.Renew, func() {
 			m.step(func(Reading) {
 				if w.on && w.serial == serial {

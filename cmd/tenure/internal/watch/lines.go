@@ -7,23 +7,23 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
 // lines are for people, one for each change.
 type lines struct {
 	out io.Writer
-	// quiet is until when further trouble is not told of: a store that is down is so at every attempt.
-	quiet time.Time
+	// trouble is told of ever less often: a store that is down is so at every attempt.
+	trouble loglimit.Limiter
+	begun   time.Time // when there was trouble first
+	name    string
 }
 
 // newLines says what is watched.
 func newLines(o Options) *lines {
 	fmt.Fprintln(o.Out, units.Plain(fmt.Sprintf("Election %q in %v. Ctrl-C ends.", o.Election, o.Place)))
-	return &lines{out: o.Out}
+	return &lines{out: o.Out, name: o.Election}
 }
-
-// often is how often trouble is told of.
-const often = 5 * time.Second
 
 func (l *lines) tell(i item) {
 	f := i.fact
@@ -35,13 +35,22 @@ func (l *lines) tell(i item) {
 	case view.Asked:
 		l.line(f.At, "%s is asked %s", f.Who, f.Text)
 	case view.Trouble:
-		if f.At.Before(l.quiet) {
-			return
-		}
-		l.quiet = f.At.Add(often)
-		l.line(f.At, "trouble: %s", f.Text)
+		l.worry(f)
 	case view.Alarm, connection:
 		l.line(f.At, "%s: %s", f.What, f.Text)
+	}
+}
+
+// worry says how often one cause was met since it was told last.
+func (l *lines) worry(f view.Fact) {
+	if l.begun.IsZero() {
+		l.begun = f.At
+	}
+	switch times := l.trouble.Admit(loglimit.Cause(f.Text, l.name), f.At.Sub(l.begun)); {
+	case times == 1:
+		l.line(f.At, "trouble: %s", f.Text)
+	case times > 1:
+		l.line(f.At, "trouble, %d times: %s", times, f.Text)
 	}
 }
 

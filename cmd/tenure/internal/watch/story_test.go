@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,34 @@ func TestLines(t *testing.T) {
 		l.tell(i)
 	}
 	golden(t, "lines.txt", out.String())
+}
+
+// A store that is down is told of after 0, 10, 30, 70, 150 and 310 s of trouble at each look.
+func TestLinesTellOfOneTroubleEverLessOften(t *testing.T) {
+	var out strings.Builder
+	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://h/E")})
+	p := newPlot()
+	for s := range 600 {
+		p.says(1000*s, tenure.EventTrouble, tenure.Leader{}, fmt.Errorf("read tcp 127.0.0.1:%d: no answer", 5000+s))
+	}
+	p.says(600_500, tenure.EventTrouble, tenure.Leader{}, errors.New("another"))
+	for _, i := range p.told {
+		l.tell(i)
+	}
+	var told []string
+	for line := range strings.Lines(out.String()) {
+		if _, trouble, ok := strings.Cut(line, "  trouble"); ok {
+			told = append(told, strings.TrimSpace(trouble))
+		}
+	}
+	want := []string{
+		": read tcp 127.0.0.1:5000: no answer", ", 10 times: read tcp 127.0.0.1:5010: no answer",
+		", 20 times: read tcp 127.0.0.1:5030: no answer", ", 40 times: read tcp 127.0.0.1:5070: no answer",
+		", 80 times: read tcp 127.0.0.1:5150: no answer", ", 160 times: read tcp 127.0.0.1:5310: no answer", ": another",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("got\n%s", strings.Join(told, "\n"))
+	}
 }
 
 func TestObjects(t *testing.T) {
