@@ -46,6 +46,11 @@ func TestBucketWithoutRoom(t *testing.T) {
 	w.says("setting=max_bytes")
 	w.signal(syscall.SIGTERM)
 	w.ends(0)
+	w = tenureRuns(t, "run", "--store", url+"/FULL", "--election", "long-"+strings.Repeat("x", 60), "--", "true").start()
+	w.says("the server cannot store anything in bucket FULL: ") // trouble of a claim
+	w.says("if it is full, allow more: nats stream edit KV_FULL --max-bytes=-1")
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
 }
 
 // What answers at the port is no broker, and says so by its first words.

@@ -88,6 +88,9 @@ func (b *bucket) outcome(data []byte) (driver.Version, error) {
 	switch err := ack.refused(); {
 	case isConflict(err):
 		return "", fmt.Errorf("%w (%w)", driver.ErrConflict, err)
+	case hasCode(err, storeFailed):
+		return "", fmt.Errorf("the server cannot store anything in bucket %s: %w; look at its limits and at the server's disk: "+
+			"nats stream info %s; if it is full, allow more: nats stream edit %[3]s --max-bytes=-1", b.name, err, b.stream)
 	case err != nil:
 		return "", fmt.Errorf("the server refused: %w", err)
 	case ack.Stream != b.stream:
@@ -97,6 +100,9 @@ func (b *bucket) outcome(data []byte) (driver.Version, error) {
 	}
 	return versionOf(ack.Sequence), nil
 }
+
+// storeFailed is a code that the library does not name: a full bucket or disk, among others.
+const storeFailed jetstream.ErrorCode = 10077
 
 // isConflict knows both numbers of the same refusal: replicated streams give the second one while an earlier write to
 // the key, perhaps the caller's own, is on its way.

@@ -121,7 +121,7 @@ func (n *NATS) explainRoom(err error) *fault.Error {
 	switch api.ErrorCode {
 	case storeFailed:
 		return fault.New(fmt.Sprintf("look at its limits and at the server's disk: %s stream info KV_%s; and if it is full: %[1]s stream edit KV_%[2]s --max-bytes=-1",
-			n.command(), n.Bucket), "the server cannot store anything in bucket %s: %w", n.Bucket, err)
+			n.command(), n.Bucket), "the server cannot store anything in bucket %s: %w", n.Bucket, api)
 	case insufficientResources:
 		return fault.New("give the account or the server more storage, see: "+n.command()+" account info",
 			"there is no room for bucket %s: %w", n.Bucket, err)
