@@ -119,7 +119,7 @@ func coded(code int, err error) error {
 
 // campaign takes part in the election until there is no more to do.
 func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err error) {
-	s, err := r.where.connect(w.Context(), r.place, r.election, stores.Options{Client: "tenure run " + r.id, Lease: r.lease},
+	s, err := r.where.connect(w.Context(), r.place, r.election, stores.Options{Client: "tenure run " + r.id, Lease: r.lease, Logger: log},
 		func(err error) { log.Warn("the store cannot be reached yet", "cause", err) })
 	if err != nil {
 		return 0, err

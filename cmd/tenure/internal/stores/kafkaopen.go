@@ -22,7 +22,7 @@ func (k *Kafka) open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, k.explain(news.silence(err))
 	}
-	return &Store{Driver: store, close: store.Close, connection: connection, create: o.Create}, nil
+	return &Store{Driver: store, close: store.Close, connection: connection, create: o.Create, logger: o.Logger}, nil
 }
 
 func (k *Kafka) driverOptions(o Options) []kafkalog.Option {

@@ -7,11 +7,13 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -255,6 +257,39 @@ func TestNomineeLeads(t *testing.T) {
 	if err := n.Check(map[string]string{"kafka.group": "other"}); err == nil || n.Check(n.Metadata) != nil {
 		t.Errorf("two groups: got %v", err)
 	}
+}
+
+// What keeps candidates out of the group, such as brokers that are away, is in the log.
+func TestNominationLogsWhyItDoesNotWork(t *testing.T) {
+	t.Parallel()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := sync.OnceFunc(c.Close)
+	t.Cleanup(away)
+	lines := make(chan string, 1000)
+	s, err := stores.Open(t.Context(), parse(t, "kafka://"+c.ListenAddrs()[0]+"/t?mode=neli&group-topic=t&session=1s"),
+		stores.Options{Create: true, Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(log(lines), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	nominate(t, s, "billing")
+	away()
+	for line := range lines {
+		if strings.Contains(line, "level=WARN") && strings.Contains(line, "the consumer group does not work") && strings.Contains(line, "group=billing") {
+			return
+		}
+	}
+}
+
+// log is a writer of lines.
+type log chan string
+
+func (l log) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }
 
 func TestNominationSaysWhatIsWrong(t *testing.T) {

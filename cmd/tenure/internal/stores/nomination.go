@@ -35,7 +35,7 @@ func (s *Store) Nominate(ctx context.Context, election string) (*Nomination, err
 	}
 	g, err := group.Join(ctx, s.connection, group.Config{
 		Name: name, Topic: k.NELI.topicFor(election), SessionTimeout: k.NELI.Session, Replicas: k.Replicas, NoCreate: !s.create,
-		BesideGoNELI: !k.NELI.WithoutGoNELI,
+		BesideGoNELI: !k.NELI.WithoutGoNELI, Logger: s.logger,
 	})
 	if err != nil {
 		return nil, s.place.blame(k.explainGroup(name, k.NELI.topicFor(election), err))

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -21,6 +22,7 @@ type Store struct {
 
 	connection []kgo.Opt // of Kafka
 	create     bool
+	logger     *slog.Logger
 }
 
 // Options say how to open a store.
@@ -34,6 +36,8 @@ type Options struct {
 	// OnConnection is told when the connection is lost, with the reason if there is one, and when it is back; it may
 	// be nil. Of several servers each is told of by itself. Stores without lasting connections never call it.
 	OnConnection func(up bool, err error)
+	// Logger hears why a nomination does not work; nil: nobody does.
+	Logger *slog.Logger
 }
 
 // Open makes a store that is ready to be used. Its errors are for people. Where nothing is asked for that needs it, the
