@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -36,6 +37,35 @@ func TestBrokenConnectionIsToldAndEndsNoWatch(t *testing.T) {
 	w.says(`"event":"store"`)
 	w.signal(syscall.SIGTERM)
 	w.ends(0)
+}
+
+// A reader that is gone already, as with "tenure status | true", costs neither the exit code nor a message.
+func TestStatusWithoutAReader(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	for _, c := range []struct {
+		leader string
+		code   int
+	}{{"", 3}, {"node-1", 0}} {
+		if c.leader != "" {
+			h.put(record(c.leader, 7, time.Hour, time.Now(), ""))
+		}
+		for _, flags := range [][]string{nil, {"--json"}} {
+			out, in, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = out.Close()
+			w := tenureRuns(t, append(h.args("status"), flags...)...)
+			w.cmd.Stdout = in
+			w.start()
+			_ = in.Close()
+			w.ends(c.code)
+			if said := w.errs.String(); said != "" {
+				t.Errorf("%v: it says %s", flags, said)
+			}
+		}
+	}
 }
 
 // "tenure watch | head -1" ends in good order when there is something to write.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
 )
 
 // Supervised machines whose command fails at once take turns, each no sooner than some seconds
@@ -87,4 +88,32 @@ func TestRunStepsAsideWithoutItsCommand(t *testing.T) {
 	put()
 	other.leave()
 	w.ends(4)
+}
+
+// A command that is deleted while its candidate waits is missed in each lease, and that is said once.
+func TestCommandThatIsDeletedIsMissedOnce(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	job := filepath.Join(t.TempDir(), "job")
+	if err := os.WriteFile(job, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.put(record("node-0", 7, 2*time.Second, time.Now(), ""))
+	w := tenureRuns(t, h.args("run", "--lease", "500ms", "--", job)...).start()
+	w.says("leader=node-0")
+	if err := os.Remove(job); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	deadline.Await(t, func() bool {
+		said = w.errs.String()
+		return strings.Count(said, "tenure: elected") > 3
+	}, func() string { return said })
+	for _, text := range []string{"command not started", "others get their turn"} {
+		if n := strings.Count(said, text); n == 0 || n > 1+strings.Count(said, "times=") {
+			t.Errorf("%q is said %d times:\n%s", text, n, said)
+		}
+	}
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
 }

@@ -4,10 +4,13 @@ package wrap
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/internal/repeated"
 )
 
 // Restart says after which ends of its own the command is run again while this process goes on
@@ -90,8 +93,20 @@ func (w *Wrapper) stepAside(r *tour) error {
 		w.endLater(r)
 		return nil
 	}
-	r.log.Error("the command fails on this machine: others get their turn")
+	w.complain(r.log, "the command fails on this machine: others get their turn")
 	return tenure.ErrDecline
+}
+
+// complain logs an error that each term may bring again, ever less often and with a count: a
+// candidate without any other wins one term after the other.
+func (w *Wrapper) complain(log *slog.Logger, text string, attrs ...any) {
+	times := w.troubles.Admit(repeated.Cause(fmt.Sprint(text, attrs), ""), time.Since(w.begun))
+	if times > 1 {
+		attrs = append(attrs, "times", times)
+	}
+	if times > 0 {
+		log.Error(text, attrs...)
+	}
 }
 
 // endLater ends the campaign with the command's exit code, and this process not long before a

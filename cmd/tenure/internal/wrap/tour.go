@@ -124,7 +124,7 @@ func (r *tour) hear(e guard.Event) {
 		r.log.Info("command started", "pid", r.pid)
 	case e.Failed != nil:
 		r.failed = e.Failed
-		r.log.Error("command not started", "cause", e.Failed)
+		r.w.complain(r.log, "command not started", "cause", e.Failed)
 	case e.Ended != nil:
 		r.lasted = time.Since(r.begun)
 		r.ended, r.own = e.Ended, !r.asked && !e.Ended.Forced && r.term.Err() == nil

@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/pages"
+	"github.com/tenure-go/tenure/internal/repeated"
 )
 
 // The exit codes of a wrapper, clear of those that commands use.
@@ -59,12 +60,15 @@ type Wrapper struct {
 	stop   context.Context // ends when a signal asks this process to end
 	halt   context.CancelFunc
 	atOnce chan struct{} // closed when a second signal asks for that
+
+	begun    time.Time
+	troubles repeated.Causes // what each term may find again
 }
 
 // New starts a guard, so that one is there when leadership is won. Errors say why there is none.
 func New(o Options) (*Wrapper, error) {
 	guard.Adopt()
-	w := &Wrapper{Options: o, atOnce: make(chan struct{})}
+	w := &Wrapper{Options: o, atOnce: make(chan struct{}), begun: time.Now()}
 	w.ctx, w.leave = context.WithCancel(context.Background())
 	w.stop, w.halt = context.WithCancel(context.Background())
 	return w, w.ready()
