@@ -165,7 +165,7 @@ func (f *shared) write(e Event) {
 		attrs = append(attrs, slog.String("leader", e.Leader.ID))
 	}
 	if e.Cause != nil {
-		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
+		attrs = append(attrs, slog.Any("cause", e.Cause))
 	}
 	if e.Kind == EventTrouble {
 		times := f.countTrouble(e)

@@ -187,7 +187,12 @@ func guardOf() *exec.Cmd {
 }
 
 func (r *runFlags) logger(out io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: r.level}
+	o := &slog.HandlerOptions{Level: r.level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if cause, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(settings.Cause(cause))
+		}
+		return a
+	}}
 	if r.format == "json" {
 		return slog.New(slog.NewJSONHandler(jsonl.Escaping{Writer: out}, o))
 	}

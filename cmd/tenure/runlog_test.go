@@ -4,11 +4,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
 )
 
 func TestALogThatHangsHoldsUpNobody(t *testing.T) {
@@ -41,4 +46,43 @@ func TestLogIsPassedOn(t *testing.T) {
 	if got := out.String(); got != "one\ntwo\n" || strings.Count(got, "\n") != 2 {
 		t.Errorf("%q", got)
 	}
+}
+
+// distant is a store at the end of a long link.
+type distant struct{ *memory.Polled }
+
+func (d distant) Read(ctx context.Context, key string) (driver.Entry, error) {
+	select {
+	case <-time.After(time.Second):
+		return d.Polled.Read(ctx, key)
+	case <-ctx.Done():
+		return driver.Entry{}, ctx.Err()
+	}
+}
+
+// The log names the flag that is too short, with a value that is long enough.
+func TestLogNamesTheLeaseThatIsTooShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for format, want := range map[string]string{
+			"text": `level=WARN msg="tenure: trouble" `,
+			"json": `"level":"WARN","msg":"tenure: trouble",`,
+		} {
+			var out strings.Builder
+			r := runFlags{format: format, lease: 2 * time.Second, stopWithin: 400 * time.Millisecond, finishWithin: time.Second}
+			cfg := r.config()
+			cfg.Logger, cfg.Clock = r.logger(&out), tenure.StandardClock()
+			e, err := tenure.New(distant{memory.NewPolled()}, "e", cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_ = e.Run(ctx, func(context.Context, *tenure.Term) error { return nil })
+			cancel()
+			synctest.Wait()
+			if said := out.String(); !strings.Contains(said, want) ||
+				!strings.Contains(said, "which is all that --lease 2s leaves; answers took 1s; use at least --lease ") {
+				t.Errorf("it says\n%s", said)
+			}
+		}
+	})
 }

@@ -73,6 +73,17 @@ func (f Flags) fit(cfg tenure.Config) error {
 	return long("stop-within", cfg.StopWithin, usable+cfg.StopWithin-usual)
 }
 
+// Cause is the text of trouble, which names the flag to change where that helps.
+func Cause(err error) string {
+	var short *tenure.ShortLeaseError
+	if !errors.As(err, &short) {
+		return err.Error()
+	}
+	text := short.Error()
+	inFlags := strings.NewReplacer("a lease of at least", "at least --lease", "a lease of", "--lease").Replace(text)
+	return strings.Replace(err.Error(), text, inFlags, 1)
+}
+
 // InFlags says what the library found wrong with a configuration with the names of the flags.
 func (f Flags) InFlags(err error) error {
 	if err == nil {
