@@ -57,7 +57,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, rather than seek it again; --restart applies until then", wrap.CodeLost))
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
-	f.BoolVar(&r.inspect, "inspect", false, "try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests")
+	f.BoolVar(&r.inspect, "inspect", false, "try the store out first, refuse one that is unsafe, and warn of all else; on object storage that takes some 1,130 requests")
 	r.peers.Define(f)
 	f.StringVar(&r.format, "log-format", "text", "text or json, on standard error")
 	f.StringVar(&r.loudness, "log-level", "info", "debug, info, warn or error")

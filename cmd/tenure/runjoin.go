@@ -39,11 +39,18 @@ func (r *runFlags) look(ctx context.Context, s *stores.Store, log *slog.Logger) 
 		if r.inspect && f.Severity == driver.Unsafe {
 			return r.place.Unsafe(f)
 		}
-		if f.Severity >= driver.Warning {
-			log.Warn(f.Problem, "severity", f.Severity.String(), "setting", f.Setting, "remedy", f.Remedy)
-		}
+		log.Log(ctx, r.levelOf(f), f.Problem, "severity", f.Severity.String(), "setting", f.Setting, "remedy", f.Remedy)
 	}
 	return nil
+}
+
+// levelOf is that of a finding in the log. Each bucket that other tools made has sequences that begin
+// at 1, and most operators leave it at that: only --inspect warns of it.
+func (r *runFlags) levelOf(f driver.Finding) slog.Level {
+	if f.Severity < driver.Warning || !r.inspect && f.Severity == driver.Warning && f.Setting == "first_seq" {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // part is what an election is made with, besides its name.
