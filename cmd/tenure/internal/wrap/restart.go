@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/internal/repeated"
+	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
 // Restart says after which ends of its own the command is run again while this process goes on
@@ -100,7 +100,7 @@ func (w *Wrapper) stepAside(r *tour) error {
 // complain logs an error that each term may bring again, ever less often and with a count: a
 // candidate without any other wins one term after the other.
 func (w *Wrapper) complain(log *slog.Logger, text string, attrs ...any) {
-	times := w.troubles.Admit(repeated.Cause(fmt.Sprint(text, attrs), ""), time.Since(w.begun))
+	times := w.troubles.Admit(loglimit.Cause(fmt.Sprint(text, attrs), ""), time.Since(w.begun))
 	if times > 1 {
 		attrs = append(attrs, "times", times)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/pages"
-	"github.com/tenure-go/tenure/internal/repeated"
+	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
 // The exit codes of a wrapper, clear of those that commands use.
@@ -62,7 +62,7 @@ type Wrapper struct {
 	atOnce chan struct{} // closed when a second signal asks for that
 
 	begun    time.Time
-	troubles repeated.Causes // what each term may find again
+	troubles loglimit.Limiter // what each term may find again
 }
 
 // New starts a guard, so that one is there when leadership is won. Errors say why there is none.
