@@ -72,7 +72,11 @@ func TestHandOverThatComesToNothingInJSON(t *testing.T) {
 	h := natsHome(t)
 	h.await(h.join(tenure.Config{ID: "node-1"}, nil), leads)
 	for _, to := range []string{"", "node-9"} {
-		r := h.says("hand-over", "--to", to, "--wait", "1h", "--json")
+		flags := []string{"--wait", "1h", "--json"}
+		if to != "" {
+			flags = append(flags, "--to", to)
+		}
+		r := h.says("hand-over", flags...)
 		want := `{"time":~,"event":"asked","election":"billing","id":~,"term":~,"leader":"node-1","to":"` + to + `"}` + "\n" +
 			`{"time":~,"event":"unchanged","election":"billing","id":~,"term":~,"leader":"node-1"}` + "\n"
 		if got := terms.ReplaceAllString(r.golden(), "${1}~"); r.code != 1 || got != want {
