@@ -25,7 +25,7 @@ func settings(lease, stopWithin time.Duration) Config {
 	}
 }
 
-func leading(t *testing.T, c Config) *Machine {
+func leading(t testing.TB, c Config) *Machine {
 	t.Helper()
 	m := New(&c, "i")
 	m.Campaign(at(0), 0)
