@@ -20,6 +20,6 @@ func (e *Election) SetEligible(eligible bool) {
 			n.ineligible = !eligible
 			eligible = eligible && n.gate.MayLead()
 		}
-		m.machine.Stand(now, eligible)
+		m.machine.SetEligible(now, eligible)
 	})
 }

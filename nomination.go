@@ -32,7 +32,7 @@ func newNomination(from driver.Nominator) *nomination {
 // applyGate passes the gate's present answer to the machine. It runs under the runner's lock.
 func (n *nomination) applyGate(m *runner, now Reading) {
 	if n.gate != nil {
-		m.machine.Stand(now, !n.ineligible && n.gate.MayLead())
+		m.machine.SetEligible(now, !n.ineligible && n.gate.MayLead())
 	}
 }
 

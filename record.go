@@ -64,7 +64,7 @@ func problemOf(c *protocol.Cell) error {
 	switch c.Kind {
 	case protocol.Foreign:
 		return protocol.Because(ErrForeign, c.Problem)
-	case protocol.Broken:
+	case protocol.Malformed:
 		return protocol.Because(ErrMalformed, c.Problem)
 	}
 	return nil
@@ -76,7 +76,7 @@ func kindOf(c *protocol.Cell) RecordKind {
 		return RecordAbsent
 	case c.Kind == protocol.Foreign:
 		return RecordForeign
-	case c.Kind == protocol.Broken:
+	case c.Kind == protocol.Malformed:
 		return RecordMalformed
 	case c.Record.Released:
 		return RecordReleased

@@ -181,7 +181,7 @@ func (f *shared) decode(e driver.Entry) protocol.Cell {
 		f.leaders.intern(&r)
 		c.Kind, c.Record = protocol.Valid, r
 	case errors.As(err, &broken):
-		c.Kind, c.Problem, c.Record.Nonce = protocol.Broken, broken.Reason, digest(e.Value)
+		c.Kind, c.Problem, c.Record.Nonce = protocol.Malformed, broken.Reason, digest(e.Value)
 		c.Record.Lease, c.Record.Term = broken.Lease, broken.Term
 	default:
 		c.Kind, c.Problem, c.Record.Nonce = protocol.Foreign, err, digest(e.Value)

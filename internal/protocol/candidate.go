@@ -21,13 +21,13 @@ func (m *Machine) mine() bool {
 	return m.view.held() && m.view.cell.Record.Incarnation == m.incarnation
 }
 
-// seek is what a candidate does: follow, and take over when the election is vacant.
-func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
+// stepCandidate is what a candidate does: follow, and take over when the election is vacant.
+func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	if m.barred && m.claimed() {
-		m.giveBack(now)
+		m.withdraw(now, true)
 		return nil
 	}
-	m.aspire(now, at)
+	m.requestHandOver(now, at)
 	if !m.view.known() || m.view.suspect {
 		return m.follow(now, at)
 	}
@@ -40,7 +40,7 @@ func (m *Machine) seek(now clock.Reading, at *alarm) *Op {
 		at.in(left)
 		return m.follow(now, at)
 	}
-	if !m.fresh(now, wait) {
+	if !m.viewAllowsClaim(now, wait) {
 		return m.read(now)
 	}
 	if op := m.take(now); op != nil {
@@ -56,7 +56,7 @@ func (m *Machine) patient() (time.Duration, bool) {
 	if !ok || m.prepares() || m.mine() {
 		return wait, ok // an own record is claimed anew by the nominee alone; others release it
 	}
-	more, ok := m.yields()
+	more, ok := m.delayForNominee()
 	return wait + more, ok
 }
 
@@ -67,7 +67,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 	case c.Kind == Foreign:
 		return 0, false
 	case c.Kind == Absent:
-		return m.absence(), true
+		return m.delayAfterAbsence(), true
 	case c.draft():
 		return 0, true
 	case m.view.trust != sound:
@@ -79,25 +79,26 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
 		return m.retryDelay(max(0, m.claims-1)), true
 	case c.Kind == Valid && c.Record.Released:
-		return m.precedence(&c.Record), true
+		return m.delayAfterRelease(&c.Record), true
 	}
 	return m.view.wait(m.cfg), true
 }
 
-// absence: whoever held when the record vanished is given a moment to put a released one there, which saves a lease.
-func (m *Machine) absence() time.Duration {
+// delayAfterAbsence gives a leader whose record vanished a moment to put a released one there, which
+// saves a lease.
+func (m *Machine) delayAfterAbsence() time.Duration {
 	switch {
 	case m.view.change != vanished:
 		return 0
-	case m.told():
+	case m.allMembersArePushed():
 		return m.cfg.HeadStart
 	}
 	return max(m.cfg.HeadStart, m.cfg.heartbeat()) // the holder sees it when it renews
 }
 
-// precedence after a release: the named successor at once, else everybody a little apart; the releaser last (H1), so after
-// the others even where a successor was named and is gone.
-func (m *Machine) precedence(r *record.Record) time.Duration {
+// delayAfterRelease orders the claims after a release: the named successor claims at once, else
+// everybody a little apart. The releaser is last (H1), even where the named successor is gone.
+func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
 	if r.Successor == m.cfg.ID && r.Incarnation != m.incarnation { // its namesake may have been meant
 		return 0
 	}
@@ -106,16 +107,16 @@ func (m *Machine) precedence(r *record.Record) time.Duration {
 		wait += m.headStart()
 	}
 	if r.Incarnation == m.incarnation {
-		wait += m.headStart() + m.standsBack()
+		wait += m.headStart() + m.delayAfterDeclining()
 	}
 	return wait
 }
 
-// fresh reports whether the view will do for a claim: it must be of now, its Floor must belong to
-// this version (L10), and where a timer ran out the cell must have been read since, because
-// silence alone may be a broken watch (L13).
-func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
-	if m.view.sight.by == ownWrite || !m.current(now) {
+// viewAllowsClaim reports whether the view will do for a claim: it must be recent, its Floor must
+// belong to this version (L10), and where a timer ran out the cell must have been read since,
+// because silence alone may be a broken watch (L13).
+func (m *Machine) viewAllowsClaim(now clock.Reading, wait time.Duration) bool {
+	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {
 		return false
 	}
 	c := &m.view.cell
@@ -125,11 +126,11 @@ func (m *Machine) fresh(now clock.Reading, wait time.Duration) bool {
 	return m.view.sight.by == answer && m.view.sight.asOf.FollowerSince(m.view.since) >= wait
 }
 
-// current reports whether the version in view was in the cell within the time of one attempt.
+// viewIsRecent reports whether the version in view was in the cell within the time of one attempt.
 // Versions recur where a store loses, restores or begins its history again, so what is older is
 // read before anything is put in its place (L3a). A push may have waited for nearly a
 // heartbeat before it came, so it serves for a quarter of the time.
-func (m *Machine) current(now clock.Reading) bool {
+func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	limit := m.cfg.Attempt()
 	switch m.view.sight.by {
 	case nowhere, latePush:
@@ -145,13 +146,13 @@ func (m *Machine) take(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c)
 	if m.prepares() {
-		return m.write(now, create, c.Version, record.Record{Term: m.floor(), Seq: drafted(c)})
+		return m.write(now, create, c.Version, record.Record{Term: m.highestKnownTerm(), Seq: drafted(c)})
 	}
-	if m.mine() && !m.eager() {
+	if m.mine() && !m.claimsAtOnce() {
 		m.claims++
-		return m.letGo(now, c.Record.Term)
+		return m.sendRelease(now, c.Record.Term)
 	}
-	term := m.floor() + 1
+	term := m.highestKnownTerm() + 1
 	if term > record.MaxTerm {
 		m.tell(Transition{What: Alarm, Cause: ErrExhausted})
 		m.notBefore, m.hold = now.Instant, m.cfg.Lease
@@ -164,7 +165,7 @@ func (m *Machine) take(now clock.Reading) *Op {
 // prepares reports whether the next write is a vacant record, because nobody may claim yet.
 func (m *Machine) prepares() bool {
 	c := &m.view.cell
-	return c.draft() || c.Kind == Absent && (!c.Pristine || m.view.high() > 0)
+	return c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)
 }
 
 // drafted is the number of the vacant record that takes the place of c.
@@ -175,10 +176,10 @@ func drafted(c *Cell) uint64 {
 	return 0
 }
 
-// floor is the highest term that may ever have been (L10).
-func (m *Machine) floor() uint64 {
+// highestKnownTerm is the highest term that may ever have been (L10).
+func (m *Machine) highestKnownTerm() uint64 {
 	c := &m.view.cell
-	return max(c.Record.Term, m.view.high(), c.Floor)
+	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)
 }
 
 // record is one that this member holds.

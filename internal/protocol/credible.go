@@ -15,19 +15,19 @@ const (
 	unvouched = 1 << 52
 )
 
-// Credible returns c, or a Broken cell if nobody can have come by its term honestly: one record
+// Credible returns c, or a Malformed cell if nobody can have come by its term honestly: one record
 // with the last term there is would end the election for good. Such a term counts for nothing (L15).
 //
 // Whoever claims takes one above the store's floor, a credible record and the terms it has seen. So
 // the terms of honest members never rise above what the next one finds credible.
 func (m *Machine) Credible(c Cell) Cell {
-	known := max(c.ceiling(), m.view.high())
+	known := max(c.ceiling(), m.view.highestSeenTerm())
 	term := c.Record.Term
 	if term <= known+leeway {
 		return c
 	}
 	if c.Kind == Valid {
-		c.Kind = Broken
+		c.Kind = Malformed
 		c.Problem = fmt.Errorf("term is %d; good terms are at most 2^40 above %d here", term, known)
 	}
 	// The nonce tells this record from another one of a version that recurs (L3a).

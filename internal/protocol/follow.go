@@ -27,7 +27,7 @@ func (m *Machine) Pace() Pace {
 	return Frequent
 }
 
-// follow reads when there is cause to: nothing known, an outcome to settle, or silence.
+// follow reads when there is cause to: nothing known, an unknown outcome, or silence.
 func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 	left := m.patience(now)
 	if left <= 0 {
@@ -74,8 +74,8 @@ func (m *Machine) beat() time.Duration {
 	return beat
 }
 
-// told reports whether everybody is told of changes as soon as this member is.
-func (m *Machine) told() bool { return m.watching && !m.cfg.Hearsay }
+// allMembersArePushed reports whether all members hear of changes as soon as this one does.
+func (m *Machine) allMembersArePushed() bool { return m.watching && !m.cfg.Hearsay }
 
 // runsOut is the time from the last look at the cell to the moment when, with no sign of its holder, it may be claimed:
 // the earliest at which a read can find that the holder is gone. Not above 0: nothing runs out.
@@ -107,8 +107,8 @@ func longest(d time.Duration) time.Duration { return d + d/10 }
 // again at the latest when the lease that it knows of would be over. It must show after what all wait for a nominee, by
 // clocks that differ.
 func (m *Machine) headStart() time.Duration {
-	yields, _ := m.yields()
-	if m.told() {
+	yields, _ := m.delayForNominee()
+	if m.allMembersArePushed() {
 		return m.cfg.HeadStart + yields/8
 	}
 	gap := max(m.beat(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.wait(m.cfg)))

@@ -7,9 +7,9 @@ import (
 	"github.com/tenure-go/tenure/internal/clock"
 )
 
-// keep is what a leader does: renew, and find out when a renewal went astray.
-func (m *Machine) keep(now clock.Reading, at *alarm) *Op {
-	m.heed(now)
+// stepLeading is what a leader does: renew, and find out when a renewal went astray.
+func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
+	m.readRequest(now)
 	if m.view.suspect {
 		return m.follow(now, at)
 	}
@@ -24,22 +24,22 @@ func (m *Machine) keep(now clock.Reading, at *alarm) *Op {
 	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
 }
 
-// heed looks for a request to hand over this very term (H2).
-func (m *Machine) heed(now clock.Reading) {
+// readRequest looks for a request to hand over this very term (H2).
+func (m *Machine) readRequest(now clock.Reading) {
 	if q := m.view.cell.Record.Request; q != nil && q.Term == m.lease.term {
 		m.lease.request = q // the next renewal overwrites it, and before the announcement there is nobody to ask
 	}
 	q := m.lease.request
-	if q == nil || !m.lease.announced || m.lease.heeded || errors.Is(m.lease.asked, ErrHandOver) {
+	if q == nil || !m.lease.announced || m.lease.requestTaken || errors.Is(m.lease.asked, ErrHandOver) {
 		return
 	}
-	m.lease.heeded = true
+	m.lease.requestTaken = true
 	m.HandOver(now, q.To, q.By)
 }
 
-// judge is what a leader makes of a cell that holds none of its unsettled writes. While the record still names this
+// stepDownIfLost is what a leader makes of a cell that holds none of its pending writes. While the record still names this
 // incarnation and term, a request changed its version, and renewing goes on from there; the deadline has not moved.
-func (m *Machine) judge(c *Cell) {
+func (m *Machine) stepDownIfLost(c *Cell) {
 	switch {
 	case c.Kind == Absent && m.view.change == remade:
 		m.end(ErrRemade)
@@ -48,7 +48,7 @@ func (m *Machine) judge(c *Cell) {
 		m.end(Because(ErrVanished, c.Problem))
 	case c.Kind == Foreign:
 		m.end(ErrForeign)
-	case c.Kind == Broken:
+	case c.Kind == Malformed:
 		m.end(ErrMalformed)
 	case m.mine() && c.Record.Term == m.lease.term:
 	case m.view.change == remade:
@@ -62,9 +62,9 @@ func (m *Machine) judge(c *Cell) {
 
 // leaderTimers announces the term after the grace, ends it when its work overstays, and looks at the deadline.
 func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
-	m.abide(now)
+	m.stepDownIfUnwanted(now)
 	if m.phase == Releasing {
-		m.closeTimers(now, at)
+		m.releasingTimers(now, at)
 		return
 	}
 	if !m.lease.announced {

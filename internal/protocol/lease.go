@@ -18,8 +18,8 @@ const (
 	create // of a vacant record
 )
 
-// attempt is an own write.
-type attempt struct {
+// pendingWrite is an own write whose outcome is unknown.
+type pendingWrite struct {
 	promise
 	purpose purpose
 	nonce   string
@@ -33,7 +33,7 @@ type attempt struct {
 }
 
 // expects reports whether the write may yet replace c.
-func (a *attempt) expects(c *Cell) bool { return a.prev == c.Version && a.over == c.Record.Nonce }
+func (a *pendingWrite) expects(c *Cell) bool { return a.prev == c.Version && a.over == c.Record.Nonce }
 
 // promise is what an own write says of the time for which it may be relied on.
 type promise struct {
@@ -61,11 +61,11 @@ type lease struct {
 	hasten bool
 	// nominated: this member was the nominee when it claimed, or at some time of the term.
 	nominated bool
-	// heeded: one request was, and what was said since then counts more.
-	heeded  bool
-	wonAt   clock.Instant
-	asked   error
-	askedAt clock.Instant
+	// requestTaken: one request was read, and what was said since then counts more.
+	requestTaken bool
+	wonAt        clock.Instant
+	asked        error
+	askedAt      clock.Instant
 	// request asks for a hand-over; it is kept because a renewal overwrites it.
 	request *record.Request
 	// moves counts how often what remains changed otherwise than by time passing.

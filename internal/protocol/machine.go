@@ -56,7 +56,7 @@ type Machine struct {
 
 	view    view
 	lease   lease
-	pending []attempt // own writes that may be, or may yet become, the current record
+	pending []pendingWrite // they may be, or may yet become, the current record
 	op      *Op
 	lastOp  uint64
 
@@ -68,9 +68,9 @@ type Machine struct {
 	goodRead   bool
 	nominee    bool
 	barred     bool // not eligible
-	// passed: as the nominee this member left of its own will or because it was asked to, so others are to be waited for.
-	passed bool
-	again  bool // after the release: campaign again
+	// declined: as the nominee this member left of its own will or because it was asked to, so others go first.
+	declined bool
+	again    bool // after the release: campaign again
 
 	notBefore clock.Instant // no claim before hold has passed since
 	hold      time.Duration
@@ -79,7 +79,8 @@ type Machine struct {
 	failedAt  clock.Instant
 	health    health
 	successor string
-	closing   clock.Instant // when the release began
+	// releaseBegan is when this member began to release.
+	releaseBegan clock.Instant
 
 	leader      Leader
 	transitions []Transition
@@ -129,12 +130,18 @@ func (m *Machine) Withdraw(now clock.Reading) {
 	if m.phase != Candidate && !won {
 		return
 	}
-	m.again, m.successor, m.closing = false, "", now.Instant
-	m.phase = Releasing
+	m.withdraw(now, false)
 	if !won && !m.claimed() {
 		m.op = nil
-		m.settled(now)
+		m.leaveTerm(now)
 	}
+}
+
+// withdraw begins to release what this member has won without an announcement, or may have won or
+// yet win by a claim of unknown fate (L16). If again, it seeks on afterwards.
+func (m *Machine) withdraw(now clock.Reading, again bool) {
+	m.phase, m.again, m.successor, m.releaseBegan = Releasing, again, "", now.Instant
+	m.notBefore, m.hold = now.Instant, 0
 }
 
 // claimed reports whether an own claim may be in the cell or come to be.
@@ -176,16 +183,16 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	lost := m.phase == Ended && !errors.Is(m.cause, ErrOverdue)
 	if m.phase == Leading {
 		m.cause = ErrReleased
-		m.passed = m.nominee && !errors.Is(m.lease.asked, ErrNominationLost) && !errors.Is(m.lease.asked, ErrIneligible)
+		m.declined = m.nominee && !errors.Is(m.lease.asked, ErrNominationLost) && !errors.Is(m.lease.asked, ErrIneligible)
 	}
 	if successor != "" {
 		m.successor = successor
 	}
-	m.again, m.closing = again, now.Instant
+	m.again, m.releaseBegan = again, now.Instant
 	m.notBefore, m.hold = now.Instant, delay
 	m.phase = Releasing
-	if lost && again && m.lease.vouched == "" && m.eager() {
-		m.settled(now) // what names this member it may claim anew at once, which is better than to release it
+	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
+		m.leaveTerm(now) // what names this member it may claim anew at once, which is better than to release it
 	}
 }
 
@@ -325,11 +332,11 @@ func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 func (m *Machine) step(now clock.Reading, at *alarm) *Op {
 	switch m.phase {
 	case Candidate:
-		return m.seek(now, at)
+		return m.stepCandidate(now, at)
 	case Leading:
-		return m.keep(now, at)
+		return m.stepLeading(now, at)
 	case Releasing:
-		return m.close(now, at)
+		return m.stepReleasing(now, at)
 	case Ended:
 		return m.follow(now, at)
 	}
@@ -345,7 +352,7 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 	case Leading:
 		m.leaderTimers(now, at)
 	case Releasing:
-		m.closeTimers(now, at)
+		m.releasingTimers(now, at)
 	}
 }
 
@@ -372,7 +379,7 @@ func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r rec
 	r.Nonce = m.nonce()
 	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)
 	m.lease.moves++ // it may be one with a shorter lease
-	m.pending = append(m.pending, attempt{
+	m.pending = append(m.pending, pendingWrite{
 		promise: promise{sent: now.Instant, budget: m.cfg.Budget, renew: m.cfg.Renew},
 		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, over: m.view.cell.Record.Nonce, nominated: m.nominee,
 	})

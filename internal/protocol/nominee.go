@@ -13,14 +13,15 @@ import (
 func (m *Machine) Nominate(now clock.Reading, nominee bool) {
 	m.expire(now)
 	if nominee != m.nominee {
-		m.nominee, m.passed = nominee, false
+		m.nominee, m.declined = nominee, false
 		m.health.well = false // the leader before gets the time to leave unasked
 	}
 }
 
-// yields is how much longer than the nominee this member waits before it claims; false means for ever. It counts from the
-// same moment as the wait that it adds to, so that nominees who come and go do not make it longer.
-func (m *Machine) yields() (time.Duration, bool) {
+// delayForNominee is how much longer than the nominee this member waits before it claims; false
+// means for ever. It counts from the same moment as the wait that it adds to, so that nominees who
+// come and go do not make it longer.
+func (m *Machine) delayForNominee() (time.Duration, bool) {
 	switch {
 	case m.barred:
 		return 0, false
@@ -32,18 +33,19 @@ func (m *Machine) yields() (time.Duration, bool) {
 	return m.cfg.Precedence, true
 }
 
-// standsBack is how much later than anybody's claim a nominee claims that has just declined, or was asked to hand over:
-// later than those who wait for a nominee, by clocks that differ. Otherwise precedence would undo what it has said (H1).
-func (m *Machine) standsBack() time.Duration {
-	if !m.passed || !m.nominee || m.cfg.NomineeOnly {
+// delayAfterDeclining is how much later than anybody else a nominee claims that has just declined, or
+// was asked to hand over: later than those who wait for a nominee, by clocks that differ. Otherwise
+// its precedence would undo what it has said (H1).
+func (m *Machine) delayAfterDeclining() time.Duration {
+	if !m.declined || !m.nominee || m.cfg.NomineeOnly {
 		return 0
 	}
 	return m.cfg.Precedence + m.cfg.Precedence/8
 }
 
-// eager reports whether this member claims as soon as anybody.
-func (m *Machine) eager() bool {
-	wait, ok := m.yields()
+// claimsAtOnce reports whether no precedence of others delays the claims of this member.
+func (m *Machine) claimsAtOnce() bool {
+	wait, ok := m.delayForNominee()
 	return ok && wait == 0
 }
 

@@ -8,7 +8,7 @@ import (
 // ReadDone reports the answer to a read: the cell if Applied, or why there is none.
 func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, err error) {
 	m.expire(now)
-	op := m.settle(now, id)
+	op := m.takeAnswer(now, id)
 	if op == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (m *Machine) overtaken(op *Op, c *Cell) bool {
 // WriteDone reports the answer to a write: its version if Applied.
 func (m *Machine) WriteDone(now clock.Reading, id uint64, v driver.Version, out Outcome, err error) {
 	m.expire(now)
-	op := m.settle(now, id)
+	op := m.takeAnswer(now, id)
 	if op == nil {
 		return
 	}
@@ -93,9 +93,9 @@ func (m *Machine) fail(now clock.Reading) {
 	m.view.suspect = true
 }
 
-// settle takes the answer to the operation in flight; an answer to any other, or one that comes
-// too late, is not heard.
-func (m *Machine) settle(now clock.Reading, id uint64) *Op {
+// takeAnswer takes the answer to the operation in flight and returns this operation. An answer to any
+// other, or one that comes too late, counts for nothing: nil.
+func (m *Machine) takeAnswer(now clock.Reading, id uint64) *Op {
 	if !m.Current(id) || m.overdue(now) {
 		return nil
 	}
@@ -111,14 +111,14 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
 	fresh := m.view.learn(now, c, s)
 	if fresh && m.view.change == remade {
-		m.void(now)
+		m.voidPending(now)
 		m.tell(Transition{What: Alarm, Cause: ErrRemade})
 	}
 	switch {
 	case !fresh:
 	case c.Kind == Foreign:
 		m.tell(Transition{What: Alarm, Cause: Because(ErrForeign, c.Problem)})
-	case c.Kind == Broken:
+	case c.Kind == Malformed:
 		m.tell(Transition{What: Alarm, Cause: Because(ErrMalformed, c.Problem)})
 	case older:
 		m.tell(Transition{What: Alarm, Cause: ErrRegressed})
@@ -127,9 +127,10 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	}
 }
 
-// void forgets own pending writes to a store that was recreated since. If one of them arrives in the
-// new history, it does not prove that this member leads. A leader's deadline moves no later (L1).
-func (m *Machine) void(now clock.Reading) {
+// voidPending forgets own pending writes to a store that was recreated since. If one of them arrives
+// in the new history, it does not prove that this member leads. A leader's deadline moves no later
+// (L1).
+func (m *Machine) voidPending(now clock.Reading) {
 	for i := range m.pending {
 		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
 			m.lease.held = p
@@ -139,7 +140,7 @@ func (m *Machine) void(now clock.Reading) {
 	m.pending, m.lease.vouched = nil, ""
 }
 
-// reconcile settles what the cell says about own writes.
+// reconcile finds out what the cell says about own writes.
 func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
 		m.confirm(now, a)
@@ -148,14 +149,14 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	m.view.suspect = false
 	switch m.phase {
 	case Leading:
-		m.judge(c)
+		m.stepDownIfLost(c)
 	case Candidate:
 		m.forget(c)
 		if !m.mine() {
 			m.claims = 0
 		}
 	default:
-		m.calm()
+		m.endFailures()
 	}
 }
 
@@ -165,29 +166,29 @@ func (m *Machine) forget(present *Cell) {
 	if len(m.pending) > 0 && !m.pending[0].expects(present) {
 		m.pending = nil
 	}
-	m.calm()
+	m.endFailures()
 }
 
-// calm ends the series of failures, unless a write is still to be settled: reads that work do not make a store well that
-// refuses writes.
-func (m *Machine) calm() {
+// endFailures ends the series of failures, unless the outcome of a write is still unknown: reads that
+// work do not make a store well that refuses writes.
+func (m *Machine) endFailures() {
 	if len(m.pending) == 0 {
 		m.failures, m.conflicted = 0, false
 	}
 }
 
 // match finds an own write by its nonce.
-func (m *Machine) match(nonce string) (attempt, bool) {
+func (m *Machine) match(nonce string) (pendingWrite, bool) {
 	for i := range m.pending {
 		if m.pending[i].nonce == nonce {
 			return m.pending[i], true
 		}
 	}
-	return attempt{}, false
+	return pendingWrite{}, false
 }
 
 // confirm: this own write is, or was, in the cell; so every other that is pending is superseded by it or dead.
-func (m *Machine) confirm(now clock.Reading, a attempt) {
+func (m *Machine) confirm(now clock.Reading, a pendingWrite) {
 	m.pending = nil
 	m.failures, m.conflicted, m.view.suspect = 0, false, false
 	switch {
@@ -197,12 +198,12 @@ func (m *Machine) confirm(now clock.Reading, a attempt) {
 		m.lease.held = a.promise
 		m.lease.moves++
 	case a.purpose == release && m.phase == Releasing:
-		m.conclude(now, true)
+		m.endRelease(now, true)
 	}
 }
 
-func (m *Machine) win(now clock.Reading, a attempt) {
-	m.phase, m.cause, m.claims, m.passed = Leading, nil, 0, false
+func (m *Machine) win(now clock.Reading, a pendingWrite) {
+	m.phase, m.cause, m.claims, m.declined = Leading, nil, 0, false
 	m.view.trust = sound // it was waited out, and this is what came of it
 	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated}
 }
@@ -216,7 +217,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	c = m.Credible(c)
-	m.view.told = max(m.view.told, c.Record.Term)
+	m.view.highestPushedTerm = max(m.view.highestPushedTerm, c.Record.Term)
 	m.noteSilence(now)
 	if !m.view.known() {
 		m.view.pushes++

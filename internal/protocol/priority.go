@@ -34,8 +34,8 @@ func (h *health) rest(now clock.Reading, lease time.Duration) time.Duration {
 	return left
 }
 
-// aspire has the owner ask the leader to hand over to this member, if that is due.
-func (m *Machine) aspire(now clock.Reading, at *alarm) {
+// requestHandOver has the owner ask the leader to hand over to this member, if that is due.
+func (m *Machine) requestHandOver(now clock.Reading, at *alarm) {
 	r := &m.view.cell.Record
 	outranked := m.view.held() && !m.mine() && !m.view.cell.predecessor() && m.outranks()
 	if !outranked || !m.health.well || r.Request != nil {

@@ -88,7 +88,7 @@ func (p *probe) input() {
 	case n == 36:
 		p.m.Campaign(p.now, 0)
 	case n == 37:
-		p.m.Stand(p.now, p.rng.IntN(5) > 0)
+		p.m.SetEligible(p.now, p.rng.IntN(5) > 0)
 	case n == 38:
 		p.m.HandOver(p.now, "b", "c")
 	default:
@@ -142,7 +142,7 @@ func (p *probe) outsider() {
 		p.writes++
 		p.cell = protocol.Cell{Floor: p.writes}
 	case 2:
-		p.put(protocol.Cell{Kind: protocol.Broken, Record: record.Record{Lease: time.Second, Term: r.Term}})
+		p.put(protocol.Cell{Kind: protocol.Malformed, Record: record.Record{Lease: time.Second, Term: r.Term}})
 	case 3:
 		r.LeaderID, r.Incarnation, r.Term, r.Seq, r.Lease = "b", "b1", r.Term+p.rng.Uint64N(3), 1, 15*time.Second
 		r.Nonce = strconv.FormatUint(p.writes, 10)

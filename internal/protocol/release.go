@@ -7,26 +7,26 @@ import (
 	"github.com/tenure-go/tenure/internal/clock"
 )
 
-// close puts a released record where one names this member, or may come to do so by a claim whose answer was lost.
-// It runs only after the work has stopped.
-func (m *Machine) close(now clock.Reading, at *alarm) *Op {
+// stepReleasing is what a member does that releases, after its work has stopped: it puts a released
+// record where one names this member, or may come to do so by a claim whose answer was lost.
+func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 	if !m.view.known() || m.view.suspect || m.view.trust != sound && m.mine() {
 		return m.follow(now, at) // its own record that was put back is nothing to release: somebody else may lead by now
 	}
 	if term, ok := m.releasable(); ok {
-		if !m.current(now) && !m.within(now) {
+		if !m.viewIsRecent(now) && !m.withinDeadline(now) {
 			return m.read(now)
 		}
-		return m.letGo(now, term)
+		return m.sendRelease(now, term)
 	}
-	m.conclude(now, false)
+	m.endRelease(now, false)
 	return nil
 }
 
-// within reports whether the cell shows this member's term and its deadline is yet to come: until
+// withinDeadline reports whether the cell shows this member's term and its deadline is yet to come: until
 // then nobody else leads, whatever version the cell has. The deadline of a term that was released
 // says nothing.
-func (m *Machine) within(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
+func (m *Machine) withinDeadline(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
 
 // releasable: a record that names this member; or the very absence that ended its term while it was valid; or the version
 // that an own claim or release of unknown fate expects and could still replace.
@@ -46,8 +46,8 @@ func (m *Machine) releasable() (term uint64, ok bool) {
 	return 0, false
 }
 
-// letGo sends a release. From here on no earlier write of this member counts, whatever becomes of it (L1).
-func (m *Machine) letGo(now clock.Reading, term uint64) *Op {
+// sendRelease sends a release. From here on no earlier write of this member counts, whatever becomes of it (L1).
+func (m *Machine) sendRelease(now clock.Reading, term uint64) *Op {
 	m.keepReleases(&m.view.cell)
 	r := m.record(now, term, max(m.lease.seq, m.view.cell.Record.Seq)+1)
 	r.LastUpdated, r.Released, r.Successor = time.Time{}, true, m.successor
@@ -64,28 +64,29 @@ func (m *Machine) keepReleases(present *Cell) {
 	m.pending = kept
 }
 
-// closeTimers bounds the release: after it the lease runs out by itself.
-func (m *Machine) closeTimers(now clock.Reading, at *alarm) {
-	left := m.cfg.ReleaseWithin() - now.LeaderSince(m.closing)
+// releasingTimers bounds the release: after it the lease runs out by itself.
+func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
+	left := m.cfg.ReleaseWithin() - now.LeaderSince(m.releaseBegan)
 	if left > 0 {
 		at.in(left)
 		return
 	}
 	m.op = nil
-	m.conclude(now, false)
+	m.endRelease(now, false)
 }
 
-// conclude ends the release, confirmed in the store or not, and with it the last hold on the term.
-func (m *Machine) conclude(now clock.Reading, confirmed bool) {
+// endRelease ends the release, confirmed in the store or not, and with it the last hold on the term.
+func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 	if m.lease.announced && (confirmed || errors.Is(m.cause, ErrReleased)) {
 		m.tell(Transition{What: Released, Term: m.lease.term, Cause: unless(confirmed)})
 	}
-	m.settled(now)
+	m.leaveTerm(now)
 }
 
-// settled leaves the term behind. Writes of unknown fate are forgotten on purpose: should one turn up, it is a record
-// of this incarnation that no term belongs to, and the next claim replaces it.
-func (m *Machine) settled(now clock.Reading) {
+// leaveTerm leaves the term behind, to seek on or to be idle. Writes of unknown fate are forgotten on
+// purpose: if one turns up, it is a record of this incarnation that no term belongs to, and the next
+// claim replaces it.
+func (m *Machine) leaveTerm(now clock.Reading) {
 	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, "", "", false
 	m.op = nil // a push may have confirmed the release before its own answer did
 	m.phase = Idle

@@ -8,12 +8,12 @@ import "github.com/tenure-go/tenure/internal/record"
 // and where versions are made of the content the request that replaced them could then be applied once more.
 func (m *Machine) Vacate(c Cell) (record.Record, bool) {
 	c = m.Credible(c)
-	if c.Kind != Foreign && c.Kind != Broken {
+	if c.Kind != Foreign && c.Kind != Malformed {
 		return record.Record{}, false
 	}
 	lease := m.cfg.Lease
 	if !c.illegible() {
 		lease = max(lease, c.Record.Lease)
 	}
-	return record.Record{Term: max(c.Record.Term, c.Floor, m.view.high()), Seq: 0, Lease: lease, Nonce: m.nonce()}, true
+	return record.Record{Term: max(c.Record.Term, c.Floor, m.view.highestSeenTerm()), Seq: 0, Lease: lease, Nonce: m.nonce()}, true
 }

@@ -187,7 +187,7 @@ func (s *stage) tell(words []string) error {
 	case "nominee":
 		s.m.Nominate(s.now, a.flag["yes"])
 	case "eligible":
-		s.m.Stand(s.now, a.flag["yes"])
+		s.m.SetEligible(s.now, a.flag["yes"])
 	case "watching":
 		s.m.Watching(a.flag["on"])
 	case "observe":

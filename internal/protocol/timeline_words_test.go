@@ -82,8 +82,8 @@ func (s *stage) cell(a args) protocol.Cell {
 		return c
 	}
 	c.Kind, c.Record = protocol.Valid, s.record(a)
-	if a.flag["broken"] {
-		c.Kind, c.Problem = protocol.Broken, errors.New("lease is 2h")
+	if a.flag["malformed"] {
+		c.Kind, c.Problem = protocol.Malformed, errors.New("lease is 2h")
 		c.Record = record.Record{Term: c.Record.Term, Lease: c.Record.Lease, Nonce: c.Record.Nonce}
 	}
 	return c

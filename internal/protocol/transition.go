@@ -65,7 +65,7 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 			at.in(left)
 		}
 	}
-	if l.ID == "" && m.asking() && m.leader.Incarnation == m.view.cell.Record.Incarnation {
+	if l.ID == "" && m.rereading() && m.leader.Incarnation == m.view.cell.Record.Incarnation {
 		return // it has just been asked whether that leader still leads
 	}
 	if l.ID == "" && !m.Active() && m.leader.Incarnation != m.incarnation {
@@ -78,8 +78,8 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 	}
 }
 
-// asking reports whether another's record is being read again, by one who follows by reading.
-func (m *Machine) asking() bool {
+// rereading reports whether another's record is read again just now, where nothing is pushed.
+func (m *Machine) rereading() bool {
 	return !m.watching && m.op != nil && !m.op.Write && m.view.held() && !m.mine()
 }
 

@@ -17,7 +17,7 @@ type Kind uint8
 const (
 	Absent Kind = iota
 	Valid
-	Broken
+	Malformed
 	Foreign
 )
 
@@ -31,10 +31,10 @@ type Cell struct {
 	Ceiling uint64
 	// Era names the history of the store that this state is of; 0 where the store cannot tell.
 	Era uint64
-	// Record is set for Valid cells. For Broken ones its Lease and Term are what could be salvaged. For
+	// Record is set for Valid cells. For Malformed ones its Lease and Term are what could be salvaged. For
 	// them and Foreign ones its Nonce identifies the bytes: two may have one version (L3a).
 	Record record.Record
-	// Problem says what is wrong with a Broken or Foreign cell, or how an Absent one came to be so, for people.
+	// Problem says what is wrong with a Malformed or Foreign cell, or how an Absent one came to be so, for people.
 	Problem error
 }
 
@@ -67,7 +67,7 @@ func (c *Cell) vacant() bool {
 // illegible reports whether c is a malformed record whose lease cannot be read. It is waited out for as long as any may
 // last; but that is no lease that anybody has seen, so nobody is silent for a part of it, or waits as long for what an
 // operator puts in its place.
-func (c *Cell) illegible() bool { return c.Kind == Broken && c.Record.Lease >= record.MaxLease }
+func (c *Cell) illegible() bool { return c.Kind == Malformed && c.Record.Lease >= record.MaxLease }
 
 // sameTerm reports whether c and d are of one holder's term.
 func (c *Cell) sameTerm(d *Cell) bool {
@@ -132,9 +132,9 @@ const (
 	sound trust = iota
 	// putBack: the state is older than what was known, and no holder was seen to go on from it.
 	putBack
-	// unsettled: the store was recreated, and no holder was seen to renew since. What is released, vacant or
+	// unproven: the store was recreated, and no holder was seen to renew since. What is released, vacant or
 	// one's own may be what a request of before has left there.
-	unsettled
+	unproven
 )
 
 // view is what this member knows of the cell.
@@ -163,10 +163,10 @@ type view struct {
 	// number of that term's records.
 	highTerm uint64
 	highSeq  uint64
-	// told is the highest term in a pushed entry, also in one that was of no other use. It may come out of order, so
-	// that a lower one afterwards is no cause for alarm.
-	told      uint64
-	longLease time.Duration
+	// highestPushedTerm is the highest term in a pushed entry, also in one that was of no other use.
+	// It may come out of order, so a lower one afterwards is no cause for alarm.
+	highestPushedTerm uint64
+	longLease         time.Duration
 	// pushes counts accepted pushes, so that a read that was overtaken by one is told.
 	pushes uint64
 }
@@ -178,7 +178,7 @@ func (v *view) known() bool { return v.sight.by != nowhere }
 func (v *view) learn(now clock.Reading, c Cell, s sight) bool {
 	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp()
 	if fresh {
-		v.trust, v.change = v.judge(&c, s.by), v.changed(&c)
+		v.trust, v.change = v.trustOf(&c, s.by), v.changed(&c)
 		v.since = now.Instant
 	}
 	if c.Era != 0 {
@@ -210,14 +210,14 @@ func (v *view) changed(c *Cell) change {
 	return replaced
 }
 
-// judge is how far c, a new state, is believed. This member's own record goes on by its own writes
+// trustOf is how far c, a new state, is believed. This member's own record goes on by its own writes
 // alone: one that is seen to do so otherwise is two old states in order.
-func (v *view) judge(c *Cell, by source) trust {
+func (v *view) trustOf(c *Cell, by source) trust {
 	switch {
 	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != v.self):
 		return sound
-	case v.otherEra(c) || v.trust == unsettled:
-		return unsettled
+	case v.otherEra(c) || v.trust == unproven:
+		return unproven
 	case v.older(c):
 		return putBack
 	}
@@ -245,8 +245,8 @@ func (v *view) mark(c *Cell) {
 	}
 }
 
-// high is the highest term known of (L10).
-func (v *view) high() uint64 { return max(v.highTerm, v.told) }
+// highestSeenTerm is the highest term that was read, written or pushed (L10).
+func (v *view) highestSeenTerm() uint64 { return max(v.highTerm, v.highestPushedTerm) }
 
 // older reports whether c is a state from before what is known: a backup that was put back, or what an isolated server remembers.
 // What it says of its holder, or of a release, was so once and may not be now. Vacant records have numbers of their own.

@@ -54,7 +54,7 @@ func (n *node) declare() {
 	}
 	f.heard, f.since = f.unfit, n.w.now
 	n.w.tracef(n, "is fit to lead: %v", !f.unfit)
-	n.m.Stand(n.now(), !f.unfit)
+	n.m.SetEligible(n.now(), !f.unfit)
 	n.pump()
 	n.w.check.told(n)
 }

@@ -245,7 +245,7 @@ func (w *world) blind() {
 // repair is an operator who has heard that nobody can lead.
 func (w *world) repair() {
 	c := &w.store.cell
-	if c.Kind == protocol.Foreign || c.Kind == protocol.Broken && c.Record.Lease == record.MaxLease {
+	if c.Kind == protocol.Foreign || c.Kind == protocol.Malformed && c.Record.Lease == record.MaxLease {
 		w.reset()
 	}
 }

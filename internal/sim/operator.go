@@ -84,11 +84,11 @@ func (s *store) reset(prev driver.Version, r record.Record, lease time.Duration)
 // lease if that is longer than the operator's.
 func (c *check) resets(old *protocol.Cell, r *record.Record, lease time.Duration) {
 	was := &old.Record
-	if old.Kind == protocol.Broken && was.Lease < record.MaxLease {
+	if old.Kind == protocol.Malformed && was.Lease < record.MaxLease {
 		lease = max(lease, was.Lease)
 	}
 	switch {
-	case old.Kind != protocol.Foreign && old.Kind != protocol.Broken:
+	case old.Kind != protocol.Foreign && old.Kind != protocol.Malformed:
 		c.failf("a sound record of term %d is reset", was.Term)
 	case r.Lease < lease:
 		c.failf("a reset shows a lease of %v, though somebody may lead with one of %v", r.Lease, lease)

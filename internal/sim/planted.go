@@ -126,8 +126,8 @@ var plantedRules = []bug{
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "broken-by-own-bound", Rule: "L3, L15", Left: "a malformed record is waited out as if its holder had allowed for the follower's bound",
-		Edit:  []edit{{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if v.cell.Kind == Broken {\n		return million\n	}\n	if v.trust != sound || !v.held() {"}},
+		Name: "malformed-by-own-bound", Rule: "L3, L15", Left: "a malformed record is waited out as if its holder had allowed for the follower's bound",
+		Edit:  []edit{{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if v.cell.Kind == Malformed {\n		return million\n	}\n	if v.trust != sound || !v.held() {"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
@@ -140,7 +140,7 @@ var plantedRules = []bug{
 		Name: "reset-states-bound", Rule: "L3, L15", Left: "the record of a reset is waited out as if the former leader had allowed for the follower's bound",
 		Edit: []edit{
 			{"protocol/reset.go", "Seq: 0, Lease: lease,", "Seq: 0, Drift: record.MaxDrift, Lease: lease,"},
-			{"protocol/candidate.go", "record.Record{Term: m.floor(), Seq: drafted(c)}", "record.Record{Term: m.floor(), Seq: drafted(c), Drift: c.Record.Drift}"},
+			{"protocol/candidate.go", "record.Record{Term: m.highestKnownTerm(), Seq: drafted(c)}", "record.Record{Term: m.highestKnownTerm(), Seq: drafted(c), Drift: c.Record.Drift}"},
 			{"protocol/machine.go", "	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)", "	r.Lease, r.Drift = m.leaseFor(p), max(r.Drift, m.boundFor(p))"},
 			{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if v.trust != sound {"},
 		},
@@ -183,7 +183,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "own-record-waited-out", Rule: "L4", Left: "an incarnation whose term is over waits for its own lease to run out, like the others",
-		Edit:  []edit{{"protocol/candidate.go", "	case m.mine():\n", "	case m.mine() && c.Kind == Broken:\n"}},
+		Edit:  []edit{{"protocol/candidate.go", "	case m.mine():\n", "	case m.mine() && c.Kind == Malformed:\n"}},
 		Shows: "waits for its own record",
 	},
 
@@ -249,7 +249,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "read-drops-pending", Rule: "L1, L7", Left: "what a leader reads makes it forget its writes of unknown fate, which may arrive yet",
-		Edit:  []edit{{"protocol/outcome.go", "	case Leading:\n		m.judge(c)", "	case Leading:\n		m.pending = nil\n		m.judge(c)"}},
+		Edit:  []edit{{"protocol/outcome.go", "	case Leading:\n		m.stepDownIfLost(c)", "	case Leading:\n		m.pending = nil\n		m.judge(c)"}},
 		Shows: unknown,
 	},
 	{
@@ -286,7 +286,7 @@ var plantedRules = []bug{
 	// L9: stop, then release.
 	{
 		Name: "release-before-stop", Rule: "L9", Left: "a leader that is asked to leave releases before its work has stopped",
-		Edit:  []edit{{"protocol/machine.go", "	m.lease.asked, m.lease.askedAt = why, now.Instant\n", "	m.lease.asked, m.lease.askedAt = why, now.Instant\n	m.phase, m.cause, m.closing, m.again = Releasing, ErrReleased, now.Instant, true\n"}},
+		Edit:  []edit{{"protocol/machine.go", "	m.lease.asked, m.lease.askedAt = why, now.Instant\n", "	m.lease.asked, m.lease.askedAt = why, now.Instant\n	m.phase, m.cause, m.releaseBegan, m.again = Releasing, ErrReleased, now.Instant, true\n"}},
 		Shows: "released while",
 	},
 	{
@@ -320,27 +320,27 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "record-term-only", Rule: "L10", Left: "a claim's term is the record's and one, whatever was seen before",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.high(), c.Floor)", "	return max(c.Record.Term, c.Floor)"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)", "	return max(c.Record.Term, c.Floor)"}},
 		Shows: "and has seen term",
 	},
 	{
 		Name: "pushed-term-ignored", Rule: "L10", Left: "a term that was seen in an entry of no other use is forgotten",
-		Edit:  []edit{{"protocol/outcome.go", "	m.view.told = max(m.view.told, c.Record.Term)\n", ""}},
+		Edit:  []edit{{"protocol/outcome.go", "	m.view.highestPushedTerm = max(m.view.highestPushedTerm, c.Record.Term)\n", ""}},
 		Shows: "and has seen term",
 	},
 	{
 		Name: "floor-ignored", Rule: "L10", Left: "what the store vouches for is ignored",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.high(), c.Floor)", "	return max(c.Record.Term, m.view.high())"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)", "	return max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "claimed after term",
 	},
 	{
 		Name: "floor-when-absent-only", Rule: "L10", Left: "what the store vouches for counts only where there is no record",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.high(), c.Floor)", "	if c.Kind != Absent {\n		return max(c.Record.Term, m.view.high())\n	}\n	return max(c.Record.Term, m.view.high(), c.Floor)"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)", "	if c.Kind != Absent {\n		return max(c.Record.Term, m.view.highestSeenTerm())\n	}\n	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)"}},
 		Shows: "claimed after term",
 	},
 	{
 		Name: "floor-from-before", Rule: "L10", Left: "an own write is claimed over without a read that samples the floor of its version",
-		Edit: []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.current(now) {", "	if !m.current(now) {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {", "	if !m.viewIsRecent(now) {"}},
 		Test: "TestTimelines/L11-absence",
 		Note: "Where a timer ran out the cell is read anyway (L13), and no higher term came before a record of one's own.",
 	},
@@ -348,17 +348,17 @@ var plantedRules = []bug{
 	// L11: absence.
 	{
 		Name: "absence-claimed", Rule: "L11", Left: "a candidate that finds nothing claims it",
-		Edit:  []edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.high() > 0)", "c.draft() || c.Kind == Absent && c.Record.Released"}},
+		Edit:  []edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)", "c.draft() || c.Kind == Absent && c.Record.Released"}},
 		Shows: "absence claimed",
 	},
 	{
 		Name: "vacant-at-once", Rule: "L11", Left: "a vacant record is claimed without waiting it out",
-		Edit:  []edit{{"protocol/candidate.go", "	case c.Kind == Valid && c.Record.Released:\n		return m.prec", "	case c.Kind == Valid && !c.Record.Held():\n		return m.prec"}},
+		Edit:  []edit{{"protocol/candidate.go", "	case c.Kind == Valid && c.Record.Released:\n		return m.delayA", "	case c.Kind == Valid && !c.Record.Held():\n		return m.delayA"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
 		Name: "vacant-forgets-term", Rule: "L11", Left: "a vacant record sets the term back to 0",
-		Edit:  []edit{{"protocol/candidate.go", "record.Record{Term: m.floor(), Seq", "record.Record{Seq"}},
+		Edit:  []edit{{"protocol/candidate.go", "record.Record{Term: m.highestKnownTerm(), Seq", "record.Record{Seq"}},
 		Shows: "and has seen term",
 	},
 	{
@@ -373,7 +373,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "pristine-believed", Rule: "L11", Left: "a store that says it was never written to is believed by somebody who knows better",
-		Edit:  []edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.high() > 0)", "c.draft() || c.Kind == Absent && !c.Pristine"}},
+		Edit:  []edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)", "c.draft() || c.Kind == Absent && !c.Pristine"}},
 		Shows: "absence claimed" + "|" + twoLead,
 	},
 	{
@@ -434,15 +434,15 @@ var plantedRules = []bug{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
 		Edit: []edit{
 			{"protocol/candidate.go", "	return m.view.sight.by == answer && m.view.sight.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"},
-			{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.current(now) {", "	if m.view.sight.by == ownWrite || (!m.view.held() || m.mine()) && !m.current(now) {"},
+			{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {", "	if m.view.sight.by == ownWrite || (!m.view.held() || m.mine()) && !m.viewIsRecent(now) {"},
 		},
 		Shows: "writes in .* of calm|claimed after term" + "|" + twoLead + "|" + tooSoon,
 	},
 
 	// L15: what is no record.
 	{
-		Name: "broken-at-once", Rule: "L15", Left: "a malformed record is claimed over without waiting",
-		Edit:  []edit{{"protocol/candidate.go", "	case c.Kind == Foreign:\n		return 0, false", "	case c.Kind == Broken:\n		return 0, true\n	case c.Kind == Foreign:\n		return 0, false"}},
+		Name: "malformed-at-once", Rule: "L15", Left: "a malformed record is claimed over without waiting",
+		Edit:  []edit{{"protocol/candidate.go", "	case c.Kind == Foreign:\n		return 0, false", "	case c.Kind == Malformed:\n		return 0, true\n	case c.Kind == Foreign:\n		return 0, false"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
@@ -496,7 +496,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "releaser-first", Rule: "H1", Left: "the releaser does not stand back",
-		Edit:  []edit{{"protocol/candidate.go", "	if r.Incarnation == m.incarnation {\n		wait += m.headStart() + m.standsBack()\n	}\n", ""}, {"protocol/nominee.go", "// standsBack is", "var _ = (*Machine).standsBack\n\n// standsBack is"}},
+		Edit:  []edit{{"protocol/candidate.go", "	if r.Incarnation == m.incarnation {\n		wait += m.headStart() + m.delayAfterDeclining()\n	}\n", ""}, {"protocol/nominee.go", "// delayAfterDeclining is", "var _ = (*Machine).delayAfterDeclining\n\n// delayAfterDeclining is"}},
 		Shows: "was to take over",
 	},
 
@@ -523,7 +523,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "request-ignored", Rule: "H2", Left: "a leader does not heed a request",
-		Edit:  []edit{{"protocol/leader.go", "	m.heed(now)\n", ""}, {"protocol/leader.go", "// heed looks", "var _ = (*Machine).heed\n\n// heed looks"}},
+		Edit:  []edit{{"protocol/leader.go", "	m.readRequest(now)\n", ""}, {"protocol/leader.go", "// readRequest looks", "var _ = (*Machine).readRequest\n\n// readRequest looks"}},
 		Shows: "was to take over|and was told of",
 	},
 	{

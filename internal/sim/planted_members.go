@@ -22,7 +22,7 @@ var plantedMembers = []bug{
 	// Nomination.
 	{
 		Name: "nominee-at-once", Rule: "L13", Left: "a nominee does not wait for the lease of the leader before",
-		Edit:  []edit{{"protocol/candidate.go", "	more, ok := m.yields()\n", "	if m.nominee {\n		wait /= 2\n	}\n	more, ok := m.yields()\n"}},
+		Edit:  []edit{{"protocol/candidate.go", "	more, ok := m.delayForNominee()\n", "	if m.nominee {\n		wait /= 2\n	}\n	more, ok := m.delayForNominee()\n"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
@@ -57,7 +57,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "outsider-keeps", Rule: "L13, L4", Left: "who lost a term, and is no nominee, keeps the record that names it instead of releasing it",
-		Edit: []edit{{"protocol/machine.go", " && m.eager() {", " && (m.eager() || true) {"}},
+		Edit: []edit{{"protocol/machine.go", " && m.claimsAtOnce() {", " && (m.claimsAtOnce() || true) {"}},
 		Test: "TestTimelines/L13-nominee",
 		Note: "It costs a wait for the nominee, no more than other faults of these runs.",
 	},
@@ -123,12 +123,12 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "leaving-hears-nothing", Rule: "H1, H2", Left: "who leaves for another reason does not hear of a request in the store",
-		Edit:  []edit{{"protocol/leader.go", "m.lease.heeded || errors.Is(m.lease.asked, ErrHandOver)", "m.lease.heeded || m.lease.asked != nil && !errors.Is(m.lease.asked, ErrExpired)"}},
+		Edit:  []edit{{"protocol/leader.go", "m.lease.requestTaken || errors.Is(m.lease.asked, ErrHandOver)", "m.lease.requestTaken || m.lease.asked != nil && !errors.Is(m.lease.asked, ErrExpired)"}},
 		Shows: "was to take over|and was told of",
 	},
 	{
 		Name: "request-heeded-again", Rule: "H2", Left: "a request counts for as long as it is there, whatever was said since",
-		Edit: []edit{{"protocol/leader.go", "	m.lease.heeded = true\n", ""}},
+		Edit: []edit{{"protocol/leader.go", "	m.lease.requestTaken = true\n", ""}},
 		Test: "TestTimelines/eligible",
 		Note: "The one who follows was named first, not last, and both were named.",
 	},

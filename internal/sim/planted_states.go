@@ -5,7 +5,7 @@ var plantedStates = []bug{
 	// Reset.
 	{
 		Name: "reset-sound", Rule: "L15", Left: "an operator's reset replaces a sound record, too",
-		Edit:  []edit{{"protocol/reset.go", "	if c.Kind != Foreign && c.Kind != Broken {", "	if c.Kind != Foreign && c.Kind != Broken && c.Kind != Valid {"}},
+		Edit:  []edit{{"protocol/reset.go", "	if c.Kind != Foreign && c.Kind != Malformed {", "	if c.Kind != Foreign && c.Kind != Malformed && c.Kind != Valid {"}},
 		Shows: "a sound record",
 	},
 	{
@@ -30,22 +30,22 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "reset-longest", Rule: "L15", Left: "a reset of what shows no lease is waited for as long as any lease may last",
-		Edit:  []edit{{"protocol/reset.go", "	if !c.illegible() {", "	if c.Kind == Foreign || c.Kind == Broken {"}},
+		Edit:  []edit{{"protocol/reset.go", "	if !c.illegible() {", "	if c.Kind == Foreign || c.Kind == Malformed {"}},
 		Shows: nobody,
 	},
 	{
 		Name: "illegible-remembered", Rule: "L15, L11", Left: "who has seen a record without a legible lease takes the longest one for seen, for ever",
-		Edit:  []edit{{"protocol/view.go", "	if !c.illegible() {\n		v.", "	if c.Kind != Broken || c.illegible() {\n		v."}},
+		Edit:  []edit{{"protocol/view.go", "	if !c.illegible() {\n		v.", "	if c.Kind != Malformed || c.illegible() {\n		v."}},
 		Shows: nobody,
 	},
 	{
 		Name: "reset-forgets-floor", Rule: "L15, L10", Left: "a reset starts the terms anew, though the store vouches for a higher one",
-		Edit:  []edit{{"protocol/reset.go", "max(c.Record.Term, c.Floor, m.view.high())", "max(c.Record.Term, m.view.high())"}},
+		Edit:  []edit{{"protocol/reset.go", "max(c.Record.Term, c.Floor, m.view.highestSeenTerm())", "max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "terms went back|claimed after term|a reset goes back",
 	},
 	{
 		Name: "reset-by-floor-alone", Rule: "L15, L10", Left: "a reset goes by what the store vouches for, not by what the damaged record shows, or was seen before",
-		Edit:  []edit{{"protocol/reset.go", "max(c.Record.Term, c.Floor, m.view.high())", "max(c.Floor, 0*m.view.high())"}},
+		Edit:  []edit{{"protocol/reset.go", "max(c.Record.Term, c.Floor, m.view.highestSeenTerm())", "max(c.Floor, 0*m.view.highestSeenTerm())"}},
 		Shows: "a reset goes back",
 	},
 	{
@@ -96,12 +96,12 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "claim-on-old-sight", Rule: "L3a", Left: "what was seen before this process was stopped is claimed without a read",
-		Edit:  []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.current(now) {", "	if m.view.sight.by == ownWrite {"}},
+		Edit:  []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {", "	if m.view.sight.by == ownWrite {"}},
 		Shows: "claimed after term" + "|" + twoLead + "|" + tooSoon,
 	},
 	{
 		Name: "release-on-old-sight", Rule: "L3a", Left: "what was held before this process was stopped is released without a read",
-		Edit:  []edit{{"protocol/release.go", "		if !m.current(now) && !m.within(now) {", "		if m.lease.term > 0 && !m.current(now) && false {"}},
+		Edit:  []edit{{"protocol/release.go", "		if !m.viewIsRecent(now) && !m.withinDeadline(now) {", "		if m.lease.term > 0 && !m.viewIsRecent(now) && false {"}},
 		Shows: "released over" + "|" + twoLead,
 	},
 	{
@@ -124,14 +124,14 @@ var plantedStates = []bug{
 	{
 		Name: "former-writes-kept", Rule: "L3a", Left: "own writes of unknown fate are remembered though the store was made anew",
 		Edit: []edit{
-			{"protocol/outcome.go", "		m.void(now)\n", ""},
+			{"protocol/outcome.go", "		m.voidPending(now)\n", ""},
 			{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"},
 		},
 		Shows: "released over|" + twoLead,
 	},
 	{
 		Name: "new-store-trusted", Rule: "L3a", Left: "what is released, or one's own, in a store that was made anew is not waited out",
-		Edit:  []edit{{"protocol/view.go", "v.otherEra(c) || v.trust == unsettled:", "v.trust == unsettled:"}},
+		Edit:  []edit{{"protocol/view.go", "v.otherEra(c) || v.trust == unproven:", "v.trust == unproven:"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{

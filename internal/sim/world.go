@@ -56,7 +56,7 @@ type stats struct {
 var (
 	absent    = protocol.Cell{}
 	foreign   = protocol.Cell{Kind: protocol.Foreign, Problem: errors.New("somebody else's")}
-	malformed = protocol.Cell{Kind: protocol.Broken, Problem: errors.New("too long")}
+	malformed = protocol.Cell{Kind: protocol.Malformed, Problem: errors.New("too long")}
 	names     = map[protocol.What]string{
 		protocol.Candidacy: "candidate", protocol.Elected: "elected", protocol.Leaving: "leaving", protocol.Lost: "lost",
 		protocol.Released: "released", protocol.Withdrawn: "withdrawn", protocol.NewLeader: "leader",
