@@ -116,14 +116,14 @@ func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
 // belong to this version (L10), and where a timer ran out the cell must have been read since,
 // because silence alone may be a broken watch (L13).
 func (m *Machine) viewAllowsClaim(now clock.Reading, wait time.Duration) bool {
-	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {
+	if m.view.source == ownWrite || !m.viewIsRecent(now) {
 		return false
 	}
 	c := &m.view.cell
 	if c.Kind == Absent || c.draft() || m.mine() || c.Kind == Valid && c.Record.Released {
 		return true
 	}
-	return m.view.sight.by == answer && m.view.sight.asOf.FollowerSince(m.view.since) >= wait
+	return m.view.source == answer && m.view.asOf.FollowerSince(m.view.since) >= wait
 }
 
 // viewIsRecent reports whether the version in view was in the cell within the time of one attempt.
@@ -132,13 +132,13 @@ func (m *Machine) viewAllowsClaim(now clock.Reading, wait time.Duration) bool {
 // heartbeat before it came, so it serves for a quarter of the time.
 func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	limit := m.cfg.Attempt()
-	switch m.view.sight.by {
+	switch m.view.source {
 	case nowhere, latePush:
 		return false
 	case push:
 		limit /= 4
 	}
-	return now.LeaderSince(m.view.sight.asOf) <= limit
+	return now.LeaderSince(m.view.asOf) <= limit
 }
 
 // take claims the cell, or prepares to: absence is never claimed (L11).

@@ -71,7 +71,7 @@ func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 		m.announce(now, at)
 	}
 	if m.lease.asked != nil {
-		left := m.cfg.FinishWithin - now.LeaderSince(m.lease.askedAt)
+		left := m.cfg.FinishWithin - now.LeaderSince(m.leavingSince)
 		if left <= 0 {
 			m.tell(Transition{What: Overdue, Term: m.lease.term, Cause: ErrOverdue})
 			m.end(ErrOverdue)

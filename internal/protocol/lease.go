@@ -55,7 +55,7 @@ type lease struct {
 	term uint64
 	seq  uint64
 	held promise // of the newest own write known to have been in the cell
-	// announced: the grace is over and the owner was told. asked: why it shall leave, and since when.
+	// announced: the grace is over and the owner was told. asked: why it shall leave.
 	announced bool
 	// hasten: the next renewal is due at once.
 	hasten bool
@@ -65,7 +65,6 @@ type lease struct {
 	requestTaken bool
 	wonAt        clock.Instant
 	asked        error
-	askedAt      clock.Instant
 	// request asks for a hand-over; it is kept because a renewal overwrites it.
 	request *record.Request
 	// moves counts how often what remains changed otherwise than by time passing.

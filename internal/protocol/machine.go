@@ -79,8 +79,8 @@ type Machine struct {
 	failedAt  clock.Instant
 	health    health
 	successor string
-	// releaseBegan is when this member began to release.
-	releaseBegan clock.Instant
+	// leavingSince is when the leader was asked to leave, or when the release began.
+	leavingSince clock.Instant
 
 	leader      Leader
 	transitions []Transition
@@ -88,7 +88,7 @@ type Machine struct {
 
 // New returns an idle machine. The incarnation is its own; machines may share a Config, which nobody changes any more.
 func New(cfg *Config, incarnation string) *Machine {
-	return &Machine{cfg: cfg, incarnation: incarnation, view: view{self: incarnation}, dither: 128}
+	return &Machine{cfg: cfg, incarnation: incarnation, dither: 128}
 }
 
 // Reconfigure changes the settings of a running machine, but not its ID. What was written was promised with the settings
@@ -140,7 +140,7 @@ func (m *Machine) Withdraw(now clock.Reading) {
 // withdraw begins to release what this member has won without an announcement, or may have won or
 // yet win by a claim of unknown fate (L16). If again, it seeks on afterwards.
 func (m *Machine) withdraw(now clock.Reading, again bool) {
-	m.phase, m.again, m.successor, m.releaseBegan = Releasing, again, "", now.Instant
+	m.phase, m.again, m.successor, m.leavingSince = Releasing, again, "", now.Instant
 	m.notBefore, m.hold = now.Instant, 0
 }
 
@@ -160,7 +160,7 @@ func (m *Machine) Ask(now clock.Reading, why error) {
 	if m.phase != Leading || m.lease.asked != nil {
 		return
 	}
-	m.lease.asked, m.lease.askedAt = why, now.Instant
+	m.lease.asked, m.leavingSince = why, now.Instant
 	m.tell(Transition{What: Leaving, Term: m.lease.term, Cause: why})
 }
 
@@ -188,7 +188,7 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	if successor != "" {
 		m.successor = successor
 	}
-	m.again, m.releaseBegan = again, now.Instant
+	m.again, m.leavingSince = again, now.Instant
 	m.notBefore, m.hold = now.Instant, delay
 	m.phase = Releasing
 	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
@@ -222,7 +222,7 @@ func (m *Machine) Observe(on bool) {
 // awake forgets, after a rest, what was known of the cell but not which terms and leases there were.
 func (m *Machine) awake() {
 	if !m.Active() {
-		m.view.sight, m.view.cell = sight{}, Cell{}
+		m.view.source, m.view.cell = nowhere, Cell{}
 	}
 }
 

@@ -61,7 +61,7 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 	}
 	c := Cell{Kind: Valid, Version: v, Record: op.Record}
 	if op.pushes == m.view.pushes || c.after(&m.view.cell) {
-		m.view.learn(now, c, sight{ownWrite, op.sent.Instant})
+		m.view.learn(now, c, sight{ownWrite, op.sent.Instant}, m.incarnation)
 	}
 	m.confirm(now, a)
 }
@@ -109,7 +109,7 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	m.health.recover(now)
 	older := m.view.known() && m.view.older(&c)
 	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
-	fresh := m.view.learn(now, c, s)
+	fresh := m.view.learn(now, c, s, m.incarnation)
 	if fresh && m.view.change == remade {
 		m.voidPending(now)
 		m.tell(Transition{What: Alarm, Cause: ErrRemade})

@@ -66,7 +66,7 @@ func (m *Machine) keepReleases(present *Cell) {
 
 // releasingTimers bounds the release: after it the lease runs out by itself.
 func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
-	left := m.cfg.ReleaseWithin() - now.LeaderSince(m.releaseBegan)
+	left := m.cfg.ReleaseWithin() - now.LeaderSince(m.leavingSince)
 	if left > 0 {
 		at.in(left)
 		return

@@ -139,17 +139,16 @@ const (
 
 // view is what this member knows of the cell.
 type view struct {
-	self string // this member's incarnation
 	cell Cell
 	// since is when the stamp was first seen, after the answer that showed it; followers count from here (L2).
 	since clock.Instant
 	// heard is when anything was last heard, and heardAt by the wall clock.
 	heard   clock.Instant
 	heardAt clock.Moment
-	// sight is how this version came into view.
-	sight sight
-	// woke is when a long silence ended last, if woken says that there was one.
-	woke  clock.Instant
+	// asOf and source are the sight that brought this version into view.
+	asOf   clock.Instant
+	source source
+	// woken: a long silence ended, last at woke.
 	woken bool
 	// suspect means that the view cannot be acted upon before the cell was read again (L7).
 	suspect bool
@@ -157,6 +156,7 @@ type view struct {
 	change change
 	// trust is how far the state in view is believed.
 	trust trust
+	woke  clock.Instant
 	// era is the history of the store that was seen last.
 	era uint64
 	// highTerm and longLease are the highest term and the longest lease ever seen under this key, highSeq the highest
@@ -172,13 +172,14 @@ type view struct {
 }
 
 // known reports whether the cell has been seen.
-func (v *view) known() bool { return v.sight.by != nowhere }
+func (v *view) known() bool { return v.source != nowhere }
 
-// learn takes a cell as the present state. It reports whether the stamp is new.
-func (v *view) learn(now clock.Reading, c Cell, s sight) bool {
+// learn takes a cell as the present state. self is the incarnation of this member. It reports whether
+// the stamp is new.
+func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp()
 	if fresh {
-		v.trust, v.change = v.trustOf(&c, s.by), v.changed(&c)
+		v.trust, v.change = v.trustOf(&c, s.by, self), v.changed(&c)
 		v.since = now.Instant
 	}
 	if c.Era != 0 {
@@ -187,7 +188,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight) bool {
 	if c.Record.Incarnation == v.cell.Record.Incarnation {
 		c.Record.Incarnation = v.cell.Record.Incarnation // which is known elsewhere, and so in memory once
 	}
-	v.cell, v.sight = c, s
+	v.cell, v.source, v.asOf = c, s.by, s.asOf
 	v.heard, v.heardAt = now.Instant, clock.MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
@@ -212,9 +213,9 @@ func (v *view) changed(c *Cell) change {
 
 // trustOf is how far c, a new state, is believed. This member's own record goes on by its own writes
 // alone: one that is seen to do so otherwise is two old states in order.
-func (v *view) trustOf(c *Cell, by source) trust {
+func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
-	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != v.self):
+	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != self):
 		return sound
 	case v.otherEra(c) || v.trust == unproven:
 		return unproven

@@ -286,7 +286,7 @@ var plantedRules = []bug{
 	// L9: stop, then release.
 	{
 		Name: "release-before-stop", Rule: "L9", Left: "a leader that is asked to leave releases before its work has stopped",
-		Edit:  []edit{{"protocol/machine.go", "	m.lease.asked, m.lease.askedAt = why, now.Instant\n", "	m.lease.asked, m.lease.askedAt = why, now.Instant\n	m.phase, m.cause, m.releaseBegan, m.again = Releasing, ErrReleased, now.Instant, true\n"}},
+		Edit:  []edit{{"protocol/machine.go", "	m.lease.asked, m.leavingSince = why, now.Instant\n", "	m.lease.asked, m.leavingSince = why, now.Instant\n	m.phase, m.cause, m.again = Releasing, ErrReleased, true\n"}},
 		Shows: "released while",
 	},
 	{
@@ -340,7 +340,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "floor-from-before", Rule: "L10", Left: "an own write is claimed over without a read that samples the floor of its version",
-		Edit: []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {", "	if !m.viewIsRecent(now) {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if m.view.source == ownWrite || !m.viewIsRecent(now) {", "	if !m.viewIsRecent(now) {"}},
 		Test: "TestTimelines/L11-absence",
 		Note: "Where a timer ran out the cell is read anyway (L13), and no higher term came before a record of one's own.",
 	},
@@ -433,8 +433,8 @@ var plantedRules = []bug{
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
 		Edit: []edit{
-			{"protocol/candidate.go", "	return m.view.sight.by == answer && m.view.sight.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"},
-			{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {", "	if m.view.sight.by == ownWrite || (!m.view.held() || m.mine()) && !m.viewIsRecent(now) {"},
+			{"protocol/candidate.go", "	return m.view.source == answer && m.view.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"},
+			{"protocol/candidate.go", "	if m.view.source == ownWrite || !m.viewIsRecent(now) {", "	if m.view.source == ownWrite || (!m.view.held() || m.mine()) && !m.viewIsRecent(now) {"},
 		},
 		Shows: "writes in .* of calm|claimed after term" + "|" + twoLead + "|" + tooSoon,
 	},

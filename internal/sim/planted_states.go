@@ -67,7 +67,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "own-goes-on", Rule: "L10, L4", Left: "a member whose own old record is followed by a newer one of that term believes it, and claims at once",
-		Edit: []edit{{"protocol/view.go", " && (by == ownWrite || c.Record.Incarnation != v.self):", ":"}},
+		Edit: []edit{{"protocol/view.go", " && (by == ownWrite || c.Record.Incarnation != self):", ":"}},
 		Test: "TestTimelines/L10-older",
 		Note: "A store must be put back while it also shows what is older yet.",
 	},
@@ -96,7 +96,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "claim-on-old-sight", Rule: "L3a", Left: "what was seen before this process was stopped is claimed without a read",
-		Edit:  []edit{{"protocol/candidate.go", "	if m.view.sight.by == ownWrite || !m.viewIsRecent(now) {", "	if m.view.sight.by == ownWrite {"}},
+		Edit:  []edit{{"protocol/candidate.go", "	if m.view.source == ownWrite || !m.viewIsRecent(now) {", "	if m.view.source == ownWrite {"}},
 		Shows: "claimed after term" + "|" + twoLead + "|" + tooSoon,
 	},
 	{
