@@ -16,8 +16,12 @@ func BenchmarkNext(b *testing.B) {
 	other := record.Record{LeaderID: "o", Incarnation: "o1", Term: 7, Seq: 1, Nonce: "n", Lease: c.Lease}
 	cell := Cell{Kind: Valid, Version: "v1", Record: other}
 	candidate.ReadDone(at(0), candidate.Next(at(0)).Op.ID, cell, Applied, nil)
-	for name, m := range map[string]*Machine{"leader": leading(b, c), "candidate": candidate} {
-		b.Run(name, func(b *testing.B) {
+	for _, bench := range []struct {
+		name string
+		m    *Machine
+	}{{"leader", leading(b, c)}, {"candidate", candidate}} {
+		b.Run(bench.name, func(b *testing.B) {
+			m := bench.m
 			now := at(time.Second)
 			m.Next(now) // tells what is new
 			b.ReportAllocs()

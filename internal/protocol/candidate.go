@@ -31,37 +31,36 @@ func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	if !m.view.known() || m.view.suspect {
 		return m.follow(now, at)
 	}
-	wait, ok := m.patient()
-	if !ok {
+	claimable, ok := m.claimableAt()
+	start := byFollower(m.notBefore, 0)
+	if !ok || !at.over(max(claimable.left(now.Instant), start.left(now.Instant))) {
 		return m.follow(now, at)
 	}
-	left := max(wait-now.FollowerSince(m.view.since), m.hold-now.FollowerSince(m.notBefore))
-	if left > 0 {
-		at.in(left)
-		return m.follow(now, at)
-	}
-	if !m.viewAllowsClaim(now, wait) {
+	if !m.viewAllowsClaim(now, claimable) {
 		return m.read(now)
 	}
 	if op := m.take(now); op != nil {
 		return op
 	}
-	at.in(m.hold)
+	at.in(m.cfg.Lease) // no term is left
 	return m.follow(now, at)
 }
 
-// patient is vacancy, and longer for a claim of one who is not the nominee. Vacant records anybody may put.
-func (m *Machine) patient() (time.Duration, bool) {
-	wait, ok := m.vacancy()
-	if !ok || m.prepares() || m.mine() {
-		return wait, ok // an own record is claimed anew by the nominee alone; others release it
+// claimableAt is when this member may claim the cell, or put a vacant record there; false means never.
+// Where somebody is nominated, others claim later.
+func (m *Machine) claimableAt() (due, bool) {
+	delay, ok := m.claimDelay()
+	if ok && !m.prepares() && !m.mine() { // an own record is claimed by the nominee alone; others release it
+		var more time.Duration
+		more, ok = m.delayForNominee()
+		delay += more
 	}
-	more, ok := m.delayForNominee()
-	return wait + more, ok
+	return byFollower(m.view.since, delay), ok
 }
 
-// vacancy is how long after its stamp was first seen the cell may be claimed; false means never.
-func (m *Machine) vacancy() (time.Duration, bool) {
+// claimDelay is how long after its stamp was first seen the nominee, or anybody where there is none, may
+// claim the cell; false means never.
+func (m *Machine) claimDelay() (time.Duration, bool) {
 	c := &m.view.cell
 	switch {
 	case c.Kind == Foreign:
@@ -73,7 +72,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 	case m.view.trust != sound:
 		// It was put back, or comes from a server that has lost touch: that it is released, or this member's own, was so
 		// once. Whoever has held a later term may do so yet.
-		return m.view.wait(m.cfg), true
+		return m.view.expiresAfter(m.cfg), true
 	case m.mine():
 		// This incarnation's own term is over and its work has stopped (L4). But a store that changes what it is given
 		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
@@ -81,7 +80,7 @@ func (m *Machine) vacancy() (time.Duration, bool) {
 	case c.Kind == Valid && c.Record.Released:
 		return m.delayAfterRelease(&c.Record), true
 	}
-	return m.view.wait(m.cfg), true
+	return m.view.expiresAfter(m.cfg), true
 }
 
 // delayAfterAbsence gives a leader whose record vanished a moment to put a released one there, which
@@ -115,7 +114,7 @@ func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
 // viewAllowsClaim reports whether the view will do for a claim: it must be recent, its Floor must
 // belong to this version (L10), and where a timer ran out the cell must have been read since,
 // because silence alone may be a broken watch (L13).
-func (m *Machine) viewAllowsClaim(now clock.Reading, wait time.Duration) bool {
+func (m *Machine) viewAllowsClaim(now clock.Reading, claimable due) bool {
 	if m.view.source == ownWrite || !m.viewIsRecent(now) {
 		return false
 	}
@@ -123,7 +122,7 @@ func (m *Machine) viewAllowsClaim(now clock.Reading, wait time.Duration) bool {
 	if c.Kind == Absent || c.draft() || m.mine() || c.Kind == Valid && c.Record.Released {
 		return true
 	}
-	return m.view.source == answer && m.view.asOf.FollowerSince(m.view.since) >= wait
+	return m.view.source == answer && claimable.left(m.view.asOf) <= 0
 }
 
 // viewIsRecent reports whether the version in view was in the cell within the time of one attempt.
@@ -155,7 +154,7 @@ func (m *Machine) take(now clock.Reading) *Op {
 	term := m.highestKnownTerm() + 1
 	if term > record.MaxTerm {
 		m.tell(Transition{What: Alarm, Cause: ErrExhausted})
-		m.notBefore, m.hold = now.Instant, m.cfg.Lease
+		m.notBefore = later(now.Instant, m.cfg.Lease)
 		return nil
 	}
 	m.claims++

@@ -27,72 +27,69 @@ func (m *Machine) Pace() Pace {
 	return Frequent
 }
 
-// follow reads when there is cause to: nothing known, an unknown outcome, or silence.
+// follow reads when it is time to.
 func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
-	left := m.patience(now)
-	if left <= 0 {
-		return m.read(now)
+	if !at.reached(now, m.readAt(now)) {
+		return nil
 	}
-	at.in(left)
-	return nil
+	return m.read(now)
 }
 
-// patience is the time until the next read is due.
-func (m *Machine) patience(now clock.Reading) time.Duration {
+// readAt is when the next read is due: at once while nothing is known or an outcome is unknown, with
+// pauses after failures; else after a silence. Where changes are pushed it is longer than a holder's
+// interval, so that nothing is read while all is well.
+func (m *Machine) readAt(now clock.Reading) due {
 	switch {
 	case m.view.known() && !m.view.suspect:
-		return m.quiet() - now.FollowerSince(m.view.heard)
+		return byFollower(m.view.heard, m.readDelay())
 	case m.failures > 0:
-		return m.retryDelay(m.failures) - now.LeaderSince(m.failedAt)
+		return byLeader(m.failedAt, m.retryDelay(m.failures))
 	}
-	return 0
+	return byLeader(now.Instant, 0)
 }
 
-// quiet is the silence after which the cell is read. Where changes are pushed it is longer than a holder's interval, so
-// that nothing is read while all is well.
-func (m *Machine) quiet() time.Duration {
+// readDelay is the silence after which the cell is read.
+func (m *Machine) readDelay() time.Duration {
 	if m.watching {
-		return m.beat()
+		return m.silence()
 	}
-	interval := m.interval()
-	if end := m.runsOut(); end > 0 && end <= longest(interval) {
-		return end // the read that must be made then is all that is needed
+	interval := m.cfg.Poll
+	if m.Pace() == Infrequent {
+		interval = m.cfg.PollStable
+	}
+	if m.view.expires() {
+		stands := m.standsUntil()
+		if left := stands.left(m.view.heard); left > 0 && left <= longest(interval) {
+			return left // the read that must be made then is all that is needed
+		}
 	}
 	return m.dithered(interval)
 }
 
-// beat is the silence after which a member to whom changes are pushed reads: longer than a healthy
-// holder is silent. It is 0 where nothing is pushed.
-func (m *Machine) beat() time.Duration {
+// silence is how long nothing must be pushed until the cell is read: longer than a healthy holder is
+// silent. It is 0 where nothing is pushed.
+func (m *Machine) silence() time.Duration {
 	if !m.watching {
 		return 0
 	}
-	beat := m.cfg.heartbeat()
+	silence := m.cfg.heartbeat()
 	if r := &m.view.cell.Record; !m.view.cell.illegible() {
-		beat = max(beat, r.Lease/3+r.Lease/12)
+		silence = max(silence, r.Lease/3+r.Lease/12)
 	}
-	return beat
+	return silence
 }
 
 // allMembersArePushed reports whether all members hear of changes as soon as this one does.
 func (m *Machine) allMembersArePushed() bool { return m.watching && !m.cfg.Hearsay }
 
-// runsOut is the time from the last look at the cell to the moment when, with no sign of its holder, it may be claimed:
-// the earliest at which a read can find that the holder is gone. Not above 0: nothing runs out.
-func (m *Machine) runsOut() time.Duration {
-	c := &m.view.cell
-	if c.Kind == Absent || c.Kind == Foreign || c.Kind == Valid && c.Record.Released {
-		return 0
+// standsUntil is until when the record in view stands for a leader if its holder does not renew. A
+// member that only observes takes nothing over, so the record's own lease is all that counts.
+func (m *Machine) standsUntil() due {
+	lease := m.view.cell.Record.Lease
+	if m.phase != Idle || lease <= 0 {
+		lease = m.view.expiresAfter(m.cfg)
 	}
-	return m.lasts() - m.view.heard.FollowerSince(m.view.since)
-}
-
-// interval is the time between two reads of a store that does not push, give or take a tenth.
-func (m *Machine) interval() time.Duration {
-	if m.Pace() == Infrequent {
-		return m.cfg.PollStable
-	}
-	return m.cfg.Poll
+	return byFollower(m.view.since, lease)
 }
 
 // dithered spreads d over 90 to 110 %, differently after each read, so that many members do not ask in step.
@@ -107,23 +104,24 @@ func longest(d time.Duration) time.Duration { return d + d/10 }
 // again at the latest when the lease that it knows of would be over. It must show after what all wait for a nominee, by
 // clocks that differ.
 func (m *Machine) headStart() time.Duration {
-	yields, _ := m.delayForNominee()
+	nominees, _ := m.delayForNominee()
 	if m.allMembersArePushed() {
-		return m.cfg.HeadStart + yields/8
+		return m.cfg.HeadStart + nominees/8
 	}
-	gap := max(m.beat(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.wait(m.cfg)))
-	return max(m.cfg.HeadStart, gap+gap/8) + yields/8
+	gap := max(m.silence(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.expiresAfter(m.cfg)))
+	return max(m.cfg.HeadStart, gap+gap/8) + nominees/8
 }
 
-// retryDelay is the wait before the next try after n failed ones in a row: what is configured, and then (L8) an interval each time, by
-// which followers do not keep step, or less for a leader.
+// retryDelay is the time from the last of n failed tries in a row to the next (L8): what is configured,
+// and then an interval each time, by which followers do not keep step. A leader goes on at a quarter of
+// its interval: a whole one would leave a store that comes back shortly before the deadline unnoticed.
 func (m *Machine) retryDelay(n int32) time.Duration {
 	switch {
 	case n == 0:
 		return 0
 	case m.phase == Leading: // what is held may be shorter than what is set
 		if int(n) > len(m.cfg.Retry) {
-			return m.insistence()
+			return min(m.cfg.Renew, m.lease.held.renew) / 4
 		}
 		return min(m.cfg.Retry[n-1], m.lease.held.renew/2)
 	case int(n) <= len(m.cfg.Retry):
@@ -131,7 +129,3 @@ func (m *Machine) retryDelay(n int32) time.Duration {
 	}
 	return m.dithered(m.cfg.Renew)
 }
-
-// insistence is how often a leader goes on to try when the waits that are configured are over. A whole interval would leave a store
-// that comes back shortly before the deadline unnoticed.
-func (m *Machine) insistence() time.Duration { return min(m.cfg.Renew, m.lease.held.renew) / 4 }

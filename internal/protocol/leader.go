@@ -13,15 +13,18 @@ func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	if m.view.suspect {
 		return m.follow(now, at)
 	}
-	// A longer interval is for the longer lease that comes with the next renewal.
-	due := min(m.cfg.Renew, m.lease.held.renew) - now.LeaderSince(m.lease.held.sent)
-	if due > 0 && len(m.pending) == 0 && !m.lease.hasten {
-		at.in(due)
+	if len(m.pending) == 0 && !m.lease.hasten && !at.reached(now, m.renewAt()) {
 		return nil
 	}
 	m.lease.seq++
 	m.lease.hasten = false
 	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
+}
+
+// renewAt is when the next renewal is due. A longer interval is for the longer lease that comes with
+// this renewal.
+func (m *Machine) renewAt() due {
+	return byLeader(m.lease.held.sent, min(m.cfg.Renew, m.lease.held.renew))
 }
 
 // readRequest looks for a request to hand over this very term (H2).
@@ -67,30 +70,23 @@ func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 		m.releasingTimers(now, at)
 		return
 	}
-	if !m.lease.announced {
-		m.announce(now, at)
+	if !m.lease.announced && at.reached(now, m.announceAt()) {
+		m.lease.announced = true
+		m.tell(Transition{What: Elected, Term: m.lease.term})
 	}
-	if m.lease.asked != nil {
-		left := m.cfg.FinishWithin - now.LeaderSince(m.leavingSince)
-		if left <= 0 {
-			m.tell(Transition{What: Overdue, Term: m.lease.term, Cause: ErrOverdue})
-			m.end(ErrOverdue)
-			return
-		}
-		at.in(left)
+	if m.lease.asked != nil && at.reached(now, m.finishBy()) {
+		m.tell(Transition{What: Overdue, Term: m.lease.term, Cause: ErrOverdue})
+		m.end(ErrOverdue)
+		return
 	}
 	at.in(approach(m.remaining(now)))
 }
 
-func (m *Machine) announce(now clock.Reading, at *alarm) {
-	left := m.cfg.Grace - now.LeaderSince(m.lease.wonAt)
-	if left > 0 {
-		at.in(left)
-		return
-	}
-	m.lease.announced = true
-	m.tell(Transition{What: Elected, Term: m.lease.term})
-}
+// announceAt is when the term may be announced: after the grace.
+func (m *Machine) announceAt() due { return byLeader(m.lease.wonAt, m.cfg.Grace) }
+
+// finishBy is until when the work of a leader that was asked to leave may go on.
+func (m *Machine) finishBy() due { return byLeader(m.leavingSince, m.cfg.FinishWithin) }
 
 // approach looks at a far deadline before it is due: timers run on a clock that may be slewed to run slow, and the next
 // look corrects what this one was late by.

@@ -45,9 +45,13 @@ type promise struct {
 // timeout bounds one operation so that, in the time from a renewal to the deadline, two fit.
 func (p *promise) timeout() time.Duration { return (p.budget - p.renew) / 2 }
 
-// remaining is how long the holder may trust this write if it is the one in the cell.
+// deadline is until when the holder may trust this write if it is the one in the cell (L1).
+func (p *promise) deadline() due { return byLeader(p.sent, p.budget) }
+
+// remaining is the time until the deadline.
 func (p *promise) remaining(now clock.Reading) time.Duration {
-	return p.budget - now.LeaderSince(p.sent)
+	deadline := p.deadline()
+	return deadline.left(now.Instant)
 }
 
 // lease is what this member holds: one term, from winning it until Finish.
@@ -74,8 +78,8 @@ type lease struct {
 	vouched driver.Version
 }
 
-// remaining is the least over every own write that may be the current record (L1): of a write whose outcome is not known
-// only the shorter promise may be relied on.
+// remaining is the time until the earliest deadline of every own write that may be the current record
+// (L1): of a write whose outcome is unknown only the shorter promise may be relied on.
 func (m *Machine) remaining(now clock.Reading) time.Duration {
 	left := m.lease.held.remaining(now)
 	for i := range m.pending {

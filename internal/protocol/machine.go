@@ -72,10 +72,9 @@ type Machine struct {
 	declined bool
 	again    bool // after the release: campaign again
 
-	notBefore clock.Instant // no claim before hold has passed since
-	hold      time.Duration
-	claims    int32 // claims that were sent since another's record was seen, or the last win
-	failures  int32 // operations that failed in a row
+	notBefore clock.Instant // no claim before
+	claims    int32         // claims that were sent since another's record was seen, or the last win
+	failures  int32         // operations that failed in a row
 	failedAt  clock.Instant
 	health    health
 	successor string
@@ -116,7 +115,7 @@ func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 	m.phase, m.claims = Candidate, 0
 	m.pending = nil
 	m.health.well = false
-	m.notBefore, m.hold = now.Instant, delay
+	m.notBefore = later(now.Instant, delay)
 	m.tell(Transition{What: Candidacy})
 }
 
@@ -141,7 +140,7 @@ func (m *Machine) Withdraw(now clock.Reading) {
 // yet win by a claim of unknown fate (L16). If again, it seeks on afterwards.
 func (m *Machine) withdraw(now clock.Reading, again bool) {
 	m.phase, m.again, m.successor, m.leavingSince = Releasing, again, "", now.Instant
-	m.notBefore, m.hold = now.Instant, 0
+	m.notBefore = now.Instant
 }
 
 // claimed reports whether an own claim may be in the cell or come to be.
@@ -189,7 +188,7 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 		m.successor = successor
 	}
 	m.again, m.leavingSince = again, now.Instant
-	m.notBefore, m.hold = now.Instant, delay
+	m.notBefore = later(now.Instant, delay)
 	m.phase = Releasing
 	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
 		m.leaveTerm(now) // what names this member it may claim anew at once, which is better than to release it
@@ -246,7 +245,7 @@ func (m *Machine) Tick(now clock.Reading) {
 // overdue gives the operation in flight up if its time is over. Its answer may have lain there for
 // as long as this process was stopped.
 func (m *Machine) overdue(now clock.Reading) bool {
-	if m.opLeft(now) > 0 {
+	if giveUp := m.giveUpAt(); giveUp.left(now.Instant) > 0 {
 		return false
 	}
 	m.op = nil
@@ -258,14 +257,14 @@ func (m *Machine) overdue(now clock.Reading) bool {
 // made.
 func (op *Op) Overdue(now clock.Reading) bool { return now.LeaderSince(op.sent.Instant) >= op.Timeout }
 
-// opLeft is how long the operation in flight is still waited for. A release that waited for one lost answer as long as
-// a renewal may would be over before it began.
-func (m *Machine) opLeft(now clock.Reading) time.Duration {
+// giveUpAt is when the answer to the operation in flight is not waited for any more. A release that
+// waited for one lost answer as long as a renewal may would be over before it began.
+func (m *Machine) giveUpAt() due {
 	limit := m.op.Timeout
 	if m.phase == Releasing {
 		limit = min(limit, m.cfg.ReleaseWithin()/2)
 	}
-	return limit - now.LeaderSince(m.op.sent.Instant)
+	return byLeader(m.op.sent.Instant, limit)
 }
 
 // Todo is what the caller shall do.
@@ -283,37 +282,23 @@ type Todo struct {
 // Next decides what to do now. It is called after every input.
 func (m *Machine) Next(now clock.Reading) Todo {
 	m.expire(now)
-	var op *Op
 	at := alarm{}
 	if m.op != nil {
 		m.timers(now, &at)
 	}
-	if m.op != nil {
-		at.in(m.opLeft(now))
-	} else { // also where a timer has just given the operation up
+	var op *Op
+	if m.op == nil { // also where a timer has just given the operation up
 		at = alarm{}
 		op = m.decide(now, &at)
 		m.op = op
 	}
 	m.noteLeader(now, &at)
-	if op != nil {
-		at.in(m.opLeft(now))
+	if m.op != nil {
+		at.at(now, m.giveUpAt())
 	}
 	todo := Todo{Op: op, Wake: at.d, Timed: at.set, Transitions: m.transitions}
 	m.transitions = nil
 	return todo
-}
-
-// alarm keeps the earliest of several times.
-type alarm struct {
-	d   time.Duration
-	set bool
-}
-
-func (a *alarm) in(d time.Duration) {
-	if d = max(d, 0); !a.set || d < a.d {
-		a.d, a.set = d, true
-	}
 }
 
 // decide returns the next operation, or nil and the time of the next look. The phases may follow one another at once.

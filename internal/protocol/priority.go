@@ -25,11 +25,13 @@ func (h *health) recover(now clock.Reading) {
 	}
 }
 
-// rest is how long a candidate has to wait before it may ask.
+// rest is the time until a candidate may ask: until it has been well, and has not asked, for long enough.
 func (h *health) rest(now clock.Reading, lease time.Duration) time.Duration {
-	left := maturity*lease - now.FollowerSince(h.since)
+	ripe := byFollower(h.since, maturity*lease)
+	left := ripe.left(now.Instant)
 	if h.asked {
-		left = max(left, moderation*lease-now.FollowerSince(h.last))
+		again := byFollower(h.last, moderation*lease)
+		left = max(left, again.left(now.Instant))
 	}
 	return left
 }
@@ -41,9 +43,8 @@ func (m *Machine) requestHandOver(now clock.Reading, at *alarm) {
 	if !outranked || !m.health.well || r.Request != nil {
 		return
 	}
-	back := m.hold - now.FollowerSince(m.notBefore) // nobody asks for what he would not take yet
-	if left := max(back, m.health.rest(now, m.view.wait(m.cfg))); left > 0 {
-		at.in(left)
+	start := byFollower(m.notBefore, 0) // nobody asks for what it would not take yet
+	if !at.over(max(start.left(now.Instant), m.health.rest(now, m.view.expiresAfter(m.cfg)))) {
 		return
 	}
 	m.health.asked, m.health.last = true, now.Instant

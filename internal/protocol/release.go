@@ -66,14 +66,15 @@ func (m *Machine) keepReleases(present *Cell) {
 
 // releasingTimers bounds the release: after it the lease runs out by itself.
 func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
-	left := m.cfg.ReleaseWithin() - now.LeaderSince(m.leavingSince)
-	if left > 0 {
-		at.in(left)
+	if !at.reached(now, m.releaseBy()) {
 		return
 	}
 	m.op = nil
 	m.endRelease(now, false)
 }
+
+// releaseBy is until when a release is tried.
+func (m *Machine) releaseBy() due { return byLeader(m.leavingSince, m.cfg.ReleaseWithin()) }
 
 // endRelease ends the release, confirmed in the store or not, and with it the last hold on the term.
 func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
@@ -91,7 +92,8 @@ func (m *Machine) leaveTerm(now clock.Reading) {
 	m.op = nil // a push may have confirmed the release before its own answer did
 	m.phase = Idle
 	if m.again {
-		m.candidate(now, max(0, m.hold-now.LeaderSince(m.notBefore)))
+		start := byLeader(m.notBefore, 0)
+		m.candidate(now, max(0, start.left(now.Instant)))
 		return
 	}
 	m.tell(Transition{What: Withdrawn, Term: m.lease.term})

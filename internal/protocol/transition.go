@@ -58,7 +58,7 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 		return // the last one that was known stands until the first look
 	}
 	var l Leader
-	if left := m.leaderLeft(now); left > 0 {
+	if left := m.leaderRemaining(now); left > 0 {
 		r := &m.view.cell.Record
 		l = Leader{ID: r.LeaderID, Addr: r.LeaderAddr, Term: r.Term, Incarnation: r.Incarnation, Metadata: r.Metadata}
 		if m.phase != Leading {
@@ -83,8 +83,9 @@ func (m *Machine) rereading() bool {
 	return !m.watching && m.op != nil && !m.op.Write && m.view.held() && !m.mine()
 }
 
-// leaderLeft is how long the record in view still stands for a leader. An own record does so only while the term is open.
-func (m *Machine) leaderLeft(now clock.Reading) time.Duration {
+// leaderRemaining is how long the record in view still stands for a leader. An own record does so only
+// while the term is open.
+func (m *Machine) leaderRemaining(now clock.Reading) time.Duration {
 	switch {
 	case !m.view.held():
 		return 0
@@ -94,16 +95,8 @@ func (m *Machine) leaderLeft(now clock.Reading) time.Duration {
 		}
 		return 0
 	}
-	return m.lasts() - now.FollowerSince(m.view.since)
-}
-
-// lasts is how long the record in view stands for a leader without being renewed. One who only looks on takes nothing over, so
-// the record's own lease is all that counts.
-func (m *Machine) lasts() time.Duration {
-	if own := m.view.cell.Record.Lease; m.phase == Idle && own > 0 {
-		return own
-	}
-	return m.view.wait(m.cfg)
+	stands := m.standsUntil()
+	return stands.left(now.Instant)
 }
 
 // Incarnation is the name of this member that no other has.

@@ -264,10 +264,15 @@ func (v *view) otherEra(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era
 // held reports whether the cell names a holder whose lease may still be running, as far as it says itself.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
 
-// wait is how long a stamp must have been in view before anybody may act as if its lease had run
-// out: never less than the record's lease, and never less than one's own, which may be the one
+// expires reports whether there is a lease to run out before the cell may be claimed.
+func (v *view) expires() bool {
+	return v.cell.Kind != Absent && v.cell.Kind != Foreign && !(v.cell.Kind == Valid && v.cell.Record.Released)
+}
+
+// expiresAfter is how long a stamp must have been in view before anybody may act as if its lease had
+// run out: never less than the record's lease, and never less than one's own, which may be the one
 // that a damaged record hides. What was put back may hide any lease that was ever seen.
-func (v *view) wait(cfg *Config) time.Duration {
+func (v *view) expiresAfter(cfg *Config) time.Duration {
 	lease := max(cfg.Lease, v.cell.Record.Lease)
 	if v.trust != sound {
 		lease = max(lease, v.longLease)

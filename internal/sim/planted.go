@@ -23,7 +23,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "no-deadline", Rule: "L1", Left: "the leader has no deadline of its own",
-		Edit:  []edit{{"protocol/lease.go", "	return p.budget - now.LeaderSince(p.sent)", "	return p.budget"}},
+		Edit:  []edit{{"protocol/lease.go", "	return deadline.left(now.Instant)", "	_ = deadline\n	return p.budget"}},
 		Shows: twoLead,
 	},
 	{
@@ -190,7 +190,7 @@ var plantedRules = []bug{
 	// L5: clocks.
 	{
 		Name: "leader-as-follower", Rule: "L5", Left: "a leader counts the smallest progress of its clocks, as a follower does",
-		Edit:  []edit{{"protocol/lease.go", "	return p.budget - now.LeaderSince(p.sent)", "	return p.budget - now.FollowerSince(p.sent)"}},
+		Edit:  []edit{{"protocol/lease.go", "byLeader(p.sent, p.budget)", "byFollower(p.sent, p.budget)"}},
 		Shows: twoLead,
 	},
 	{
@@ -259,7 +259,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "two-in-flight", Rule: "L7", Left: "a read under way does not keep the machine from starting another operation",
-		Edit:  []edit{{"protocol/machine.go", "	if m.op != nil {\n		at.in(", "	if m.op != nil && m.op.Write {\n		at.in("}},
+		Edit:  []edit{{"protocol/machine.go", "	if m.op == nil { // also", "	if m.op == nil || !m.op.Write { // also"}},
 		Shows: "while it waits for the answer",
 	},
 
@@ -277,7 +277,7 @@ var plantedRules = []bug{
 	{
 		Name: "retry-without-pause", Rule: "L8", Left: "a store that fails is asked again at once, without end",
 		Edit: []edit{
-			{"protocol/follow.go", "			return m.insistence()", "			return m.cfg.Renew / 1000"},
+			{"protocol/follow.go", "			return min(m.cfg.Renew, m.lease.held.renew) / 4", "			return m.cfg.Renew / 1000"},
 			{"protocol/follow.go", "	return m.dithered(m.cfg.Renew)", "	return m.cfg.Renew / 1000"},
 		},
 		Shows: "operations within a lease",
@@ -301,7 +301,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "overdue-releases", Rule: "L9", Left: "a term whose work overstays is released",
-		Edit:  []edit{{"protocol/leader.go", "			m.end(ErrOverdue)\n", "			m.Finish(now, \"\", true, 0)\n"}},
+		Edit:  []edit{{"protocol/leader.go", "		m.end(ErrOverdue)\n", "		m.Finish(now, \"\", true, 0)\n"}},
 		Shows: "released while",
 	},
 
@@ -427,13 +427,13 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "silence-trusted", Rule: "L13", Left: "where changes are pushed, silence causes no read",
-		Edit:  []edit{{"protocol/follow.go", "	beat := m.cfg.heartbeat()", "	beat := 1000 * m.cfg.heartbeat()"}},
+		Edit:  []edit{{"protocol/follow.go", "	silence := m.cfg.heartbeat()", "	silence := 1000 * m.cfg.heartbeat()"}},
 		Shows: nobody,
 	},
 	{
 		Name: "claim-without-read", Rule: "L13", Left: "an expired timer causes a claim without a read",
 		Edit: []edit{
-			{"protocol/candidate.go", "	return m.view.source == answer && m.view.asOf.FollowerSince(m.view.since) >= wait", "	return wait >= 0"},
+			{"protocol/candidate.go", "	return m.view.source == answer && claimable.left(m.view.asOf) <= 0", "	return claimable.by == followers"},
 			{"protocol/candidate.go", "	if m.view.source == ownWrite || !m.viewIsRecent(now) {", "	if m.view.source == ownWrite || (!m.view.held() || m.mine()) && !m.viewIsRecent(now) {"},
 		},
 		Shows: "writes in .* of calm|claimed after term" + "|" + twoLead + "|" + tooSoon,
@@ -459,7 +459,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "endless-release", Rule: "L16", Left: "a release or withdrawal goes on until it is confirmed",
-		Edit:  []edit{{"protocol/release.go", "	if left > 0 {\n		at.in(left)", "	if left > -1000*m.cfg.Lease {\n		at.in(max(left, 0))"}},
+		Edit:  []edit{{"protocol/release.go", "	if !at.reached(now, m.releaseBy()) {\n", "	if by := m.releaseBy(); by.left(now.Instant) > -1000*m.cfg.Lease {\n		at.at(now, by)\n"}},
 		Shows: "has been releasing for",
 	},
 	{

@@ -22,7 +22,7 @@ var plantedMembers = []bug{
 	// Nomination.
 	{
 		Name: "nominee-at-once", Rule: "L13", Left: "a nominee does not wait for the lease of the leader before",
-		Edit:  []edit{{"protocol/candidate.go", "	more, ok := m.delayForNominee()\n", "	if m.nominee {\n		wait /= 2\n	}\n	more, ok := m.delayForNominee()\n"}},
+		Edit:  []edit{{"protocol/candidate.go", "		var more time.Duration\n", "		var more time.Duration\n		if m.nominee {\n			delay /= 2\n		}\n"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
@@ -80,7 +80,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "ineligible-not-renewed", Rule: "L13", Left: "the lease of a leader that is not eligible any more is not renewed while its work finishes",
-		Edit:  []edit{{"protocol/leader.go", "	// A longer interval is", "	if m.barred {\n		return nil\n	}\n	// A longer interval is"}},
+		Edit:  []edit{{"protocol/leader.go", "	if len(m.pending) == 0 && !m.lease.hasten", "	if m.barred {\n		return nil\n	}\n	if len(m.pending) == 0 && !m.lease.hasten"}},
 		Shows: "has not asked the store",
 	},
 	{
@@ -96,7 +96,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "ineligible-keeps-record", Rule: "L13, L4", Left: "who is not eligible leaves a record that names it to run out",
-		Edit: []edit{{"protocol/candidate.go", "	if !ok || m.prepares() || m.mine() {", "	if !ok || m.prepares() || m.mine() && !m.barred {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if ok && !m.prepares() && !m.mine() {", "	if ok && !m.prepares() && (!m.mine() || m.barred) {"}},
 		Test: "TestTimelines/eligible",
 		Note: "It costs a lease, seldom.",
 	},
