@@ -28,7 +28,7 @@ func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 		return nil
 	}
 	m.requestHandOver(now, at)
-	if !m.view.known() || m.view.suspect {
+	if !m.view.certain() {
 		return m.follow(now, at)
 	}
 	claimable, ok := m.claimableAt()

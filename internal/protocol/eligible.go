@@ -32,11 +32,11 @@ func (m *Machine) stepDownIfUnwanted(now clock.Reading) {
 
 // unwanted is why this leader is to leave, or nil. One that was elected because no nominee came may stay.
 func (m *Machine) unwanted() error {
-	m.lease.nominated = m.lease.nominated || m.nominee
+	m.lease.nominated = m.lease.nominated || m.isNominee()
 	switch {
 	case m.barred:
 		return ErrIneligible
-	case m.cfg.Nominated && !m.nominee && (m.cfg.NomineeOnly || m.lease.nominated):
+	case m.cfg.Nominated && !m.isNominee() && (m.cfg.NomineeOnly || m.lease.nominated):
 		return ErrNominationLost
 	}
 	return nil

@@ -40,7 +40,7 @@ func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 // interval, so that nothing is read while all is well.
 func (m *Machine) readAt(now clock.Reading) due {
 	switch {
-	case m.view.known() && !m.view.suspect:
+	case m.view.certain():
 		return byFollower(m.view.heard, m.readDelay())
 	case m.failures > 0:
 		return byLeader(m.failedAt, m.retryDelay(m.failures))

@@ -10,7 +10,7 @@ import (
 // stepLeading is what a leader does: renew, and find out when a renewal went astray.
 func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	m.readRequest(now)
-	if m.view.suspect {
+	if !m.view.certain() {
 		return m.follow(now, at)
 	}
 	if len(m.pending) == 0 && !m.lease.hasten && !at.reached(now, m.renewAt()) {

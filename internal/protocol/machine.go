@@ -66,11 +66,9 @@ type Machine struct {
 	watching   bool
 	conflicted bool // the last write was refused, and none applied since
 	goodRead   bool
-	nominee    bool
+	nomination nomination
 	barred     bool // not eligible
-	// declined: as the nominee this member left of its own will or because it was asked to, so others go first.
-	declined bool
-	again    bool // after the release: campaign again
+	again      bool // after the release: campaign again
 
 	notBefore clock.Instant // no claim before
 	claims    int32         // claims that were sent since another's record was seen, or the last win
@@ -182,7 +180,7 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	lost := m.phase == Ended && !errors.Is(m.cause, ErrOverdue)
 	if m.phase == Leading {
 		m.cause = ErrReleased
-		m.declined = m.nominee && !errors.Is(m.lease.asked, ErrNominationLost) && !errors.Is(m.lease.asked, ErrIneligible)
+		m.declineNomination()
 	}
 	if successor != "" {
 		m.successor = successor
@@ -366,7 +364,7 @@ func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r rec
 	m.lease.moves++ // it may be one with a shorter lease
 	m.pending = append(m.pending, pendingWrite{
 		promise: promise{sent: now.Instant, budget: m.cfg.Budget, renew: m.cfg.Renew},
-		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, over: m.view.cell.Record.Nonce, nominated: m.nominee,
+		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, over: m.view.cell.Record.Nonce, nominated: m.isNominee(),
 	})
 	return m.start(now, Op{Write: true, Prev: prev, Record: r, nonce: r.Nonce})
 }

@@ -203,7 +203,10 @@ func (m *Machine) confirm(now clock.Reading, a pendingWrite) {
 }
 
 func (m *Machine) win(now clock.Reading, a pendingWrite) {
-	m.phase, m.cause, m.claims, m.declined = Leading, nil, 0, false
+	m.phase, m.cause, m.claims = Leading, nil, 0
+	if m.nomination == declined {
+		m.nomination = nominee
+	}
 	m.view.trust = sound // it was waited out, and this is what came of it
 	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated}
 }

@@ -10,7 +10,7 @@ import (
 // stepReleasing is what a member does that releases, after its work has stopped: it puts a released
 // record where one names this member, or may come to do so by a claim whose answer was lost.
 func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
-	if !m.view.known() || m.view.suspect || m.view.trust != sound && m.mine() {
+	if !m.view.certain() || m.view.trust != sound && m.mine() {
 		return m.follow(now, at) // its own record that was put back is nothing to release: somebody else may lead by now
 	}
 	if term, ok := m.releasable(); ok {

@@ -174,6 +174,9 @@ type view struct {
 // known reports whether the cell has been seen.
 func (v *view) known() bool { return v.source != nowhere }
 
+// certain reports whether the view can be acted upon without a read.
+func (v *view) certain() bool { return v.known() && !v.suspect }
+
 // learn takes a cell as the present state. self is the incarnation of this member. It reports whether
 // the stamp is new.
 func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {

@@ -22,7 +22,7 @@ var plantedMembers = []bug{
 	// Nomination.
 	{
 		Name: "nominee-at-once", Rule: "L13", Left: "a nominee does not wait for the lease of the leader before",
-		Edit:  []edit{{"protocol/candidate.go", "		var more time.Duration\n", "		var more time.Duration\n		if m.nominee {\n			delay /= 2\n		}\n"}},
+		Edit:  []edit{{"protocol/candidate.go", "		var more time.Duration\n", "		var more time.Duration\n		if m.isNominee() {\n			delay /= 2\n		}\n"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
@@ -112,7 +112,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "ineligible-stands-back", Rule: "L13", Left: "a nominee that was not eligible lets the others go first when it is again, as one does that declined",
-		Edit: []edit{{"protocol/machine.go", " && !errors.Is(m.lease.asked, ErrIneligible)\n", "\n"}},
+		Edit: []edit{{"protocol/nominee.go", " && !errors.Is(why, ErrIneligible) {", " {"}},
 		Test: "TestTimelines/eligible",
 		Note: "It costs the precedence, seldom.",
 	},
