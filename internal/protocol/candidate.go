@@ -21,9 +21,11 @@ func (m *Machine) mine() bool {
 	return m.view.held() && m.view.cell.Record.Incarnation == m.incarnation
 }
 
-// stepCandidate is what a candidate does: follow, and take over when the election is vacant.
+// stepCandidate is what a candidate does. It withdraws a pending claim if it is not eligible any more
+// (L16), asks the leader to hand over if it has precedence (H2), reads while its view is uncertain (L7),
+// waits until the cell may be claimed (L2, L11, L15, H1), reads once more (L3a, L13), and takes over.
 func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
-	if m.barred && m.claimed() {
+	if m.barred && m.claimPending() {
 		m.withdraw(now, true)
 		return nil
 	}
@@ -39,7 +41,7 @@ func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	if !m.viewAllowsClaim(now, claimable) {
 		return m.read(now)
 	}
-	if op := m.take(now); op != nil {
+	if op := m.takeOver(now); op != nil {
 		return op
 	}
 	at.in(m.cfg.Lease) // no term is left
@@ -140,8 +142,9 @@ func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	return now.LeaderSince(m.view.asOf) <= limit
 }
 
-// take claims the cell, or prepares to: absence is never claimed (L11).
-func (m *Machine) take(now clock.Reading) *Op {
+// takeOver claims the cell with a term above all that are known (L10), or prepares to: absence is never
+// claimed (L11). It releases an own record that others may claim first. No term may be left: nil.
+func (m *Machine) takeOver(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c)
 	if m.prepares() {

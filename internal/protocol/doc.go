@@ -18,7 +18,8 @@
 //   - lease.go: this member's own term and pending writes (L1, L4).
 //   - outcome.go: what answers and pushes teach (L7, L13).
 //   - candidate.go, leader.go, release.go: what to do in each state (L9, L10, L11, L16, H1).
-//   - follow.go: when to read. config.go: the margin and other bounds (L3).
+//   - follow.go: when to read. due.go: instants, and whose clocks count (L5).
+//   - config.go: the margin and other bounds (L3).
 //   - eligible.go, nominee.go, priority.go: who should lead (L13, H2). reset.go, credible.go: damage (L15).
 //   - transition.go: what the owner hears.
 package protocol

@@ -7,7 +7,8 @@ import (
 	"github.com/tenure-go/tenure/internal/clock"
 )
 
-// stepLeading is what a leader does: renew, and find out when a renewal went astray.
+// stepLeading is what a leader does: it reads requests (H2), reads after a renewal of unknown outcome
+// (L7), and renews (L1, L8).
 func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	m.readRequest(now)
 	if !m.view.certain() {
@@ -63,7 +64,8 @@ func (m *Machine) stepDownIfLost(c *Cell) {
 	}
 }
 
-// leaderTimers announces the term after the grace, ends it when its work overstays, and looks at the deadline.
+// leaderTimers has an unwanted leader leave (L13), announces the term after the grace, ends it when its
+// work overstays, and looks at the deadline (L1).
 func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 	m.stepDownIfUnwanted(now)
 	if m.phase == Releasing {

@@ -70,7 +70,7 @@ type Machine struct {
 	barred     bool // not eligible
 	again      bool // after the release: campaign again
 
-	notBefore clock.Instant // no claim before
+	notBefore clock.Instant // no claim before it
 	claims    int32         // claims that were sent since another's record was seen, or the last win
 	failures  int32         // operations that failed in a row
 	failedAt  clock.Instant
@@ -128,7 +128,7 @@ func (m *Machine) Withdraw(now clock.Reading) {
 		return
 	}
 	m.withdraw(now, false)
-	if !won && !m.claimed() {
+	if !won && !m.claimPending() {
 		m.op = nil
 		m.leaveTerm(now)
 	}
@@ -141,8 +141,8 @@ func (m *Machine) withdraw(now clock.Reading, again bool) {
 	m.notBefore = now.Instant
 }
 
-// claimed reports whether an own claim may be in the cell or come to be.
-func (m *Machine) claimed() bool {
+// claimPending reports whether an own claim may be in the cell or come to be.
+func (m *Machine) claimPending() bool {
 	for i := range m.pending {
 		if m.pending[i].purpose == claim {
 			return true
@@ -277,7 +277,10 @@ type Todo struct {
 	Transitions []Transition
 }
 
-// Next decides what to do now. It is called after every input.
+// Next decides what to do now. It is called after every input. A term ends at its deadline before
+// anything else is decided (L1, L4). Timers run also while an operation is in flight. Then the phase
+// decides on the next operation, one at a time (L7). At last the owner hears who leads, and when to
+// call again.
 func (m *Machine) Next(now clock.Reading) Todo {
 	m.expire(now)
 	at := alarm{}
@@ -299,7 +302,8 @@ func (m *Machine) Next(now clock.Reading) Todo {
 	return todo
 }
 
-// decide returns the next operation, or nil and the time of the next look. The phases may follow one another at once.
+// decide returns the next operation, or nil and the time of the next look. One phase may follow another
+// at once.
 func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 	for {
 		m.timers(now, at)
@@ -312,6 +316,7 @@ func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 	}
 }
 
+// step decides in the present phase.
 func (m *Machine) step(now clock.Reading, at *alarm) *Op {
 	switch m.phase {
 	case Candidate:

@@ -17,6 +17,8 @@ const (
 var (
 	ruleName    = regexp.MustCompile(`\b[LH][1-9][0-9]?a?\b`)
 	ruleRow     = regexp.MustCompile(`(?m)^\| \*\*([LH][0-9]+a?)\*\* \|(.*)$`)
+	codeRow     = regexp.MustCompile(`(?m)^\| ([LH][0-9]+a?) \|(.*)\|$`)
+	funcName    = regexp.MustCompile(`(?m)^func (?:\([^)]*\) )?(\w+)\(`)
 	codeSpan    = regexp.MustCompile("`([^`]+)`")
 	testName    = regexp.MustCompile(`(?m)^func (Test\w+)`)
 	plantedName = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|")
@@ -75,6 +77,34 @@ func TestRulesAreShown(t *testing.T) {
 			if !there[span[1]] {
 				t.Errorf("%s: %s names %q, which is not there", page, row[1], span[1])
 			}
+		}
+	}
+}
+
+// Each rule has functions on the page, and they are there.
+func TestRulesNameTheirCode(t *testing.T) {
+	there := map[string]bool{"internal/clock": true}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		for _, f := range funcName.FindAllStringSubmatch(text(t, "internal/protocol/"+name), -1) {
+			there[f[1]] = true
+		}
+	}
+	named := make(map[string]bool)
+	for _, row := range codeRow.FindAllStringSubmatch(text(t, page), -1) {
+		named[row[1]] = true
+		for _, span := range codeSpan.FindAllStringSubmatch(row[2], -1) {
+			if !there[span[1]] {
+				t.Errorf("%s: the code of %s names %q, which is not there", page, row[1], span[1])
+			}
+		}
+	}
+	for _, row := range ruleRow.FindAllStringSubmatch(text(t, page), -1) {
+		if !named[row[1]] {
+			t.Errorf("%s names no code of %s", page, row[1])
 		}
 	}
 }

@@ -454,7 +454,7 @@ var plantedRules = []bug{
 	// L16: a cancelled campaign.
 	{
 		Name: "claim-left-behind", Rule: "L16", Left: "a member that withdraws ignores its claim whose outcome is unknown",
-		Edit:  []edit{{"protocol/machine.go", "	if !won && !m.claimed() {", "	if !won {"}},
+		Edit:  []edit{{"protocol/machine.go", "	if !won && !m.claimPending() {", "	if !won {"}},
 		Shows: "withdrew and",
 	},
 	{

@@ -90,7 +90,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "ineligible-leaves-claim", Rule: "L13, L16", Left: "who ceases to be eligible leaves a claim of unknown fate to itself",
-		Edit: []edit{{"protocol/candidate.go", "	if m.barred && m.claimed() {", "	if m.barred && m.claimed() && m.phase != Candidate {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if m.barred && m.claimPending() {", "	if m.barred && m.claimPending() && m.phase != Candidate {"}},
 		Test: "TestTimelines/eligible",
 		Note: "If the claim is applied after all, it is released as soon as it is seen, which costs a moment.",
 	},
