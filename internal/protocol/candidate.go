@@ -21,9 +21,10 @@ func (m *Machine) mine() bool {
 	return m.view.held() && m.view.cell.Record.Incarnation == m.incarnation
 }
 
-// stepCandidate is what a candidate does. It withdraws a pending claim if it is not eligible any more
-// (L16), asks the leader to hand over if it has precedence (H2), reads while its view is uncertain (L7),
-// waits until the cell may be claimed (L2, L11, L15, H1), reads once more (L3a, L13), and takes over.
+// stepCandidate is what a candidate does. It withdraws a pending claim if it is not eligible any
+// more (L16), asks the leader to hand over if it has precedence (H2), reads while its view is
+// uncertain (L7), waits until the cell may be claimed (L2, L11, L15, H1), reads once more (L3a,
+// L13), and takes over.
 func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	if m.barred && m.claimPending() {
 		m.withdraw(now, true)
@@ -48,8 +49,8 @@ func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	return m.follow(now, at)
 }
 
-// claimableAt is when this member may claim the cell, or put a vacant record there; false means never.
-// Where somebody is nominated, others claim later.
+// claimableAt is when this member may claim the cell, or put a vacant record there; false means
+// never. Where somebody is nominated, others claim later.
 func (m *Machine) claimableAt() (due, bool) {
 	delay, ok := m.claimDelay()
 	if ok && !m.prepares() && !m.mine() { // an own record is claimed by the nominee alone; others release it
@@ -60,8 +61,8 @@ func (m *Machine) claimableAt() (due, bool) {
 	return byFollower(m.view.since, delay), ok
 }
 
-// claimDelay is how long after its stamp was first seen the nominee, or anybody where there is none, may
-// claim the cell; false means never.
+// claimDelay is how long after its stamp was first seen the nominee, or anybody where there is
+// none, may claim the cell; false means never.
 func (m *Machine) claimDelay() (time.Duration, bool) {
 	c := &m.view.cell
 	switch {
@@ -85,8 +86,8 @@ func (m *Machine) claimDelay() (time.Duration, bool) {
 	return m.view.expiresAfter(m.cfg), true
 }
 
-// delayAfterAbsence gives a leader whose record vanished a moment to put a released one there, which
-// saves a lease.
+// delayAfterAbsence gives a leader whose record vanished a moment to put a released one there,
+// which saves a lease.
 func (m *Machine) delayAfterAbsence() time.Duration {
 	switch {
 	case m.view.change != vanished:
@@ -142,8 +143,9 @@ func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	return now.LeaderSince(m.view.asOf) <= limit
 }
 
-// takeOver claims the cell with a term above all that are known (L10), or prepares to: absence is never
-// claimed (L11). It releases an own record that others may claim first. No term may be left: nil.
+// takeOver claims the cell with a term above all that are known (L10), or prepares to: absence is
+// never claimed (L11). It releases an own record that others may claim first. No term may be left:
+// nil.
 func (m *Machine) takeOver(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c)

@@ -35,9 +35,9 @@ func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 	return m.read(now)
 }
 
-// readAt is when the next read is due: at once while nothing is known or an outcome is unknown, with
-// pauses after failures; else after a silence. Where changes are pushed it is longer than a holder's
-// interval, so that nothing is read while all is well.
+// readAt is when the next read is due: at once while nothing is known or an outcome is unknown,
+// with pauses after failures; else after a silence. Where changes are pushed it is longer than a
+// holder's interval, so that nothing is read while all is well.
 func (m *Machine) readAt(now clock.Reading) due {
 	switch {
 	case m.view.certain():
@@ -66,8 +66,8 @@ func (m *Machine) readDelay() time.Duration {
 	return m.dithered(interval)
 }
 
-// silence is how long nothing must be pushed until the cell is read: longer than a healthy holder is
-// silent. It is 0 where nothing is pushed.
+// silence is how long nothing must be pushed until the cell is read: longer than a healthy holder
+// is silent. It is 0 where nothing is pushed.
 func (m *Machine) silence() time.Duration {
 	if !m.watching {
 		return 0
@@ -112,9 +112,10 @@ func (m *Machine) headStart() time.Duration {
 	return max(m.cfg.HeadStart, gap+gap/8) + nominees/8
 }
 
-// retryDelay is the time from the last of n failed tries in a row to the next (L8): what is configured,
-// and then an interval each time, by which followers do not keep step. A leader goes on at a quarter of
-// its interval: a whole one would leave a store that comes back shortly before the deadline unnoticed.
+// retryDelay is the time from the last of n failed tries in a row to the next (L8): what is
+// configured, and then an interval each time, by which followers do not keep step. A leader goes on
+// at a quarter of its interval: a whole one would leave a store that comes back shortly before the
+// deadline unnoticed.
 func (m *Machine) retryDelay(n int32) time.Duration {
 	switch {
 	case n == 0:

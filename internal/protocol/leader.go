@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/internal/clock"
 )
 
-// stepLeading is what a leader does: it reads requests (H2), reads after a renewal of unknown outcome
-// (L7), and renews (L1, L8).
+// stepLeading is what a leader does: it reads requests (H2), reads after a renewal of unknown
+// outcome (L7), and renews (L1, L8).
 func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	m.readRequest(now)
 	if !m.view.certain() {
@@ -22,8 +22,8 @@ func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
 }
 
-// renewAt is when the next renewal is due. A longer interval is for the longer lease that comes with
-// this renewal.
+// renewAt is when the next renewal is due. A longer interval is for the longer lease that comes
+// with this renewal.
 func (m *Machine) renewAt() due {
 	return byLeader(m.lease.held.sent, min(m.cfg.Renew, m.lease.held.renew))
 }
@@ -41,8 +41,9 @@ func (m *Machine) readRequest(now clock.Reading) {
 	m.HandOver(now, q.To, q.By)
 }
 
-// stepDownIfLost is what a leader makes of a cell that holds none of its pending writes. While the record still names this
-// incarnation and term, a request changed its version, and renewing goes on from there; the deadline has not moved.
+// stepDownIfLost is what a leader makes of a cell that holds none of its pending writes. While the
+// record still names this incarnation and term, a request changed its version, and renewing goes on
+// from there; the deadline has not moved.
 func (m *Machine) stepDownIfLost(c *Cell) {
 	switch {
 	case c.Kind == Absent && m.view.change == remade:
@@ -64,8 +65,8 @@ func (m *Machine) stepDownIfLost(c *Cell) {
 	}
 }
 
-// leaderTimers has an unwanted leader leave (L13), announces the term after the grace, ends it when its
-// work overstays, and looks at the deadline (L1).
+// leaderTimers has an unwanted leader leave (L13), announces the term after the grace, ends it when
+// its work overstays, and looks at the deadline (L1).
 func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 	m.stepDownIfUnwanted(now)
 	if m.phase == Releasing {

@@ -78,8 +78,8 @@ type lease struct {
 	vouched driver.Version
 }
 
-// remaining is the time until the earliest deadline of every own write that may be the current record
-// (L1): of a write whose outcome is unknown only the shorter promise may be relied on.
+// remaining is the time until the earliest deadline of every own write that may be the current
+// record (L1): of a write whose outcome is unknown only the shorter promise may be relied on.
 func (m *Machine) remaining(now clock.Reading) time.Duration {
 	left := m.lease.held.remaining(now)
 	for i := range m.pending {

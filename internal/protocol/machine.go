@@ -278,9 +278,9 @@ type Todo struct {
 }
 
 // Next decides what to do now. It is called after every input. A term ends at its deadline before
-// anything else is decided (L1, L4). Timers run also while an operation is in flight. Then the phase
-// decides on the next operation, one at a time (L7). At last the owner hears who leads, and when to
-// call again.
+// anything else is decided (L1, L4). Timers run also while an operation is in flight. Then the
+// phase decides on the next operation, one at a time (L7). At last the owner hears who leads, and
+// when to call again.
 func (m *Machine) Next(now clock.Reading) Todo {
 	m.expire(now)
 	at := alarm{}
@@ -302,8 +302,8 @@ func (m *Machine) Next(now clock.Reading) Todo {
 	return todo
 }
 
-// decide returns the next operation, or nil and the time of the next look. One phase may follow another
-// at once.
+// decide returns the next operation, or nil and the time of the next look. One phase may follow
+// another at once.
 func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 	for {
 		m.timers(now, at)

@@ -58,9 +58,9 @@ func (m *Machine) delayForNominee() (time.Duration, bool) {
 	return m.cfg.Precedence, true
 }
 
-// delayAfterDeclining is how much later than anybody else a nominee claims that has just declined, or
-// was asked to hand over: later than those who wait for a nominee, by clocks that differ. Otherwise
-// its precedence would undo what it has said (H1).
+// delayAfterDeclining is how much later than anybody else a nominee claims that has just declined,
+// or was asked to hand over: later than those who wait for a nominee, by clocks that differ.
+// Otherwise its precedence would undo what it has said (H1).
 func (m *Machine) delayAfterDeclining() time.Duration {
 	if m.nomination != declined || m.cfg.NomineeOnly {
 		return 0

@@ -93,8 +93,8 @@ func (m *Machine) fail(now clock.Reading) {
 	m.view.suspect = true
 }
 
-// takeAnswer takes the answer to the operation in flight and returns this operation. An answer to any
-// other, or one that comes too late, counts for nothing: nil.
+// takeAnswer takes the answer to the operation in flight and returns this operation. An answer to
+// any other, or one that comes too late, counts for nothing: nil.
 func (m *Machine) takeAnswer(now clock.Reading, id uint64) *Op {
 	if !m.Current(id) || m.overdue(now) {
 		return nil
@@ -127,9 +127,9 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	}
 }
 
-// voidPending forgets own pending writes to a store that was recreated since. If one of them arrives
-// in the new history, it does not prove that this member leads. A leader's deadline moves no later
-// (L1).
+// voidPending forgets own pending writes to a store that was recreated since. If one of them
+// arrives in the new history, it does not prove that this member leads. A leader's deadline moves
+// no later (L1).
 func (m *Machine) voidPending(now clock.Reading) {
 	for i := range m.pending {
 		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
@@ -169,8 +169,8 @@ func (m *Machine) forget(present *Cell) {
 	m.endFailures()
 }
 
-// endFailures ends the series of failures, unless the outcome of a write is still unknown: reads that
-// work do not make a store well that refuses writes.
+// endFailures ends the series of failures, unless the outcome of a write is still unknown: reads
+// that work do not make a store well that refuses writes.
 func (m *Machine) endFailures() {
 	if len(m.pending) == 0 {
 		m.failures, m.conflicted = 0, false

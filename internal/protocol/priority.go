@@ -25,7 +25,8 @@ func (h *health) recover(now clock.Reading) {
 	}
 }
 
-// rest is the time until a candidate may ask: until it has been well, and has not asked, for long enough.
+// rest is the time until a candidate may ask: until it has been well, and has not asked, for long
+// enough.
 func (h *health) rest(now clock.Reading, lease time.Duration) time.Duration {
 	ripe := byFollower(h.since, maturity*lease)
 	left := ripe.left(now.Instant)

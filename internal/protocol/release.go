@@ -23,9 +23,9 @@ func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 	return nil
 }
 
-// withinDeadline reports whether the cell shows this member's term and its deadline is yet to come: until
-// then nobody else leads, whatever version the cell has. The deadline of a term that was released
-// says nothing.
+// withinDeadline reports whether the cell shows this member's term and its deadline is yet to come:
+// until then nobody else leads, whatever version the cell has. The deadline of a term that was
+// released says nothing.
 func (m *Machine) withinDeadline(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
 
 // releasable: a record that names this member; or the very absence that ended its term while it was valid; or the version
@@ -46,7 +46,8 @@ func (m *Machine) releasable() (term uint64, ok bool) {
 	return 0, false
 }
 
-// sendRelease sends a release. From here on no earlier write of this member counts, whatever becomes of it (L1).
+// sendRelease sends a release. From here on no earlier write of this member counts, whatever
+// becomes of it (L1).
 func (m *Machine) sendRelease(now clock.Reading, term uint64) *Op {
 	m.keepReleases(&m.view.cell)
 	r := m.record(now, term, max(m.lease.seq, m.view.cell.Record.Seq)+1)
@@ -76,7 +77,8 @@ func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
 // releaseBy is until when a release is tried.
 func (m *Machine) releaseBy() due { return byLeader(m.leavingSince, m.cfg.ReleaseWithin()) }
 
-// endRelease ends the release, confirmed in the store or not, and with it the last hold on the term.
+// endRelease ends the release, confirmed in the store or not, and with it the last hold on the
+// term.
 func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 	if m.lease.announced && (confirmed || errors.Is(m.cause, ErrReleased)) {
 		m.tell(Transition{What: Released, Term: m.lease.term, Cause: unless(confirmed)})
@@ -84,9 +86,9 @@ func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 	m.leaveTerm(now)
 }
 
-// leaveTerm leaves the term behind, to seek on or to be idle. Writes of unknown fate are forgotten on
-// purpose: if one turns up, it is a record of this incarnation that no term belongs to, and the next
-// claim replaces it.
+// leaveTerm leaves the term behind, to seek on or to be idle. Writes of unknown fate are forgotten
+// on purpose: if one turns up, it is a record of this incarnation that no term belongs to, and the
+// next claim replaces it.
 func (m *Machine) leaveTerm(now clock.Reading) {
 	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, "", "", false
 	m.op = nil // a push may have confirmed the release before its own answer did

@@ -83,8 +83,8 @@ func (m *Machine) rereading() bool {
 	return !m.watching && m.op != nil && !m.op.Write && m.view.held() && !m.mine()
 }
 
-// leaderRemaining is how long the record in view still stands for a leader. An own record does so only
-// while the term is open.
+// leaderRemaining is how long the record in view still stands for a leader. An own record does so
+// only while the term is open.
 func (m *Machine) leaderRemaining(now clock.Reading) time.Duration {
 	switch {
 	case !m.view.held():

@@ -31,10 +31,11 @@ type Cell struct {
 	Ceiling uint64
 	// Era names the history of the store that this state is of; 0 where the store cannot tell.
 	Era uint64
-	// Record is set for Valid cells. For Malformed ones its Lease and Term are what could be salvaged. For
-	// them and Foreign ones its Nonce identifies the bytes: two may have one version (L3a).
+	// Record is set for Valid cells. For Malformed ones its Lease and Term are what could be salvaged.
+	// For them and Foreign ones its Nonce identifies the bytes: two may have one version (L3a).
 	Record record.Record
-	// Problem says what is wrong with a Malformed or Foreign cell, or how an Absent one came to be so, for people.
+	// Problem says what is wrong with a Malformed or Foreign cell, or how an Absent one came to be so,
+	// for people.
 	Problem error
 }
 
@@ -132,8 +133,8 @@ const (
 	sound trust = iota
 	// putBack: the state is older than what was known, and no holder was seen to go on from it.
 	putBack
-	// unproven: the store was recreated, and no holder was seen to renew since. What is released, vacant or
-	// one's own may be what a request of before has left there.
+	// unproven: the store was recreated, and no holder was seen to renew since. What is released,
+	// vacant or one's own may be what a request of before has left there.
 	unproven
 )
 
@@ -177,8 +178,8 @@ func (v *view) known() bool { return v.source != nowhere }
 // certain reports whether the view can be acted upon without a read.
 func (v *view) certain() bool { return v.known() && !v.suspect }
 
-// learn takes a cell as the present state. self is the incarnation of this member. It reports whether
-// the stamp is new.
+// learn takes a cell as the present state. self is the incarnation of this member. It reports
+// whether the stamp is new.
 func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp()
 	if fresh {
@@ -214,8 +215,8 @@ func (v *view) changed(c *Cell) change {
 	return replaced
 }
 
-// trustOf is how far c, a new state, is believed. This member's own record goes on by its own writes
-// alone: one that is seen to do so otherwise is two old states in order.
+// trustOf is how far c, a new state, is believed. This member's own record goes on by its own
+// writes alone: one that is seen to do so otherwise is two old states in order.
 func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
 	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != self):
@@ -272,9 +273,9 @@ func (v *view) expires() bool {
 	return v.cell.Kind != Absent && v.cell.Kind != Foreign && !(v.cell.Kind == Valid && v.cell.Record.Released)
 }
 
-// expiresAfter is how long a stamp must have been in view before anybody may act as if its lease had
-// run out: never less than the record's lease, and never less than one's own, which may be the one
-// that a damaged record hides. What was put back may hide any lease that was ever seen.
+// expiresAfter is how long a stamp must have been in view before anybody may act as if its lease
+// had run out: never less than the record's lease, and never less than one's own, which may be the
+// one that a damaged record hides. What was put back may hide any lease that was ever seen.
 func (v *view) expiresAfter(cfg *Config) time.Duration {
 	lease := max(cfg.Lease, v.cell.Record.Lease)
 	if v.trust != sound {
