@@ -236,14 +236,14 @@ func (m *Machine) Watching(on bool) {
 func (m *Machine) Tick(now clock.Reading) {
 	m.expire(now)
 	if m.op != nil {
-		m.overdue(now)
+		m.giveUp(now)
 	}
 }
 
-// overdue gives the operation in flight up if its time is over. Its answer may have lain there for
-// as long as this process was stopped.
-func (m *Machine) overdue(now clock.Reading) bool {
-	if giveUp := m.giveUpAt(); giveUp.left(now.Instant) > 0 {
+// giveUp gives the operation in flight up if its time is over, and reports whether it did. Its
+// answer may have lain there for as long as this process was stopped.
+func (m *Machine) giveUp(now clock.Reading) bool {
+	if at := m.giveUpAt(); at.left(now.Instant) > 0 {
 		return false
 	}
 	m.op = nil

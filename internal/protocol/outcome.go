@@ -96,7 +96,7 @@ func (m *Machine) fail(now clock.Reading) {
 // takeAnswer takes the answer to the operation in flight and returns this operation. An answer to
 // any other, or one that comes too late, counts for nothing: nil.
 func (m *Machine) takeAnswer(now clock.Reading, id uint64) *Op {
-	if !m.Current(id) || m.overdue(now) {
+	if !m.Current(id) || m.giveUp(now) {
 		return nil
 	}
 	op := m.op

@@ -13,10 +13,10 @@ const (
 	moderation = 10 // leases from one of its requests to the next
 )
 
-// health is since when a candidate is well, and when it last asked.
+// health is since when a candidate is well, and when it last requested a hand-over.
 type health struct {
-	since, last clock.Instant
-	well, asked bool
+	since, requestedAt clock.Instant
+	well, requested    bool
 }
 
 func (h *health) recover(now clock.Reading) {
@@ -25,13 +25,13 @@ func (h *health) recover(now clock.Reading) {
 	}
 }
 
-// rest is the time until a candidate may ask: until it has been well, and has not asked, for long
-// enough.
-func (h *health) rest(now clock.Reading, lease time.Duration) time.Duration {
+// untilRequest is the time until a candidate may request a hand-over: until it has been well, and
+// has requested nothing, for long enough.
+func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Duration {
 	ripe := byFollower(h.since, maturity*lease)
 	left := ripe.left(now.Instant)
-	if h.asked {
-		again := byFollower(h.last, moderation*lease)
+	if h.requested {
+		again := byFollower(h.requestedAt, moderation*lease)
 		left = max(left, again.left(now.Instant))
 	}
 	return left
@@ -45,9 +45,9 @@ func (m *Machine) requestHandOver(now clock.Reading, at *alarm) {
 		return
 	}
 	start := byFollower(m.notBefore, 0) // nobody asks for what it would not take yet
-	if !at.over(max(start.left(now.Instant), m.health.rest(now, m.view.expiresAfter(m.cfg)))) {
+	if !at.over(max(start.left(now.Instant), m.health.untilRequest(now, m.view.expiresAfter(m.cfg)))) {
 		return
 	}
-	m.health.asked, m.health.last = true, now.Instant
+	m.health.requested, m.health.requestedAt = true, now.Instant
 	m.tell(Transition{What: Asking, Term: r.Term})
 }

@@ -106,7 +106,7 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "overdue-answer-counts", Rule: "L3a", Left: "an answer counts however long it lay there",
-		Edit: []edit{{"protocol/outcome.go", "	if !m.Current(id) || m.overdue(now) {", "	if !m.Current(id) {"}},
+		Edit: []edit{{"protocol/outcome.go", "	if !m.Current(id) || m.giveUp(now) {", "	if !m.Current(id) {"}},
 		Test: "TestTimelines/L03a-recurring",
 		Note: "What it shows is dated by when the read was sent, so it is read again before anything is put in its place.",
 	},
