@@ -28,7 +28,8 @@ func byFollower(from clock.Instant, after time.Duration) due {
 	return due{later(from, after), followers}
 }
 
-// later is i and d by every clock.
+// later is i and d by every clock. LeaderSince and FollowerSince of it are less by d, and negative
+// while it is yet to come.
 func later(i clock.Instant, d time.Duration) clock.Instant {
 	return clock.Instant{Mono: i.Mono + d, Raw: i.Raw + d, Boot: i.Boot + d}
 }

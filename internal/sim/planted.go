@@ -200,12 +200,12 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "sleep-by-boottime", Rule: "L5", Left: "a leader takes the largest progress of three clocks, and so loses what is slewed while awake when it sleeps, too",
-		Edit:  []edit{{"clock/clock.go", "	return awake + max(0, asleep)", "	return max(awake, r.Boot-s.Boot, min(asleep, 0))"}},
+		Edit:  []edit{{"clock/clock.go", "	return awake + max(0, asleep)", "	_ = asleep\n	return max(awake, r.Boot-s.Boot)"}},
 		Shows: twoLead,
 	},
 	{
 		Name: "raw-clock-ignored", Rule: "L5", Left: "a leader counts on CLOCK_MONOTONIC alone, which a time daemon slews",
-		Edit:  []edit{{"clock/clock.go", "max(r.Mono-s.Mono, r.Raw-s.Raw)", "max(r.Mono-s.Mono, 0)"}},
+		Edit:  []edit{{"clock/clock.go", "max(r.Mono-s.Mono, r.Raw-s.Raw)", "r.Mono - s.Mono"}},
 		Shows: twoLead,
 	},
 	{
@@ -249,7 +249,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "read-drops-pending", Rule: "L1, L7", Left: "what a leader reads makes it forget its writes of unknown fate, which may arrive yet",
-		Edit:  []edit{{"protocol/outcome.go", "	case Leading:\n		m.stepDownIfLost(c)", "	case Leading:\n		m.pending = nil\n		m.judge(c)"}},
+		Edit:  []edit{{"protocol/outcome.go", "	case Leading:\n		m.stepDownIfLost(c)", "	case Leading:\n		m.pending = nil\n		m.stepDownIfLost(c)"}},
 		Shows: unknown,
 	},
 	{
@@ -307,7 +307,7 @@ var plantedRules = []bug{
 
 	{
 		Name: "overdue-claims-again", Rule: "L9", Left: "a member whose work overstayed takes over again at once, instead of releasing what names it",
-		Edit: []edit{{"protocol/machine.go", "	lost := m.phase == Ended && !errors.Is(m.cause, ErrOverdue)", "	lost := m.phase == Ended"}},
+		Edit: []edit{{"protocol/machine.go", "	lost := m.phase == Ended && !errors.Is(m.cause, ErrOverdue)", "	lost := m.phase == Ended && !errors.Is(m.cause, nil)"}},
 		Test: "TestTimelines/L09-release",
 		Note: "It deprives the others of a chance to lead, and does no harm otherwise.",
 	},
