@@ -3,6 +3,7 @@ package tenure
 import (
 	"errors"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
@@ -18,7 +19,7 @@ var (
 	// after a back-off the process campaigns again.
 	ErrDecline = errors.New("tenure: leadership declined")
 	// ErrLost is wrapped by every error about a term that has ended: see the causes below.
-	ErrLost = errors.New("tenure: leadership lost")
+	ErrLost = driver.ErrLost
 	// ErrNoTerm: the Term is nil, as FromContext returns it for a context that no term gave out.
 	ErrNoTerm = errors.New("there is no term: this context is not one of lead's or Term.Context's")
 	// ErrNoLeader: nobody leads.

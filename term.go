@@ -3,7 +3,11 @@ package tenure
 import (
 	"context"
 	"time"
+
+	"github.com/tenure-go/tenure/driver"
 )
+
+var _ driver.Term = (*Term)(nil)
 
 // Term is one period of leadership, from the election until it is lost or resigned. A term that is
 // over stays over: winning again is a new Term with a higher token.

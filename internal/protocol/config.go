@@ -4,12 +4,14 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/tenure-go/tenure/driver"
 )
 
 // Why a term ended or is asked to end.
 var (
 	ErrExpired        = errors.New("lease ran out before a renewal was confirmed")
-	ErrDeposed        = errors.New("another candidate holds the election")
+	ErrDeposed        = driver.ErrDeposed
 	ErrVanished       = errors.New("record was deleted or expired in the store")
 	ErrRemade         = errors.New("store was deleted and made anew")
 	ErrRegressed      = errors.New("store holds an older state than it did")

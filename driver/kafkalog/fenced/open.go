@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -21,7 +21,7 @@ import (
 //
 // Open one Producer for a term, since a second one fences the first, and close it. Errors are as for Produce, and there are
 // those of wrong options.
-func Open(ctx context.Context, t *tenure.Term, connection []kgo.Opt, opts ...Option) (*Producer, error) {
+func Open(ctx context.Context, t driver.Term, connection []kgo.Opt, opts ...Option) (*Producer, error) {
 	set, err := settle(t, opts)
 	if err != nil {
 		return nil, fmt.Errorf("fenced: %w", err)

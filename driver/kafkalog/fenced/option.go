@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // defaultNeed is some round trips to a cluster nearby, and little of the shortest lease on Kafka.
@@ -27,7 +27,7 @@ func WithID(id string) Option { return func(s *settings) { s.id = id } }
 // set. With less the call returns tenure.ErrTooLate. A leader that renews in time always has three fifths of its lease left.
 func WithNeed(d time.Duration) Option { return func(s *settings) { s.need = d } }
 
-func settle(t *tenure.Term, opts []Option) (settings, error) {
+func settle(t driver.Term, opts []Option) (settings, error) {
 	s := settings{id: t.Election(), need: defaultNeed}
 	for _, o := range opts {
 		o(&s)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -67,8 +66,8 @@ func ended(ctx context.Context, err error) error {
 }
 
 // explain adds that the term is over, if it is and nothing says so yet.
-func explain(t *tenure.Term, err error) error {
-	if err == nil || errors.Is(err, tenure.ErrLost) {
+func explain(t driver.Term, err error) error {
+	if err == nil || errors.Is(err, driver.ErrLost) {
 		return err
 	}
 	if lost := t.Err(); lost != nil {

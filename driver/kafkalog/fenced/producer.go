@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Producer writes to Kafka for one term of an election. Its methods may be called concurrently.
 type Producer struct {
-	term       *tenure.Term
+	term       driver.Term
 	connection []kgo.Opt
 	set        settings
 

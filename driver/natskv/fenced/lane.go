@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // width is how many subjects a fence has, and so how many messages can be on their way at a time: a replicated stream lets
@@ -130,7 +130,7 @@ func (p *Publisher) judge(found post, subject string) (own bool, err error) {
 func (p *Publisher) newer(token uint64) error {
 	ours := p.term.Token()
 	err := fmt.Errorf("%w: term %d has taken it from term %d (%w: %w)",
-		ErrFenced, token, ours, tenure.ErrLost, tenure.ErrDeposed)
+		ErrFenced, token, ours, driver.ErrLost, driver.ErrDeposed)
 	if p.term.Err() != nil {
 		return err
 	}

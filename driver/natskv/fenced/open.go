@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // Open takes the fence of a stream for a term. The fence is a few subjects of the stream below the one given, such as
@@ -21,7 +21,7 @@ import (
 //
 // Errors wrap tenure.ErrLost if the term is over, and ErrFenced as well if the fence showed it; tenure.ErrTooLate; ErrFenced alone
 // if somebody else uses the fence; ErrUnfit; jetstream.ErrStreamNotFound; driver.ErrDenied and the subject; or ctx's cause.
-func Open(ctx context.Context, t *tenure.Term, js jetstream.JetStream, stream, fence string, opts ...Option) (*Publisher, error) {
+func Open(ctx context.Context, t driver.Term, js jetstream.JetStream, stream, fence string, opts ...Option) (*Publisher, error) {
 	if err := checkNames(stream, fence); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -116,8 +115,8 @@ func ended(ctx context.Context, err error) error {
 }
 
 // explain adds that the term is over, if it is and nothing says so yet.
-func explain(t *tenure.Term, err error) error {
-	if err == nil || errors.Is(err, tenure.ErrLost) {
+func explain(t driver.Term, err error) error {
+	if err == nil || errors.Is(err, driver.ErrLost) {
 		return err
 	}
 	if lost := t.Err(); lost != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // rollupHeader has a message replace those before it on its subject.
@@ -20,7 +20,7 @@ const rollupHeader = "Nats-Rollup"
 // Publisher publishes to one stream for one term of an election. Its methods may be called concurrently. It holds nothing
 // that would have to be closed.
 type Publisher struct {
-	term   *tenure.Term
+	term   driver.Term
 	wire   wire
 	stream string
 	fence  string
