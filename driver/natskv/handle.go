@@ -30,7 +30,7 @@ import (
 // A handle that was not made by the client library but wraps one may lack the stream's description.
 // Then Inspect returns an error, and entries of absent keys have no floor.
 //
-// Of the options Migrating alone has a meaning here.
+// Of the options only Translating has an effect here.
 func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
 	return newStore(settle(opts).overHandle(&handle{kv: modern{kv}}))
 }

@@ -26,8 +26,8 @@ type survey struct {
 	server     string // its release; "" if not known
 	maxPayload int64  // the longest message in bytes that the server takes; 0 if not known
 	others     []sight
-	migrating  bool // old candidates take part
-	mute       bool // and they cannot be told of a release
+	translator Translator // nil: candidates of Tenure alone take part
+	marks      bool       // a value can be marked as deleted for the others
 }
 
 // Inspect looks at the bucket's settings and the release of the connected server, for elections
@@ -114,8 +114,10 @@ func atStorage(s survey, _ time.Duration) []driver.Finding {
 func atTTL(s survey, lease time.Duration) []driver.Finding {
 	ttl := s.info.Config.MaxAge
 	switch {
-	case s.migrating:
-		return atMigration(s, lease)
+	case s.translator != nil:
+		return s.translator.Inspect(SharedBucket{
+			Name: s.bucket, TTL: ttl, MarkerTTL: s.info.Config.MarkerTTL, Marks: s.marks,
+		}, lease)
 	case ttl == 0:
 		return none
 	case ttl < lease:
@@ -133,7 +135,7 @@ func atTTL(s survey, lease time.Duration) []driver.Finding {
 func short(d time.Duration) string { return fmt.Sprintf("%ds", (d+time.Second-1)/time.Second) }
 
 func atMarkers(s survey, _ time.Duration) []driver.Finding {
-	if s.info.Config.MaxAge == 0 || s.info.Config.MarkerTTL > 0 || s.migrating {
+	if s.info.Config.MaxAge == 0 || s.info.Config.MarkerTTL > 0 || s.translator != nil {
 		return none
 	}
 	return one(driver.Advice, "limit_marker_ttl", "nobody is told when a record expires; candidates find out by polling",

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 )
 
@@ -23,8 +22,8 @@ type participant interface {
 // conditions are what a migration is carried out under.
 type conditions struct {
 	lease time.Duration
-	// spoil takes back a part of the translation.
-	spoil func(*Store) driver.Store
+	// spoiled is instead of the translation; nil: nothing is.
+	spoiled Translator
 	// handles have candidates of ours reach the bucket over a handle.
 	handles bool
 	// calm: nothing is slow or lost.
@@ -165,11 +164,14 @@ func (f *fleet) startOld(i int, every time.Duration) *oldOne {
 // startNew starts a candidate of Tenure's, of the same name.
 func (f *fleet) startNew(i int) *newOne {
 	f.Helper()
-	js := f.dial()
-	if f.cond.handles {
-		return f.startOn(i, FromKeyValue(f.bucket(js), Migrating()))
+	js, migrating := f.dial(), Migrating()
+	if f.cond.spoiled != nil {
+		migrating = Translating(f.cond.spoiled)
 	}
-	return f.startOn(i, f.open(js, Migrating()))
+	if f.cond.handles {
+		return f.startOn(i, FromKeyValue(f.bucket(js), migrating))
+	}
+	return f.startOn(i, f.open(js, migrating))
 }
 
 func (f *fleet) open(js jetstream.JetStream, opts ...Option) *Store {
@@ -190,11 +192,7 @@ func (f *fleet) startOn(i int, store *Store) *newOne {
 			faults.Drop: 0.02, faults.Delay: 0.05,
 		}}
 	}
-	var seen driver.Store = store
-	if f.cond.spoil != nil {
-		seen = f.cond.spoil(store)
-	}
-	n := &newOne{id: fmt.Sprintf("server-%d", i), store: store, line: faults.New(seen, uint64(f.between(0, time.Hour)), plan), won: f.begin}
+	n := &newOne{id: fmt.Sprintf("server-%d", i), store: store, line: faults.New(store, uint64(f.between(0, time.Hour)), plan), won: f.begin}
 	f.put(3+i, n)
 	if err := n.start(f.cond.lease); err != nil {
 		f.Fatal(err)

@@ -68,19 +68,14 @@ func (r fields) encode() []byte {
 }
 
 // show is for reading.
-func (f format) show(e driver.Entry) driver.Entry {
-	if e.Absent() {
-		e.Version = mark(e.Version)
-		return e
+func (f format) show(value []byte, v driver.Version) []byte {
+	if r, ok := parse(value); ok {
+		return f.prolong(value, r)
 	}
-	if r, ok := parse(e.Value); ok {
-		e.Value = f.prolong(e.Value, r)
-		return e
+	if name, ok := nameIn(value); ok {
+		return f.adopt(name, v)
 	}
-	if name, ok := nameIn(e.Value); ok {
-		e.Value = f.adopt(name, e.Version)
-	}
-	return e
+	return value
 }
 
 // prolong makes of a vacant record one that is waited out for the sake of old leaders too, and before it expires. That is done

@@ -31,26 +31,24 @@ func TestWhatIsAnOldLeader(t *testing.T) {
 		{"no text", "\xff\xfe", false},
 		{"more than any record", strings.Repeat("x", driver.MaxValue+1), false},
 	} {
-		e := driver.Entry{Value: []byte(c.value), Version: "17", Floor: 17}
-		got := testFormat.show(e)
-		r, err := record.Decode(got.Value)
+		got := testFormat.show([]byte(c.value), "17")
+		r, err := record.Decode(got)
 		if !c.old {
-			if !bytes.Equal(got.Value, e.Value) || err == nil {
-				t.Errorf("%s is shown as %q; want it left alone", c.why, got.Value)
+			if string(got) != c.value || err == nil {
+				t.Errorf("%s is shown as %q; want it left alone", c.why, got)
 			}
 			continue
 		}
-		if err != nil || r.LeaderID != c.value || r.Term != 0 || r.Lease != time.Minute || !r.Held() || r.Nonce != "17" ||
-			got.Version != "17" || got.Floor != 17 {
-			t.Errorf("%s is shown as %q, %v", c.why, got.Value, err)
+		if err != nil || r.LeaderID != c.value || r.Term != 0 || r.Lease != time.Minute || !r.Held() || r.Nonce != "17" {
+			t.Errorf("%s is shown as %q, %v", c.why, got, err)
 		}
 	}
 }
 
 func TestLongNameOfAnOldLeader(t *testing.T) {
-	e := testFormat.show(driver.Entry{Value: []byte(strings.Repeat("ä", 1000)), Version: "17"})
-	if r, err := record.Decode(e.Value); err != nil || r.LeaderID != strings.Repeat("ä", 128) {
-		t.Errorf("shown as %q, %v", e.Value, err)
+	value := testFormat.show([]byte(strings.Repeat("ä", 1000)), "17")
+	if r, err := record.Decode(value); err != nil || r.LeaderID != strings.Repeat("ä", 128) {
+		t.Errorf("shown as %q, %v", value, err)
 	}
 }
 
@@ -108,21 +106,9 @@ func TestVacantRecordIsWaitedOutForOldOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := record.Decode(testFormat.show(driver.Entry{Value: value, Version: "17"}).Value)
+		r, err := record.Decode(testFormat.show(value, "17"))
 		if err != nil || r.Lease != want || r.Seq != 1 || r.Nonce != "n" || r.Term != 7 {
 			t.Errorf("one of %v is shown as %+v, %v; want %v", lease, r, err, want)
-		}
-	}
-}
-
-func TestVersionsOfAbsences(t *testing.T) {
-	for v, missing := range map[driver.Version]bool{"": true, unwritten + "0": true, unwritten + "1795303312068703": true, "17": false} {
-		e := testFormat.show(driver.Entry{Version: v})
-		if bare, absence := unmark(e.Version); bare != v || !absence {
-			t.Errorf("version %q of an absence comes back as %q, %v", v, bare, absence)
-		}
-		if bare, absence := unmark(v); bare != v || absence != missing {
-			t.Errorf("version %q comes back as %q, %v", v, bare, absence)
 		}
 	}
 }
@@ -133,12 +119,12 @@ func FuzzShow(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		e := testFormat.show(driver.Entry{Value: bytes.Clone(value), Version: "17"})
-		if len(value) == 0 || bytes.Equal(e.Value, value) {
+		shown := testFormat.show(bytes.Clone(value), "17")
+		if len(value) == 0 || bytes.Equal(shown, value) {
 			return
 		}
-		if _, err := record.Decode(e.Value); err != nil && errors.Is(err, record.ErrForeign) {
-			t.Errorf("%q is shown as %q: %v", value, e.Value, err)
+		if _, err := record.Decode(shown); err != nil && errors.Is(err, record.ErrForeign) {
+			t.Errorf("%q is shown as %q: %v", value, shown, err)
 		}
 	})
 }

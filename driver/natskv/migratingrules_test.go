@@ -10,96 +10,73 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// spoiled takes back a part of the translation, on the way from the store or to it.
+// spoiled takes back a part of the translation.
 type spoiled struct {
-	*Store
-	see   func(driver.Entry) driver.Entry
-	write func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error)
+	Translator
+	show  func(value []byte) []byte                                                           // after it
+	write func(ttl time.Duration, value []byte, overAbsence bool) (_ []byte, _ bool, _ error) // instead of it
 }
 
-func (s *spoiled) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := s.Store.Read(ctx, key)
-	if err == nil && s.see != nil {
-		e = s.see(e)
+func (s spoiled) Show(ttl time.Duration, value []byte, v driver.Version) []byte {
+	shown := s.Translator.Show(ttl, value, v)
+	if s.show != nil {
+		return s.show(shown)
 	}
-	return e, err
+	return shown
 }
 
-func (s *spoiled) Watch(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
-	return s.Store.Watch(ctx, key, func(e driver.Entry) {
-		if s.see != nil {
-			e = s.see(e)
-		}
-		see(e)
-	})
-}
-
-func (s *spoiled) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+func (s spoiled) Write(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
 	if s.write != nil {
-		return s.write(ctx, key, prev, value)
+		return s.write(ttl, value, overAbsence)
 	}
-	return s.Store.CompareAndSwap(ctx, key, prev, value)
+	return s.Translator.Write(ttl, value, overAbsence)
 }
 
 // seen changes what elections see of some records.
-func seen(of func(fields) bool, change func(*fields)) func(*Store) driver.Store {
-	return func(s *Store) driver.Store {
-		return &spoiled{Store: s, see: func(e driver.Entry) driver.Entry {
-			if r, ok := parse(e.Value); ok && of(r) {
-				change(&r)
-				e.Value = r.encode()
-			}
-			return e
-		}}
-	}
+func seen(of func(fields) bool, change func(*fields)) Translator {
+	return spoiled{Translator: translator{}, show: func(value []byte) []byte {
+		if r, ok := parse(value); ok && of(r) {
+			change(&r)
+			return r.encode()
+		}
+		return value
+	}}
 }
 
 func isOld(r fields) bool { return strings.HasPrefix(r.Incarnation, predecessor) }
 
+// writes changes how something is written.
+func writes(write func(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error)) Translator {
+	return spoiled{Translator: translator{}, write: write}
+}
+
 // past has records of some kind go around the translation.
-func past(of func(fields) bool) func(*Store) driver.Store {
-	return func(s *Store) driver.Store {
-		return &spoiled{Store: s, write: func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-			var r fields
-			if json.Unmarshal(value, &r) == nil && of(r) {
-				prev, _ = unmark(prev)
-				return s.cells.(*migrating).cells.CompareAndSwap(ctx, key, prev, value)
-			}
-			return s.CompareAndSwap(ctx, key, prev, value)
-		}}
-	}
+func past(of func(fields) bool) Translator {
+	return writes(func(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
+		var r fields
+		if json.Unmarshal(value, &r) == nil && of(r) {
+			return value, false, nil
+		}
+		return translator{}.Write(ttl, value, overAbsence)
+	})
 }
 
 // unmarked forgets which versions are those of absences.
-func unmarked(s *Store) driver.Store {
-	return &spoiled{Store: s, write: func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-		prev, _ = unmark(prev)
-		return s.CompareAndSwap(ctx, key, prev, value)
-	}}
+func unmarked(ttl time.Duration, value []byte, _ bool) ([]byte, bool, error) {
+	return translator{}.Write(ttl, value, false)
 }
 
-func unreleased(s *Store) driver.Store {
-	s.cells.(*migrating).release = nil
-	return s
+// unreleased marks nothing.
+func unreleased(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
+	stored, _, err := translator{}.Write(ttl, value, overAbsence)
+	return stored, false, err
 }
 
-// markingVacant has old candidates take vacant records for a deleted key.
-type markingVacant struct {
-	cells
-	b *bucket
-}
-
-func (m markingVacant) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if r, ok := parse(value); ok && r.vacant() {
-		return m.b.markDeleted(ctx, key, prev, value)
-	}
-	return m.cells.CompareAndSwap(ctx, key, prev, value)
-}
-
-func markVacant(s *Store) driver.Store {
-	m := s.cells.(*migrating)
-	m.cells = markingVacant{m.cells, m.cells.(*bucket)}
-	return s
+// markVacant has old candidates take vacant records for a deleted key.
+func markVacant(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
+	stored, deleted, err := translator{}.Write(ttl, value, overAbsence)
+	r, ok := parse(stored)
+	return stored, deleted || ok && r.vacant(), err
 }
 
 const oldInterval = fleetTTL / 4 * 3
@@ -195,7 +172,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 		name, why string
 		story     func(*fleet)
 		lease     time.Duration
-		without   func(*Store) driver.Store
+		without   Translator
 	}{
 		{"an old leader is waited out for the TTL", "it renews after three quarters of that", leaveAlone, 0,
 			seen(isOld, func(r *fields) { r.LeaseMillis /= 2 })},
@@ -207,9 +184,9 @@ func TestEachRuleIsNeeded(t *testing.T) {
 			deleteUnderOld, 0, seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetTTL) })},
 		{"a lease is at most a third of the TTL", "the record expires under its leader", longLease, fleetTTL / 6 * 5,
 			past(func(r fields) bool { return r.LeaderID != "" && !r.Released })},
-		{"a release is marked", "an old candidate takes a released record for a leader's", resign, 0, unreleased},
-		{"a vacant record is not marked", "an old candidate would lead at once", deleteUnderCutOff, 0, markVacant},
-		{"what a leader puts over an absence is no release", "an old one may have led in between", deleteTwice, 0, unmarked},
+		{"a release is marked", "an old candidate takes a released record for a leader's", resign, 0, writes(unreleased)},
+		{"a vacant record is not marked", "an old candidate would lead at once", deleteUnderCutOff, 0, writes(markVacant)},
+		{"what a leader puts over an absence is no release", "an old one may have led in between", deleteTwice, 0, writes(unmarked)},
 		{"an old leader's value is not changed", "it knows no other version than its own", askOld, 0, past(isOld)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -217,7 +194,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 			for _, fault := range inFleet(t, 1, cond, c.story).faults {
 				t.Error(fault)
 			}
-			cond.spoil = c.without
+			cond.spoiled = c.without
 			faults := inFleet(t, 1, cond, c.story).faults
 			if len(faults) == 0 {
 				t.Fatalf("nothing happened without the rule, though %s", c.why)

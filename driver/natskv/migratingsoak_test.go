@@ -7,19 +7,18 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver"
 )
 
 // TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
 func TestWithoutOneRuleFleetsFail(t *testing.T) {
 	long(t)
-	for name, spoil := range map[string]func(*Store) driver.Store{
+	for name, spoiled := range map[string]Translator{
 		"a shorter wait":    seen(isOld, func(r *fields) { r.LeaseMillis /= 2 }),
 		"a shorter vacancy": seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetLease) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(60) {
-				if r := inFleet(t, seed, conditions{spoil: spoil}, (*fleet).migrate); len(r.faults) > 0 {
+				if r := inFleet(t, seed, conditions{spoiled: spoiled}, (*fleet).migrate); len(r.faults) > 0 {
 					t.Logf("seed %d: %s", seed, r.faults[0])
 					return
 				}

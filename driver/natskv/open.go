@@ -22,7 +22,7 @@ type Option func(*opening)
 type opening struct {
 	create     *jetstream.KeyValueConfig // nil: the bucket must exist
 	pristine   bool
-	migrating  bool          // candidates of nats-kv-leader-elect take part
+	translator Translator    // nil: candidates of Tenure alone take part
 	own        bool          // a connection of the store's own
 	connection []nats.Option // what is changed about that
 }
@@ -34,8 +34,8 @@ type opening struct {
 // Use errors.Is to find from the error what an operator must fix: jetstream.ErrInvalidBucketName,
 // jetstream.ErrBucketNotFound (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream
 // of that name is no bucket that can be written to), jetstream.ErrJetStreamNotEnabled and
-// jetstream.ErrJetStreamNotEnabledForAccount, driver.ErrDenied for a missing right, and
-// ErrUnshareable if Migrating was asked for in vain, and any other error for a server that cannot
+// jetstream.ErrJetStreamNotEnabledForAccount, and driver.ErrDenied for a missing right. The error of
+// a Translator says that the bucket cannot be shared. Any other error is about a server that cannot
 // be reached or does not answer.
 func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Option) (*Store, error) {
 	if !validName(name) {

@@ -1,0 +1,181 @@
+package natskv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// toy shows a value with its version and the bucket's TTL, and writes one with what it was told of
+// it. It marks what is called released, and refuses what is called bad.
+type toy struct{}
+
+var errToy = errors.New("not for toys")
+
+func (toy) Check(ttl time.Duration) error {
+	if ttl < time.Minute {
+		return errToy
+	}
+	return nil
+}
+
+func (toy) MaxLease(ttl time.Duration) time.Duration { return ttl / 2 }
+
+func (toy) Show(ttl time.Duration, value []byte, v driver.Version) []byte {
+	return fmt.Appendf(nil, "%s, %v, %v", value, ttl, v)
+}
+
+func (toy) Write(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
+	if string(value) == "bad" {
+		return nil, false, errToy
+	}
+	return fmt.Appendf(nil, "%s (%v %v)", value, ttl, overAbsence), string(value) == "released", nil
+}
+
+func (toy) Inspect(b SharedBucket, lease time.Duration) []driver.Finding {
+	return one(driver.Advice, "ttl", fmt.Sprintf("%+v %v", b, lease), "nothing")
+}
+
+// translated are the ways to the fixture's bucket, with a Translator.
+func (f *fixture) translated() map[string]*Store {
+	f.Helper()
+	js, err := f.nc.JetStream()
+	f.must(err)
+	legacy, err := js.KeyValue(f.kv.Bucket())
+	f.must(err)
+	return map[string]*Store{
+		"store":         openStore(f, f.js, f.kv.Bucket(), Translating(toy{})),
+		"handle":        closedAfter(f, FromKeyValue(f.kv, Translating(toy{}))),
+		"legacy handle": closedAfter(f, FromLegacyKeyValue(legacy, Translating(toy{}))),
+	}
+}
+
+func TestTranslator(t *testing.T) { inBubble(t, translates) }
+
+func translates(t *testing.T) {
+	f := newFixture(t, inMemory, withTTL(time.Minute))
+	for name, s := range f.translated() {
+		h := watchAll(t, s, testKey)
+		prev, seq := f.read(s, testKey).Version, f.counted(f.read(s, testKey).Floor)
+		for _, c := range []struct {
+			what, value, want string
+			absent            bool // for clients of the bucket
+		}{
+			{"a value over an absence", "held", "held (1m0s true)", false},
+			{"a value over another", "released", "released (1m0s false)", name == "store"},
+		} {
+			v, err := s.CompareAndSwap(testContext(t), testKey, prev, []byte(c.value))
+			f.must(err)
+			seq++
+			e := f.read(s, testKey)
+			if want := fmt.Sprintf("%s, 1m0s, %v", c.want, v); v != versionOf(seq) || e.Version != v || string(e.Value) != want {
+				t.Errorf("%s: %s: version %s reads %+v; want %q", name, c.what, v, e, want)
+			}
+			if pushed := h.await(t, v); !bytes.Equal(pushed.Value, e.Value) {
+				t.Errorf("%s: %s is pushed as %q and read as %q", name, c.what, pushed.Value, e.Value)
+			}
+			_, err = f.kv.Get(testContext(t), testKey)
+			if errors.Is(err, jetstream.ErrKeyNotFound) != c.absent {
+				t.Errorf("%s: %s: clients of the bucket see %v", name, c.what, err)
+			}
+			if _, err := s.CompareAndSwap(testContext(t), testKey, v, []byte("bad")); !errors.Is(err, errToy) || f.read(s, testKey).Version != v {
+				t.Errorf("%s: a value that is refused: %v", name, err)
+			}
+			prev = v
+		}
+		f.must(f.kv.Delete(testContext(t), testKey))
+		e := f.read(s, testKey)
+		if pushed := h.await(t, e.Version); !e.Absent() || !pushed.Absent() {
+			t.Errorf("%s: a deleted key reads %+v and is pushed as %+v", name, e, pushed)
+		}
+	}
+}
+
+// TestTranslatorRefuses: what cannot be shared, or is not known to be shareable, is not touched.
+func TestTranslatorRefuses(t *testing.T) { inBubble(t, translatorRefuses) }
+
+func translatorRefuses(t *testing.T) {
+	f := newFixture(t, inMemory, withTTL(time.Second))
+	if _, err := Open(testContext(t), f.js, f.kv.Bucket(), Translating(toy{})); !errors.Is(err, errToy) {
+		t.Errorf("open: %v", err)
+	}
+	for name, c := range map[string]struct {
+		kv   jetstream.KeyValue
+		want error
+	}{"refused": {f.kv, errToy}, "not known": {wrapped{f.kv}, errNoInfo}} {
+		s := closedAfter(t, FromKeyValue(c.kv, Translating(toy{})))
+		_, read := s.Read(testContext(t), testKey)
+		_, write := s.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+		_, watch := s.Watch(testContext(t), testKey, func(driver.Entry) {})
+		for call, err := range map[string]error{"read": read, "write": write, "watch": watch} {
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: %s: %v; want %v", name, call, err, c.want)
+			}
+		}
+	}
+}
+
+// TestTranslatorKnowsTheTTL: a change is followed, except that a TTL that was removed still counts.
+func TestTranslatorKnowsTheTTL(t *testing.T) { inBubble(t, translatorKnowsTheTTL) }
+
+func translatorKnowsTheTTL(t *testing.T) {
+	f := newFixture(t, inMemory, withTTL(time.Minute))
+	s := openStore(t, f.js, f.kv.Bucket(), Translating(toy{}))
+	for _, c := range []struct{ ttl, want time.Duration }{{time.Minute, time.Minute}, {time.Hour, time.Hour}, {0, time.Hour}} {
+		_, err := f.js.UpdateKeyValue(testContext(t), jetstream.KeyValueConfig{
+			Bucket: f.kv.Bucket(), TTL: c.ttl, History: 1, Storage: jetstream.MemoryStorage,
+		})
+		f.must(err)
+		f.read(s, testKey)
+		if got := s.MaxLease(); got != c.want/2 {
+			t.Errorf("with a TTL of %v the longest lease is %v; want %v", c.ttl, got, c.want/2)
+		}
+		found, err := s.Inspect(testContext(t), time.Second)
+		f.must(err)
+		want := fmt.Sprintf("%+v 1s", SharedBucket{Name: f.kv.Bucket(), TTL: c.ttl, Marks: true})
+		if all := fmt.Sprint(found); !strings.Contains(all, want) || strings.Count(all, ": ttl: ") != 1 {
+			t.Errorf("with a TTL of %v the findings are %v; want %q", c.ttl, found, want)
+		}
+	}
+	if got := f.store.MaxLease(); got != longestLease {
+		t.Errorf("without a Translator the longest lease is %v", got)
+	}
+}
+
+// TestTranslatorHasRights: a missing right is found out with a Translator too.
+func TestTranslatorHasRights(t *testing.T) { inBubble(t, translatorHasRights) }
+
+func translatorHasRights(t *testing.T) {
+	f := newRightsFixture(t, observerRights, "_INBOX.>")
+	s := closedAfter(t, newStore(opening{translator: toy{}}.over(newBucket(newJetStream(t, f.user), "B"))))
+	if err := s.CheckRights(testContext(t), testKey); !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("without the right: %v", err)
+	}
+	if err := FromKeyValue(f.kv, Translating(toy{})).CheckRights(context.Background(), testKey); err != nil {
+		t.Errorf("over a handle: %v", err)
+	}
+}
+
+func TestVersionsOfAbsences(t *testing.T) {
+	toys := &translating{by: toy{}}
+	for v, missing := range map[driver.Version]bool{"": true, unwritten + "0": true, unwritten + "1795303312068703": true, "17": false} {
+		e := toys.show(time.Minute, driver.Entry{Version: v})
+		if bare, absence := unmark(e.Version); bare != v || !absence {
+			t.Errorf("version %q of an absence comes back as %q, %v", v, bare, absence)
+		}
+		if bare, absence := unmark(v); bare != v || absence != missing {
+			t.Errorf("version %q comes back as %q, %v", v, bare, absence)
+		}
+	}
+	e := toys.show(time.Minute, driver.Entry{Value: []byte("v"), Version: "17", Floor: 17})
+	if e.Version != "17" || e.Floor != 17 {
+		t.Errorf("a value is shown as %+v", e)
+	}
+}
