@@ -1,6 +1,9 @@
 package drivertest
 
-import "github.com/tenure-go/tenure/driver"
+import (
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/kit"
+)
 
 func absentCases() []testCase {
 	return []testCase{
@@ -19,7 +22,7 @@ func absentCases() []testCase {
 
 func readAbsent(t *trial) {
 	if e := t.read(t.key("absent")); !e.Absent() {
-		t.Errorf("a fresh key holds %s", brief(e.Value))
+		t.Errorf("a fresh key holds %s", kit.Brief(e.Value))
 	}
 }
 
@@ -53,7 +56,7 @@ func (t *trial) pristine() (string, driver.Version) {
 		t.Skipf("the store does not say that a cell is pristine")
 	}
 	if !e.Absent() {
-		t.Fatalf("%q is pristine and holds %s", key, brief(e.Value))
+		t.Fatalf("%q is pristine and holds %s", key, kit.Brief(e.Value))
 	}
 	return key, e.Version
 }

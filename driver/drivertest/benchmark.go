@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 // recordSize is about that of an election's record in bytes.
@@ -37,7 +38,7 @@ func benchmarks() []benchmark {
 }
 
 func benchmarkRead(b *testing.B, h Harness) {
-	t := newTrial(b, h, realTime(b))
+	t := newTrial(b, h, kit.RealTime(b))
 	key := t.key("bench")
 	v := t.create(key, bytes.Repeat([]byte("r"), recordSize))
 	t.settle(key, "written", func(e driver.Entry) bool { return e.Version == v })
@@ -49,7 +50,7 @@ func benchmarkRead(b *testing.B, h Harness) {
 }
 
 func benchmarkSwap(b *testing.B, h Harness) {
-	t := newTrial(b, h, realTime(b))
+	t := newTrial(b, h, kit.RealTime(b))
 	key, value := t.key("bench"), bytes.Repeat([]byte("r"), recordSize)
 	v := t.create(key, value)
 	for n := uint64(0); b.Loop(); n++ {

@@ -3,7 +3,8 @@ package drivertest
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
+
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 // testCase is one promise of the contract.
@@ -13,28 +14,9 @@ type testCase struct {
 	run  func(*trial)
 }
 
-// try runs the case, and says why it matters if it fails.
-func (c testCase) try(t *testing.T, open func(t testing.TB) Harness, time timing) {
-	t.Helper()
-	defer func() {
-		if t.Failed() {
-			t.Logf("why: %s", c.why)
-		}
-	}()
-	c.run(newTrial(t, open(t), time))
-}
-
-// tryInBubble runs the case in virtual time. That it was skipped would otherwise stay in the bubble.
-func (c testCase) tryInBubble(t *testing.T, open func(t testing.TB) Harness) {
-	t.Helper()
-	skipped := false
-	synctest.Test(t, func(t *testing.T) {
-		defer func() { skipped = t.Skipped() }()
-		c.try(t, open, virtualTime())
-	})
-	if skipped {
-		t.SkipNow()
-	}
+// on runs the case on what open returns.
+func (c testCase) on(open func(t testing.TB) Harness) func(testing.TB, kit.Timing) {
+	return func(t testing.TB, time kit.Timing) { c.run(newTrial(t, open(t), time)) }
 }
 
 // cases returns all of them, in the order in which a new adapter should get them right.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 // Harness is a store under test with what a case may do to it. Only Store is needed; what is missing skips cases.
@@ -58,9 +59,8 @@ type Harness struct {
 }
 
 const (
-	virtualPatience = 10 * time.Second
-	defaultRounds   = 25
-	defaultWatches  = 1000
+	defaultRounds  = 25
+	defaultWatches = 1000
 )
 
 func (h Harness) withDefaults() Harness {
@@ -77,7 +77,7 @@ func (h Harness) withDefaults() Harness {
 // all. Open registers with t.Cleanup what is to be closed.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) { c.try(t, open, realTime(t)) })
+		t.Run(c.name, func(t *testing.T) { kit.Try(t, c.why, c.on(open)) })
 	}
 }
 
@@ -86,6 +86,6 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 // returns and the network to it must work there.
 func RunInBubbles(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) { c.tryInBubble(t, open) })
+		t.Run(c.name, func(t *testing.T) { kit.TryInBubble(t, c.why, c.on(open)) })
 	}
 }

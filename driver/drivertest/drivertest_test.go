@@ -1,64 +1,21 @@
 package drivertest
 
 import (
-	"fmt"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
-// recorder collects what a case reports, so that a store can fail the kit and the test of the kit pass.
-type recorder struct {
-	mu       sync.Mutex
-	failures []string
-	skipped  string
-	logs     int
-}
-
-func (r *recorder) Helper() {}
-
-func (r *recorder) Logf(string, ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.logs++
-}
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures = append(r.failures, fmt.Sprintf(format, args...))
-}
-
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-func (r *recorder) Skipf(format string, args ...any) {
-	r.mu.Lock()
-	r.skipped = fmt.Sprintf(format, args...)
-	r.mu.Unlock()
-	runtime.Goexit()
-}
-
 // try runs one case in a goroutine that it may end.
-func try(c testCase, h Harness) *recorder { return tryIn(virtualTime(), c, h) }
+func try(c testCase, h Harness) *kit.Recorder { return tryIn(kit.VirtualTime(), c, h) }
 
-func tryIn(time timing, c testCase, h Harness) *recorder {
-	r := &recorder{}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.run(newTrial(r, h, time))
-	}()
-	<-done
-	return r
+func tryIn(time kit.Timing, c testCase, h Harness) *kit.Recorder {
+	return kit.Record(func(r *kit.Recorder) { c.run(newTrial(r, h, time)) })
 }
 
 func caseNamed(t *testing.T, name string) testCase {
@@ -87,8 +44,8 @@ func TestSoundStorePasses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := try(c, sound().harness())
-				if len(r.failures) > 0 || r.skipped != "" {
-					t.Errorf("failures %q, skipped %q", r.failures, r.skipped)
+				if len(r.Failures) > 0 || r.Skipped != "" {
+					t.Errorf("failures %q, skipped %q", r.Failures, r.Skipped)
 				}
 			})
 		})
@@ -99,12 +56,12 @@ func TestStoreWithoutAbilitiesIsSkipped(t *testing.T) {
 	type plain struct{ driver.Store }
 	skipped := 0
 	for _, c := range cases() {
-		var r *recorder
+		var r *kit.Recorder
 		synctest.Test(t, func(*testing.T) { r = try(c, Harness{Store: plain{memory.NewPolled()}, Rounds: 1}) })
-		if len(r.failures) > 0 && c.name != "keys are apart" { // without bounds it would have to hold any key
-			t.Errorf("%s: %q", c.name, r.failures)
+		if len(r.Failures) > 0 && c.name != "keys are apart" { // without bounds it would have to hold any key
+			t.Errorf("%s: %q", c.name, r.Failures)
 		}
-		if r.skipped != "" {
+		if r.Skipped != "" {
 			skipped++
 		}
 	}
@@ -122,8 +79,8 @@ func TestBrokenStoresFail(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := sound()
 					b.damage(s)
-					if r := try(c, s.harness()); len(r.failures) == 0 {
-						t.Errorf("%q passes (skipped: %q)", name, r.skipped)
+					if r := try(c, s.harness()); len(r.Failures) == 0 {
+						t.Errorf("%q passes (skipped: %q)", name, r.Skipped)
 					}
 					time.Sleep(2 * time.Hour)
 				})
@@ -149,7 +106,7 @@ func TestEveryCaseCatchesSomething(t *testing.T) {
 
 func TestVersionsOfContentMustBeDeclared(t *testing.T) {
 	c := caseNamed(t, "the same bytes again are another version")
-	if r := try(c, Harness{Store: memory.New(), ContentVersions: true}); r.skipped == "" {
+	if r := try(c, Harness{Store: memory.New(), ContentVersions: true}); r.Skipped == "" {
 		t.Error("the case ran")
 	}
 }

@@ -1,6 +1,10 @@
 package drivertest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tenure-go/tenure/internal/test/kit"
+)
 
 // RunElection runs real elections over the store, as subtests beside one another, each with a harness of its own from
 // open. It adds nothing to the contract that Run checks: it is for what nobody thought of when that was written, and
@@ -13,7 +17,7 @@ func RunElection(t *testing.T, open func(t testing.TB) Harness) {
 		for _, c := range electionCases() {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				c.try(t, open, realTime(t))
+				kit.Try(t, c.why, c.on(open))
 			})
 		}
 	})
@@ -25,7 +29,7 @@ func RunElection(t *testing.T, open func(t testing.TB) Harness) {
 func RunElectionInBubbles(t *testing.T, open func(t testing.TB) Harness) {
 	t.Run("election", func(t *testing.T) {
 		for _, c := range electionCases() {
-			t.Run(c.name, func(t *testing.T) { c.tryInBubble(t, open) })
+			t.Run(c.name, func(t *testing.T) { kit.TryInBubble(t, c.why, c.on(open)) })
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 func electionCaseNamed(t *testing.T, name string) testCase {
@@ -44,8 +45,8 @@ func TestElectionsOverSoundStoresPass(t *testing.T) {
 		for _, c := range electionCases() {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					if r := try(c, open()); len(r.failures) > 0 || r.skipped != "" {
-						t.Errorf("failures %q, skipped %q", r.failures, r.skipped)
+					if r := try(c, open()); len(r.Failures) > 0 || r.Skipped != "" {
+						t.Errorf("failures %q, skipped %q", r.Failures, r.Skipped)
 					}
 				})
 			})
@@ -70,8 +71,8 @@ func TestElectionsOnAPlainStore(t *testing.T) {
 	for _, c := range electionCases() {
 		synctest.Test(t, func(t *testing.T) {
 			r := try(c, Harness{Store: plain{memory.NewPolled()}})
-			if len(r.failures) > 0 || (r.skipped != "") != (c.name == "a removed record ends the term") {
-				t.Errorf("%s: failures %q, skipped %q", c.name, r.failures, r.skipped)
+			if len(r.Failures) > 0 || (r.Skipped != "") != (c.name == "a removed record ends the term") {
+				t.Errorf("%s: failures %q, skipped %q", c.name, r.Failures, r.Skipped)
 			}
 		})
 	}
@@ -106,8 +107,8 @@ func TestElectionsOverBrokenStoresFail(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := sound()
 					b.damage(s)
-					if r := try(c, s.harness()); len(r.failures) == 0 {
-						t.Errorf("%q passes (skipped: %q)", name, r.skipped)
+					if r := try(c, s.harness()); len(r.Failures) == 0 {
+						t.Errorf("%q passes (skipped: %q)", name, r.Skipped)
 					}
 				})
 			}
@@ -116,9 +117,9 @@ func TestElectionsOverBrokenStoresFail(t *testing.T) {
 }
 
 // stallable is time in which the machine may stall, until a limit as tests have one.
-func stallable() timing {
+func stallable() kit.Timing {
 	end := time.Now().Add(10 * time.Minute)
-	return timing{left: func() time.Duration { return max(time.Until(end), time.Second) }, stalls: true}
+	return kit.Timing{Left: func() time.Duration { return max(time.Until(end), time.Second) }, Stalls: true}
 }
 
 // A lease that is lost to a stall says nothing about the store. All calls hang for longer than that.
@@ -132,10 +133,10 @@ func TestStalledElectionsAreRepeated(t *testing.T) {
 					s := sound()
 					stalls(s, nth)
 					r := tryIn(stallable(), c, s.harness())
-					if len(r.failures) > 0 || r.skipped != "" {
-						t.Errorf("stalled at write %d: failures %q, skipped %q", nth, r.failures, r.skipped)
+					if len(r.Failures) > 0 || r.Skipped != "" {
+						t.Errorf("stalled at write %d: failures %q, skipped %q", nth, r.Failures, r.Skipped)
 					}
-					stalled += r.logs
+					stalled += r.Logs
 					time.Sleep(3 * easy)
 				})
 			}
@@ -178,8 +179,8 @@ func TestElectionsOverBrokenStoresFailBetweenStalls(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := sound()
 					b.damage(s)
-					if r := tryIn(stallable(), c, s.harness()); len(r.failures) == 0 {
-						t.Errorf("%q passes (skipped: %q)", name, r.skipped)
+					if r := tryIn(stallable(), c, s.harness()); len(r.Failures) == 0 {
+						t.Errorf("%q passes (skipped: %q)", name, r.Skipped)
 					}
 				})
 			}
@@ -194,8 +195,8 @@ func TestBreachesAreNotTriedAgain(t *testing.T) {
 		frozenAndUnchecked(s)
 		began := time.Now()
 		r := tryIn(stallable(), electionCaseNamed(t, "a renewed lease keeps the others out"), s.harness())
-		if r.logs > 0 || !strings.Contains(strings.Join(r.failures, "\n"), "went on") {
-			t.Errorf("after %v and %d stalls: %q", time.Since(began), r.logs, r.failures)
+		if r.Logs > 0 || !strings.Contains(strings.Join(r.Failures, "\n"), "went on") {
+			t.Errorf("after %v and %d stalls: %q", time.Since(began), r.Logs, r.Failures)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 // holding makes a case of what is to be tried with an election. Where the machine can stall, a case
@@ -13,7 +15,7 @@ func holding(run func(*contest)) func(*trial) {
 	return func(t *trial) {
 		for {
 			c, v := t.attempt(run)
-			if !t.time.stalls || !c.stalled() || c.breached.Load() || !v.failed() || t.left() < 10*c.lease {
+			if !t.time.Stalls || !c.stalled() || c.breached.Load() || !v.failed() || t.left() < 10*c.lease {
 				v.pass(t)
 				return
 			}
@@ -24,10 +26,10 @@ func holding(run func(*contest)) func(*trial) {
 
 // attempt runs a case once, with the reports held back.
 func (t *trial) attempt(run func(*contest)) (*contest, *verdict) {
-	v := &verdict{reporter: t.reporter}
+	v := &verdict{Reporter: t.Reporter}
 	c := newContest(t, t.leaseOf(max(easy, t.Lease)))
 	held := *t
-	held.reporter = v
+	held.Reporter = v
 	c.trial = &held
 	done := make(chan struct{})
 	go func() { // which may end itself
@@ -41,7 +43,7 @@ func (t *trial) attempt(run func(*contest)) (*contest, *verdict) {
 
 // verdict holds back what one attempt reports.
 type verdict struct {
-	reporter
+	kit.Reporter
 
 	mu       sync.Mutex
 	failures []string
@@ -73,7 +75,7 @@ func (v *verdict) failed() bool {
 }
 
 // pass hands the reports on.
-func (v *verdict) pass(to reporter) {
+func (v *verdict) pass(to kit.Reporter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, failure := range v.failures {

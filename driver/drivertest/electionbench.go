@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 // easy is a lease that is in nobody's way.
@@ -21,7 +23,7 @@ func electionBenchmarks() []benchmark {
 // benchmarkAcquireRelease has one candidate, which names itself its successor: a released term is otherwise left to the
 // others for a head start.
 func benchmarkAcquireRelease(b *testing.B, h Harness) {
-	t := newTrial(b, h, realTime(b))
+	t := newTrial(b, h, kit.RealTime(b))
 	c := newContest(t, t.leaseOf(easy))
 	defer c.close()
 	e := c.candidate("a", c.Store)
@@ -42,7 +44,7 @@ func benchmarkAcquireRelease(b *testing.B, h Harness) {
 // includes that a crowd of followers does not claim at one instant.
 func benchmarkHandOver(to string) func(*testing.B, Harness) {
 	return func(b *testing.B, h Harness) {
-		t := newTrial(b, h, realTime(b))
+		t := newTrial(b, h, kit.RealTime(b))
 		c := newContest(t, t.leaseOf(easy))
 		defer c.close()
 		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.writer(1)) // whoever follows is b
@@ -78,7 +80,7 @@ func benchmarkHandOver(to string) func(*testing.B, Harness) {
 // benchmarkCrashFailover measures from the end of a silent leader's lease, which is the earliest that is safe, to its
 // successor's term. An operation takes a lease more.
 func benchmarkCrashFailover(b *testing.B, h Harness) {
-	t := newTrial(b, h, realTime(b))
+	t := newTrial(b, h, kit.RealTime(b))
 	c := newContest(t, t.shortest())
 	defer c.close()
 	survivor := c.candidate("b", c.writer(1))

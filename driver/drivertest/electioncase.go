@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 func firstLeads(c *contest) {
@@ -141,7 +142,7 @@ func foreignStays(c *contest) {
 		c.Errorf("%d writes", n)
 	}
 	if e := c.read(c.election); !bytes.Equal(e.Value, mine) {
-		c.Errorf("the key holds %s instead of %s", brief(e.Value), brief(mine))
+		c.Errorf("the key holds %s instead of %s", kit.Brief(e.Value), kit.Brief(mine))
 	}
 }
 

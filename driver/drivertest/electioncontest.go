@@ -9,12 +9,13 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 // contest is a trial of one election.
 type contest struct {
 	*trial
-	real     reporter // takes breaches of safety, whose reports nothing holds back
+	real     kit.Reporter // takes breaches of safety, whose reports nothing holds back
 	breached atomic.Bool
 	election string
 	lease    time.Duration
@@ -33,7 +34,7 @@ type contest struct {
 
 func newContest(t *trial, lease time.Duration) *contest {
 	c := &contest{
-		trial: t, real: t.reporter, election: t.key("election"), lease: lease,
+		trial: t, real: t.Reporter, election: t.key("election"), lease: lease,
 		open: map[*tenure.Term]bool{}, lapsed: make(chan struct{}),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())

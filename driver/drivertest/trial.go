@@ -3,54 +3,23 @@ package drivertest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
-	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
-
-// reporter is what a case needs of testing.TB. The kit's own tests have another one, which collects the failures of
-// broken stores.
-type reporter interface {
-	Helper()
-	Logf(format string, args ...any)
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Skipf(format string, args ...any)
-}
 
 // trial is one run of one case.
 type trial struct {
-	reporter
+	kit.Reporter
 	Harness
-	time timing
+	time kit.Timing
 }
 
-// timing says how a trial relates to time.
-type timing struct {
-	// left returns how long a call, a push or a fresh read may still take.
-	left func() time.Duration
-	// stalls says that the machine may stop for longer than a lease. In virtual time it does not.
-	stalls bool
-}
-
-// realTime bounds waits by the test's own limit.
-func realTime(t testing.TB) timing {
-	return timing{left: func() time.Duration { return patience.Left(t) }, stalls: true}
-}
-
-// virtualTime has a bound of its own, which nothing but a fault can reach.
-func virtualTime() timing {
-	return timing{left: func() time.Duration { return virtualPatience }}
-}
-
-func newTrial(r reporter, h Harness, time timing) *trial {
-	return &trial{reporter: r, Harness: h.withDefaults(), time: time}
+func newTrial(r kit.Reporter, h Harness, time kit.Timing) *trial {
+	return &trial{Reporter: r, Harness: h.withDefaults(), time: time}
 }
 
 // left returns how long anything may still take that should happen.
@@ -58,13 +27,11 @@ func (t *trial) left() time.Duration {
 	if t.Patience > 0 {
 		return t.Patience
 	}
-	return t.time.left()
+	return t.time.Left()
 }
 
-// key draws a key that was never used. It is of letters, digits and a hyphen, which every store can hold.
-func (t *trial) key(name string) string {
-	return name + "-" + strings.ToLower(rand.Text()[:16])
-}
+// key draws a key that was never used.
+func (t *trial) key(name string) string { return kit.Key(name) }
 
 func (t *trial) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), t.left())
@@ -141,22 +108,12 @@ func (t *trial) holds(key string, v driver.Version, value []byte) driver.Entry {
 	t.Helper()
 	e := t.settle(key, "at version "+string(v), func(e driver.Entry) bool { return e.Version == v })
 	if !bytes.Equal(e.Value, value) {
-		t.Errorf("%q holds %s in version %q; want %s", key, brief(e.Value), v, brief(value))
+		t.Errorf("%q holds %s in version %q; want %s", key, kit.Brief(e.Value), v, kit.Brief(value))
 	}
 	return e
 }
 
-// eventually asks again and again, more and more slowly: there is no event to wait for where a store cannot push.
-func (t *trial) eventually(ok func() bool) bool {
-	end := time.Now().Add(t.left())
-	for pause := time.Millisecond; !ok(); pause = min(2*pause, 100*time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-		time.Sleep(pause)
-	}
-	return true
-}
+func (t *trial) eventually(ok func() bool) bool { return kit.Eventually(t.left(), ok) }
 
 // within reports whether do returns within d of a machine that runs. If not it is left behind. Time
 // is counted in ticks, which a ticker drops while the machine stalls: a stall counts as one of them.

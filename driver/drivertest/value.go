@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -56,12 +55,4 @@ func valuesCopied(t *trial) {
 	e := t.holds(key, v, want)
 	copy(e.Value, "YYYY")
 	t.holds(key, v, want)
-}
-
-// brief is a value in a message.
-func brief(value []byte) string {
-	if len(value) > 40 {
-		return fmt.Sprintf("%q... (%d bytes)", value[:40], len(value))
-	}
-	return fmt.Sprintf("%q", value)
 }

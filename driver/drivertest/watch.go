@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 func watchCases() []testCase {
@@ -120,7 +121,7 @@ func watchPushes(t *trial) {
 		v = t.apply(key, v, value)
 		e := t.pushedVersion(h, v)
 		if string(e.Value) != string(value) {
-			t.Errorf("version %q of %q was pushed as %s; it is %s", v, key, brief(e.Value), brief(value))
+			t.Errorf("version %q of %q was pushed as %s; it is %s", v, key, kit.Brief(e.Value), kit.Brief(value))
 		}
 		if e.Pristine {
 			t.Errorf("version %q of %q was pushed as pristine", v, key)
@@ -191,7 +192,7 @@ func watchIsolated(t *trial) {
 	t.pushedVersion(h, t.create(key, []byte(key)))
 	for _, e := range first(h.all()) {
 		if !e.Absent() && string(e.Value) != key {
-			t.Errorf("the watch of %q was pushed %s", key, brief(e.Value))
+			t.Errorf("the watch of %q was pushed %s", key, kit.Brief(e.Value))
 		}
 	}
 }
@@ -204,7 +205,7 @@ func watchCopies(t *trial) {
 	v := t.create(key, []byte("first"))
 	copy(t.pushedVersion(a, v).Value, "XXXXX")
 	if e := t.pushedVersion(b, v); string(e.Value) != "first" {
-		t.Errorf("what one watch of %q wrote into its entry is in another's: %s", key, brief(e.Value))
+		t.Errorf("what one watch of %q wrote into its entry is in another's: %s", key, kit.Brief(e.Value))
 	}
 	t.holds(key, v, []byte("first"))
 }

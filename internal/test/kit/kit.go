@@ -1,0 +1,98 @@
+// Package kit is what the conformance kits have in common: drivertest for stores, and electiontest
+// for elections over them.
+package kit
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/test/patience"
+)
+
+// Reporter is what a case needs of testing.TB. The kits' own tests have a Recorder instead.
+type Reporter interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+// Timing says how a run of a case relates to time.
+type Timing struct {
+	// Left returns how long a call, a push or a fresh read may still take.
+	Left func() time.Duration
+	// Stalls says that the machine may stop for longer than a lease. In virtual time it does not.
+	Stalls bool
+}
+
+// RealTime bounds waits by the test's own limit.
+func RealTime(t testing.TB) Timing {
+	return Timing{Left: func() time.Duration { return patience.Left(t) }, Stalls: true}
+}
+
+// virtualPatience is long enough that nothing but a fault can reach it.
+const virtualPatience = 10 * time.Second
+
+// VirtualTime has a bound of its own.
+func VirtualTime() Timing {
+	return Timing{Left: func() time.Duration { return virtualPatience }}
+}
+
+// Try runs a case, and says why it matters if it fails.
+func Try(t *testing.T, why string, run func(t testing.TB, time Timing)) {
+	t.Helper()
+	try(t, why, RealTime(t), run)
+}
+
+// TryInBubble runs a case in virtual time. That it was skipped would otherwise stay in the bubble.
+func TryInBubble(t *testing.T, why string, run func(t testing.TB, time Timing)) {
+	t.Helper()
+	skipped := false
+	synctest.Test(t, func(t *testing.T) {
+		defer func() { skipped = t.Skipped() }()
+		try(t, why, VirtualTime(), run)
+	})
+	if skipped {
+		t.SkipNow()
+	}
+}
+
+func try(t *testing.T, why string, time Timing, run func(t testing.TB, time Timing)) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("why: %s", why)
+		}
+	}()
+	run(t, time)
+}
+
+// Key draws a key that was never used. It is of letters, digits and a hyphen, which every store can hold.
+func Key(name string) string {
+	return name + "-" + strings.ToLower(rand.Text()[:16])
+}
+
+// Eventually asks again and again, more and more slowly: there is no event to wait for where a store cannot push.
+func Eventually(within time.Duration, ok func() bool) bool {
+	end := time.Now().Add(within)
+	for pause := time.Millisecond; !ok(); pause = min(2*pause, 100*time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
+}
+
+// Brief is a value in a message.
+func Brief(value []byte) string {
+	if len(value) > 40 {
+		return fmt.Sprintf("%q... (%d bytes)", value[:40], len(value))
+	}
+	return fmt.Sprintf("%q", value)
+}
