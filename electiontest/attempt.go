@@ -1,12 +1,6 @@
-package drivertest
+package electiontest
 
-import (
-	"fmt"
-	"runtime"
-	"sync"
-
-	"github.com/tenure-go/tenure/internal/test/kit"
-)
+import "github.com/tenure-go/tenure/internal/test/kit"
 
 // holding makes a case of what is to be tried with an election. Where the machine can stall, a case
 // that failed after a leader had lost its lease to that is tried again with another election: it says
@@ -14,74 +8,43 @@ import (
 func holding(run func(*contest)) func(*trial) {
 	return func(t *trial) {
 		for {
-			c, v := t.attempt(run)
-			if !t.time.Stalls || !c.stalled() || c.breached.Load() || !v.failed() || t.left() < 10*c.lease {
-				v.pass(t)
+			c, held := t.attempt(run)
+			if !t.time.Stalls || !c.stalled() || c.breached.Load() || len(held.Failures) == 0 || t.left() < 10*c.lease {
+				t.report(held)
 				return
 			}
-			t.Logf("again, since the machine has stalled: %q", v.failures)
+			t.Logf("again, since the machine has stalled: %q", held.Failures)
 		}
 	}
 }
 
 // attempt runs a case once, with the reports held back.
-func (t *trial) attempt(run func(*contest)) (*contest, *verdict) {
-	v := &verdict{Reporter: t.Reporter}
+func (t *trial) attempt(run func(*contest)) (*contest, *kit.Recorder) {
 	c := newContest(t, t.leaseOf(max(easy, t.Lease)))
-	held := *t
-	held.Reporter = v
-	c.trial = &held
-	done := make(chan struct{})
-	go func() { // which may end itself
-		defer close(done)
+	held := kit.Record(func(r *kit.Recorder) {
+		own := *t
+		own.Reporter = attempted{r, t.Reporter}
+		c.trial = &own
 		defer c.close()
 		run(c)
-	}()
-	<-done
-	return c, v
+	})
+	return c, held
 }
 
-// verdict holds back what one attempt reports.
-type verdict struct {
-	kit.Reporter
-
-	mu       sync.Mutex
-	failures []string
-	skipped  string
+// attempted holds reports back, except for what a case logs.
+type attempted struct {
+	*kit.Recorder
+	to kit.Reporter
 }
 
-func (v *verdict) Errorf(format string, args ...any) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.failures = append(v.failures, fmt.Sprintf(format, args...))
-}
+func (a attempted) Logf(format string, args ...any) { a.to.Logf(format, args...) }
 
-func (v *verdict) Fatalf(format string, args ...any) {
-	v.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-func (v *verdict) Skipf(format string, args ...any) {
-	v.mu.Lock()
-	v.skipped = fmt.Sprintf(format, args...)
-	v.mu.Unlock()
-	runtime.Goexit()
-}
-
-func (v *verdict) failed() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.failures) > 0
-}
-
-// pass hands the reports on.
-func (v *verdict) pass(to kit.Reporter) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, failure := range v.failures {
-		to.Errorf("%s", failure)
+// report reports what was held back.
+func (t *trial) report(held *kit.Recorder) {
+	for _, failure := range held.Failures {
+		t.Errorf("%s", failure)
 	}
-	if len(v.failures) == 0 && v.skipped != "" {
-		to.Skipf("%s", v.skipped)
+	if len(held.Failures) == 0 && held.Skipped != "" {
+		t.Skipf("%s", held.Skipped)
 	}
 }

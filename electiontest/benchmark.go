@@ -1,29 +1,41 @@
-package drivertest
+package electiontest
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 // easy is a lease that is in nobody's way.
 const easy = 2 * time.Second
 
-func electionBenchmarks() []benchmark {
-	return []benchmark{
+// Benchmark measures elections over the store: how long it takes to acquire and release, to hand
+// over, and to replace a leader that went silent. Each part is a sub-benchmark with a harness of its
+// own from open.
+func Benchmark(b *testing.B, open func(t testing.TB) drivertest.Harness) {
+	for _, part := range []struct {
+		name string
+		run  func(*testing.B, *trial)
+	}{
 		{"AcquireRelease", benchmarkAcquireRelease},
 		{"HandOver", benchmarkHandOver("")},
 		{"HandOverToNamed", benchmarkHandOver("b")},
 		{"CrashFailover", benchmarkCrashFailover},
+	} {
+		b.Run(part.name, func(b *testing.B) {
+			t := newTrial(b, open(b), kit.RealTime(b))
+			b.ReportAllocs()
+			part.run(b, t)
+		})
 	}
 }
 
 // benchmarkAcquireRelease has one candidate, which names itself its successor: a released term is otherwise left to the
 // others for a head start.
-func benchmarkAcquireRelease(b *testing.B, h Harness) {
-	t := newTrial(b, h, kit.RealTime(b))
+func benchmarkAcquireRelease(b *testing.B, t *trial) {
 	c := newContest(t, t.leaseOf(easy))
 	defer c.close()
 	e := c.candidate("a", c.Store)
@@ -42,12 +54,11 @@ func benchmarkAcquireRelease(b *testing.B, h Harness) {
 
 // benchmarkHandOver measures from the call of Resign to the successor's term. To whom: to anybody if it is empty, which
 // includes that a crowd of followers does not claim at one instant.
-func benchmarkHandOver(to string) func(*testing.B, Harness) {
-	return func(b *testing.B, h Harness) {
-		t := newTrial(b, h, kit.RealTime(b))
+func benchmarkHandOver(to string) func(*testing.B, *trial) {
+	return func(b *testing.B, t *trial) {
 		c := newContest(t, t.leaseOf(easy))
 		defer c.close()
-		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.writer(1)) // whoever follows is b
+		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.other()) // whoever follows is b
 		c.observe(leader)
 		c.observe(follower)
 		term := c.elect(leader)
@@ -79,11 +90,10 @@ func benchmarkHandOver(to string) func(*testing.B, Harness) {
 
 // benchmarkCrashFailover measures from the end of a silent leader's lease, which is the earliest that is safe, to its
 // successor's term. An operation takes a lease more.
-func benchmarkCrashFailover(b *testing.B, h Harness) {
-	t := newTrial(b, h, kit.RealTime(b))
+func benchmarkCrashFailover(b *testing.B, t *trial) {
 	c := newContest(t, t.shortest())
 	defer c.close()
-	survivor := c.candidate("b", c.writer(1))
+	survivor := c.candidate("b", c.other())
 	c.observe(survivor)
 	var late []time.Duration
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package drivertest
+package electiontest
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func firstLeads(c *contest) {
 	if left := term.Remaining(); left > c.lease {
 		c.Errorf("%v are left of a lease of %v", left, c.lease)
 	}
-	if l := c.sees(c.candidate("observer", c.writer(1)), term); l.ID != "a" || l.Address != "a.example" {
+	if l := c.sees(c.candidate("observer", c.other()), term); l.ID != "a" || l.Address != "a.example" {
 		c.Errorf("an observer sees %+v", l)
 	}
 	c.resign(term)
@@ -30,7 +30,7 @@ func firstLeads(c *contest) {
 
 func othersWait(c *contest) {
 	term := c.elect(c.candidate("a", c.Store))
-	b := c.candidate("b", c.writer(1))
+	b := c.candidate("b", c.other())
 	won := c.campaign(b)
 	c.sees(b, term)
 	renewals := c.renewed()
@@ -47,9 +47,9 @@ func othersWait(c *contest) {
 
 // renewed counts the versions of the record, one more with each call that finds another one.
 func (c *contest) renewed() func() int {
-	last, n := c.read(c.election).Version, 0
+	last, n := c.read().Version, 0
 	return func() int {
-		if v := c.read(c.election).Version; v != last {
+		if v := c.read().Version; v != last {
 			last = v
 			n++
 		}
@@ -59,7 +59,7 @@ func (c *contest) renewed() func() int {
 
 func releasePassesOn(c *contest) {
 	term := c.elect(c.candidate("a", c.Store))
-	b := c.candidate("b", c.writer(1))
+	b := c.candidate("b", c.other())
 	won := c.campaign(b)
 	c.sees(b, term)
 	c.resign(term)
@@ -68,7 +68,7 @@ func releasePassesOn(c *contest) {
 
 func requestIsHeard(c *contest) {
 	term := c.elect(c.candidate("a", c.Store))
-	b := c.candidate("b", c.writer(1))
+	b := c.candidate("b", c.other())
 	won := c.campaign(b)
 	c.sees(b, term)
 	if err := b.HandOver(c.ctx, "b"); err != nil {
@@ -90,18 +90,18 @@ func tokensGrow(c *contest) {
 	c.resign(term)
 	again := func(id string) {
 		c.Helper()
-		next := c.elect(c.candidate(id, c.writer(1)))
+		next := c.elect(c.candidate(id, c.other()))
 		c.after(next, term)
 		c.resign(next)
 		term = next
 	}
 	again("b")
-	if c.read(c.election).Floor == 0 {
+	if c.read().Floor == 0 {
 		c.Logf("no removal: the store vouches for no floor")
 		return
 	}
 	for _, remove := range c.removals() {
-		remove(c.trial, c.election)
+		remove()
 		again("c")
 	}
 }
@@ -114,7 +114,7 @@ func removalEndsTerm(c *contest) {
 	a := c.candidate("a", c.Store)
 	term := c.elect(a)
 	for _, remove := range removals {
-		remove(c.trial, c.election)
+		remove()
 		cause := c.ended(term.Context(), "the term of a removed record")
 		if !errors.Is(cause, tenure.ErrLost) || errors.Is(cause, tenure.ErrExpired) {
 			c.Errorf("the term ended with %v", cause)
@@ -128,8 +128,11 @@ func removalEndsTerm(c *contest) {
 
 func foreignStays(c *contest) {
 	mine := []byte("not an election's")
-	v := c.create(c.election, mine)
-	c.settle(c.election, "written", func(e driver.Entry) bool { return e.Version == v })
+	v, err := c.Store.CompareAndSwap(c.ctx, c.election, c.read().Version, mine)
+	if err != nil {
+		c.Fatalf("write to %q: %v", c.election, err)
+	}
+	c.settle("written", func(e driver.Entry) bool { return e.Version == v })
 	l := &line{Store: c.Store}
 	won := c.campaign(c.candidate("a", l))
 	c.until("eight reads, in two leases and more", func() bool { return l.reads() >= 8 })
@@ -141,7 +144,7 @@ func foreignStays(c *contest) {
 	if n := l.written(); n > 0 {
 		c.Errorf("%d writes", n)
 	}
-	if e := c.read(c.election); !bytes.Equal(e.Value, mine) {
+	if e := c.read(); !bytes.Equal(e.Value, mine) {
 		c.Errorf("the key holds %s instead of %s", kit.Brief(e.Value), kit.Brief(mine))
 	}
 }
@@ -164,7 +167,7 @@ func ownClaim(h harm) func(*contest) {
 }
 
 func silentIsReplaced(c *contest) {
-	b := c.candidate("b", c.writer(1))
+	b := c.candidate("b", c.other())
 	c.crash(b)
 }
 

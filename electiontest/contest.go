@@ -1,4 +1,4 @@
-package drivertest
+package electiontest
 
 import (
 	"context"
@@ -34,19 +34,11 @@ type contest struct {
 
 func newContest(t *trial, lease time.Duration) *contest {
 	c := &contest{
-		trial: t, real: t.Reporter, election: t.key("election"), lease: lease,
+		trial: t, real: t.Reporter, election: kit.Key("election"), lease: lease,
 		open: map[*tenure.Term]bool{}, lapsed: make(chan struct{}),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
-}
-
-// leaseOf returns this lease, or the shortest that the store is for.
-func (t *trial) leaseOf(lease time.Duration) time.Duration {
-	if b, ok := t.Store.(driver.Bounded); ok {
-		return max(lease, b.MinLease())
-	}
-	return lease
 }
 
 // close ends what is under way and waits for it.
@@ -128,7 +120,7 @@ func (c *contest) await(happened <-chan struct{}, what string) {
 // until asks again and again whether something that should happen has happened.
 func (c *contest) until(what string, is func() bool) {
 	c.Helper()
-	if !c.eventually(func() bool { return is() || c.stalled() }) {
+	if !kit.Eventually(c.left(), func() bool { return is() || c.stalled() }) {
 		c.Fatalf("not within %v: %s", c.left(), what)
 	}
 	if c.stalled() {

@@ -1,20 +1,31 @@
-package drivertest
+// Package electiontest is the conformance kit for elections over a store: real elections, as tests
+// that every adapter runs after those of package drivertest.
+//
+//	func TestElections(t *testing.T) {
+//		electiontest.Run(t, func(t testing.TB) drivertest.Harness {
+//			return drivertest.Harness{Store: open(t)}
+//		})
+//	}
+//
+// It adds nothing to the contract that drivertest checks: it finds what nobody thought of when that
+// was written.
+package electiontest
 
 import (
 	"testing"
 
+	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
-// RunElection runs real elections over the store, as subtests beside one another, each with a harness of its own from
-// open. It adds nothing to the contract that Run checks: it is for what nobody thought of when that was written, and
-// takes some leases, of two seconds or what the store needs.
+// Run runs each case as a subtest, all beside one another, each with a harness of its own from
+// open. It takes some leases, of two seconds or what the store needs.
 //
 // Two leaders and a falling token fail a case at once. A case that fails otherwise is repeated, until
 // the test's time limit, if its leader lost the lease because the machine stalled.
-func RunElection(t *testing.T, open func(t testing.TB) Harness) {
+func Run(t *testing.T, open func(t testing.TB) drivertest.Harness) {
 	t.Run("election", func(t *testing.T) { // which ends when all within have
-		for _, c := range electionCases() {
+		for _, c := range cases() {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				kit.Try(t, c.why, c.on(open))
@@ -23,18 +34,30 @@ func RunElection(t *testing.T, open func(t testing.TB) Harness) {
 	})
 }
 
-// RunElectionInBubbles is RunElection in virtual time, for stores without a network: each case has a bubble of
-// testing/synctest to itself, in which it takes no time and no machine is too slow for a lease. What open returns must be
-// made within, and be on package time's clock.
-func RunElectionInBubbles(t *testing.T, open func(t testing.TB) Harness) {
+// RunInBubbles is Run in virtual time, for stores without a network: each case has a bubble of
+// testing/synctest to itself, in which it takes no time and no machine is too slow for a lease. The
+// store that open returns must be made in the bubble and use the clock of package time.
+func RunInBubbles(t *testing.T, open func(t testing.TB) drivertest.Harness) {
 	t.Run("election", func(t *testing.T) {
-		for _, c := range electionCases() {
+		for _, c := range cases() {
 			t.Run(c.name, func(t *testing.T) { kit.TryInBubble(t, c.why, c.on(open)) })
 		}
 	})
 }
 
-func electionCases() []testCase {
+// testCase is one thing that elections must do.
+type testCase struct {
+	name string
+	why  string
+	run  func(*trial)
+}
+
+// on runs the case on what open returns.
+func (c testCase) on(open func(t testing.TB) drivertest.Harness) func(testing.TB, kit.Timing) {
+	return func(t testing.TB, time kit.Timing) { c.run(newTrial(t, open(t), time)) }
+}
+
+func cases() []testCase {
 	return []testCase{
 		{"a first candidate leads", "it is what the store is for", holding(firstLeads)},
 		{"a renewed lease keeps the others out", "two leaders are what the store is to prevent", holding(othersWait)},

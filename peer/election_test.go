@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/internal/test/patience"
 )
 
@@ -288,7 +289,7 @@ func electionWithoutReachablePeers(t *testing.T, on wires) {
 
 // The kit's elections take place in one process, so what is pushed comes from the swaps themselves.
 func TestElections(t *testing.T) {
-	drivertest.RunElectionInBubbles(t, func(t testing.TB) drivertest.Harness {
+	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		cells := memory.NewPolled()
 		join := func() driver.Store {
 			return open(t, wires{}, cells, func(c *Config) { c.Networks, c.ServeOnly = nil, true })

@@ -11,30 +11,22 @@ import (
 // recordSize is about that of an election's record in bytes.
 const recordSize = 320
 
-// Benchmark measures the store, one call at a time, with values of the size of an election's record, and then elections
-// over it: how long it takes to acquire and release, to hand over, and to replace a leader that went silent. Each part is
-// a sub-benchmark with a harness of its own from open.
+// Benchmark measures the store, one call at a time, with values of the size of an election's record. Each part is a
+// sub-benchmark with a harness of its own from open. Package electiontest measures elections over the store.
 func Benchmark(b *testing.B, open func(t testing.TB) Harness) {
-	for _, part := range benchmarks() {
+	for _, part := range []struct {
+		name string
+		run  func(*testing.B, Harness)
+	}{
+		{"Read", benchmarkRead},
+		{"CompareAndSwap", benchmarkSwap},
+	} {
 		b.Run(part.name, func(b *testing.B) {
 			h := open(b)
 			b.ReportAllocs()
 			part.run(b, h)
 		})
 	}
-}
-
-type benchmark struct {
-	name string
-	run  func(*testing.B, Harness)
-}
-
-// benchmarks returns the parts: single calls, then whole elections.
-func benchmarks() []benchmark {
-	return append([]benchmark{
-		{"Read", benchmarkRead},
-		{"CompareAndSwap", benchmarkSwap},
-	}, electionBenchmarks()...)
 }
 
 func benchmarkRead(b *testing.B, h Harness) {

@@ -6,7 +6,7 @@
 //		})
 //	}
 //
-// RunElection goes on from there with whole elections over the store, and Benchmark measures both.
+// Package electiontest goes on from there with whole elections over the store. Benchmark measures single calls.
 //
 // Each case prints on failure why it matters. A case that a store or a harness cannot support is skipped with the reason.
 // Reads may be stale by contract, so the kit reads until it sees what was acknowledged. It waits for
@@ -44,8 +44,8 @@ type Harness struct {
 	// Patience limits how long a call, a push or a fresh read may take while nothing is wrong. Zero: the
 	// time limit of the test binary less a reserve for reports, so that a slow machine fails no case.
 	Patience time.Duration
-	// Lease is that of RunElection's elections. Zero: two seconds, or what the store needs. A machine
-	// that stalls for longer costs time and does not fail a case.
+	// Lease is that of the elections of package electiontest. Zero: two seconds, or what the store
+	// needs. A machine that stalls for longer costs time and does not fail a case.
 	Lease time.Duration
 	// Rounds is how often the cases that repeat themselves do so; the races write 16 times as much. Zero: 25.
 	Rounds int

@@ -7,6 +7,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/electiontest"
 )
 
 // operated is either kind of store, with an operator's hands.
@@ -36,13 +37,15 @@ func TestConformancePolled(t *testing.T) {
 }
 
 func TestElection(t *testing.T) {
-	drivertest.RunElectionInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+	electiontest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
 }
 
 func TestElectionPolled(t *testing.T) {
-	drivertest.RunElectionInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+	electiontest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
 }
 
 func BenchmarkStore(b *testing.B) {
-	drivertest.Benchmark(b, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+	open := func(testing.TB) drivertest.Harness { return harness(memory.New()) }
+	drivertest.Benchmark(b, open)
+	electiontest.Benchmark(b, open)
 }

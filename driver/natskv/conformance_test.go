@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/electiontest"
 )
 
 // variant is one way of coming to a store.
@@ -49,7 +50,7 @@ func TestElections(t *testing.T) {
 func inBubbles(t *testing.T, v variant) {
 	shared()
 	defer emptyPools()
-	drivertest.RunElectionInBubbles(t, func(t testing.TB) drivertest.Harness {
+	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		emptyPools()
 		return v.harness(t, startServer(t, withNobody))
 	})
@@ -88,7 +89,9 @@ func BenchmarkStore(b *testing.B) {
 	for _, v := range variants() {
 		b.Run(v.name, func(b *testing.B) {
 			s := startServer(b, withNobody)
-			drivertest.Benchmark(b, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+			open := func(t testing.TB) drivertest.Harness { return v.harness(t, s) }
+			drivertest.Benchmark(b, open)
+			electiontest.Benchmark(b, open)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/electiontest"
 )
 
 func (v variant) skip(t *testing.T) {
@@ -31,7 +32,7 @@ func TestElectionsOnSockets(t *testing.T) {
 			v.skip(t)
 			t.Parallel()
 			s := startServer(t, withNobody)
-			drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+			electiontest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
 		})
 	}
 }

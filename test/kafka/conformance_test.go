@@ -9,6 +9,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/electiontest"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -76,7 +77,7 @@ func remove(ctx context.Context, s driver.Store, key string) error {
 // TestFakeConformance is alone, since it counts goroutines.
 func TestFakeConformance(t *testing.T) { drivertest.Run(t, harness) }
 
-func TestFakeElection(t *testing.T) { drivertest.RunElectionInBubbles(t, harnessInABubble) }
+func TestFakeElection(t *testing.T) { electiontest.RunInBubbles(t, harnessInABubble) }
 
 // harnessInABubble is on a cluster of its own in virtual time.
 func harnessInABubble(t testing.TB) drivertest.Harness {
@@ -87,4 +88,7 @@ func harnessInABubble(t testing.TB) drivertest.Harness {
 	return h
 }
 
-func BenchmarkFake(b *testing.B) { drivertest.Benchmark(b, harness) }
+func BenchmarkFake(b *testing.B) {
+	drivertest.Benchmark(b, harness)
+	electiontest.Benchmark(b, harness)
+}

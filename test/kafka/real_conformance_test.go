@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -20,16 +21,18 @@ func TestRealConformance(t *testing.T) {
 
 func TestRealElections(t *testing.T) {
 	b := startReal(t)
-	drivertest.RunElection(t, b.allowed)
+	electiontest.Run(t, b.allowed)
 }
 
 func BenchmarkReal(b *testing.B) {
 	c := startReal(b)
-	drivertest.Benchmark(b, func(t testing.TB) drivertest.Harness {
+	open := func(t testing.TB) drivertest.Harness {
 		same := *c
 		same.tb = t
 		return drivertest.Harness{Store: same.open(same.direct()), Peer: same.open(same.direct())}
-	})
+	}
+	drivertest.Benchmark(b, open)
+	electiontest.Benchmark(b, open)
 }
 
 // BenchmarkRealQuantiles is of swaps by one store that has the brokers for itself.

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
+	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
@@ -115,5 +116,5 @@ func TestConformance(t *testing.T) {
 }
 
 func TestElection(t *testing.T) {
-	drivertest.RunElectionInBubbles(t, func(t testing.TB) drivertest.Harness { return bubbleHarness(t) })
+	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness { return bubbleHarness(t) })
 }

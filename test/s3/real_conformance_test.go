@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
+	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
@@ -34,7 +35,7 @@ func TestRealElections(t *testing.T) {
 	}
 	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
 		bucket := server.Bucket(t)
-		drivertest.RunElection(t, func(t testing.TB) drivertest.Harness { return realHarness(t, server, bucket) })
+		electiontest.Run(t, func(t testing.TB) drivertest.Harness { return realHarness(t, server, bucket) })
 	})
 }
 

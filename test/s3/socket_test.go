@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
+	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/limit"
@@ -101,11 +102,13 @@ func (f *faulty) booked(p s3fake.Plan) int64 {
 }
 
 func BenchmarkFake(b *testing.B) {
-	drivertest.Benchmark(b, func(t testing.TB) drivertest.Harness {
+	open := func(t testing.TB) drivertest.Harness {
 		s := startSocket(t, 0, s3fake.Plan{})
 		return drivertest.Harness{
 			Store: openFake(t, s.Client()), Peer: openFake(t, s.Client()),
 			FloorTick: time.Second, ContentVersions: true,
 		}
-	})
+	}
+	drivertest.Benchmark(b, open)
+	electiontest.Benchmark(b, open)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/s3object/s3lect"
+	"github.com/tenure-go/tenure/electiontest"
 )
 
 // plain hides that a storage can tell ETags.
@@ -69,7 +70,7 @@ func TestConformance(t *testing.T) {
 func TestElection(t *testing.T) {
 	for name, open := range over {
 		t.Run(name, func(t *testing.T) {
-			drivertest.RunElectionInBubbles(t, func(t testing.TB) drivertest.Harness { return harness(t, open) })
+			electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness { return harness(t, open) })
 		})
 	}
 }
