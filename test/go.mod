@@ -83,6 +83,7 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.1 // indirect
 	github.com/sirupsen/logrus v1.10.1 // indirect
+	github.com/tenure-go/tenure/compat/neli v0.0.0
 	github.com/tonistiigi/go-csvvalue v0.0.0-20240814133006-030d3b2625d0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xhit/go-str2duration/v2 v2.1.0 // indirect
@@ -110,6 +111,7 @@ require (
 
 replace (
 	github.com/tenure-go/tenure => ../
+	github.com/tenure-go/tenure/compat/neli => ../compat/neli
 	github.com/tenure-go/tenure/driver/kafkalog => ../driver/kafkalog
 	github.com/tenure-go/tenure/driver/natskv => ../driver/natskv
 	github.com/tenure-go/tenure/driver/s3object => ../driver/s3object

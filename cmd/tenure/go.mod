@@ -70,6 +70,7 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
+	github.com/tenure-go/tenure/compat/nats-kv-leader-elect v0.0.0
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	go.shabbyrobe.org/gocovmerge v0.0.0-20230507111327-fa4f82cfbf4d // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
@@ -84,6 +85,7 @@ require (
 
 replace (
 	github.com/tenure-go/tenure => ../..
+	github.com/tenure-go/tenure/compat/nats-kv-leader-elect => ../../compat/nats-kv-leader-elect
 	github.com/tenure-go/tenure/driver/kafkalog => ../../driver/kafkalog
 	github.com/tenure-go/tenure/driver/natskv => ../../driver/natskv
 	github.com/tenure-go/tenure/driver/s3object => ../../driver/s3object

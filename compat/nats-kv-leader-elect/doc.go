@@ -1,7 +1,7 @@
 // Package election elects leaders for programs that were written for nats-kv-leader-elect: the same names, over elections of
 // Tenure. A program moves by changing its import:
 //
-//	import election "github.com/tenure-go/tenure/driver/natskv/election"
+//	import election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 //
 //	elect, err := election.NewElection("member 1", "election", kv,
 //		election.OnWon(handleBecomingLeader),

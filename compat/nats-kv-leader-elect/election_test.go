@@ -63,7 +63,7 @@ func TestLeaseComesFromTheTTL(t *testing.T) {
 		{"a negative lease", 30 * time.Second, []Option{WithLease(-time.Second)}, 0, "Lease"},
 		{"migrating without a TTL", 0, []Option{Migrating()}, 0, "no TTL"},
 		{"migrating with a TTL that the old ones refuse", 2 * time.Hour, []Option{Migrating()}, 0, "at most 1h"},
-		{"migrating over a store", time.Minute, []Option{Migrating(), store}, 0, "natskv.Migrating"},
+		{"migrating over a store", time.Minute, []Option{Migrating(), store}, 0, "mixed.Migrating"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			e, err := NewElection("a", "k", handle{ttl: c.ttl}, c.opts...)

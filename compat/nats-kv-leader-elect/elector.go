@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 var (
 	errStarted = errors.New("election: already running")
 	errNothing = errors.New("neither a bucket nor WithStore")
-	errTwice   = errors.New("Migrating is for the handle; with WithStore pass natskv.Migrating to natskv.Open")
+	errTwice   = errors.New("Migrating is for the handle; with WithStore pass mixed.Migrating to natskv.Open")
 )
 
 // Elector is a candidate. It must be made by New or NewElection. Its methods may be called from many goroutines, and from
@@ -64,7 +64,7 @@ func (o *options) over() (driver.Store, error) {
 	case o.open == nil:
 		return nil, errNothing
 	case o.migrating:
-		return o.open(natskv.Migrating()), nil
+		return o.open(mixed.Migrating()), nil
 	}
 	return o.open(), nil
 }

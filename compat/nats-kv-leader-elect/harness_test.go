@@ -3,8 +3,6 @@ package election
 import (
 	"context"
 	"fmt"
-	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -12,20 +10,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
-
-// TestMain starts what all servers of a process share, a clock, outside of the bubbles in which they come and go.
-func TestMain(m *testing.M) {
-	ats.Register()
-	os.Exit(m.Run())
-}
 
 // lease is that of a bucket with the shortest TTL that nats-kv-leader-elect takes.
 const (
@@ -57,23 +49,8 @@ func onServer(t *testing.T, test func(w *world)) {
 // onServerOf sets options of the server.
 func onServerOf(t *testing.T, o *server.Options, test func(w *world)) {
 	t.Helper()
-	o.DontListen, o.JetStream, o.NoLog, o.NoSigs, o.StoreDir = true, true, true, true, t.TempDir()
-	dropPools()
-	defer dropPools()
-	synctest.Test(t, func(t *testing.T) {
-		s, err := server.NewServer(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		if !s.ReadyForConnections(time.Minute) {
-			t.Fatal("the server does not start")
-		}
-		t.Cleanup(func() {
-			s.Shutdown()
-			s.WaitForShutdown()
-		})
-		w := &world{T: t, server: s}
+	inprocess.Bubble(t, func(t *testing.T) {
+		w := &world{T: t, server: inprocess.Start(t, o)}
 		w.nc, w.js = w.connect()
 		test(w)
 	})
@@ -82,19 +59,10 @@ func onServerOf(t *testing.T, o *server.Options, test func(w *world)) {
 // connect makes one more connection.
 func (w *world) connect(opts ...nats.Option) (*nats.Conn, nats.JetStreamContext) {
 	w.Helper()
-	nc, err := nats.Connect("", append(opts, nats.InProcessServer(w.server))...)
-	w.must(err)
-	w.Cleanup(nc.Close)
+	nc := inprocess.Connect(w, w.server, opts...)
 	js, err := nc.JetStream()
 	w.must(err)
 	return nc, js
-}
-
-// dropPools takes away the timers that the client library keeps for later: those of one bubble are of no use in another. What
-// is in a sync.Pool survives one collection and not two.
-func dropPools() {
-	runtime.GC()
-	runtime.GC()
 }
 
 func (w *world) must(err error) {

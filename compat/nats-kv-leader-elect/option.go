@@ -110,7 +110,7 @@ func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.logger = l }
 }
 
-// Migrating shares the key with candidates of nats-kv-leader-elect while they are replaced one by one; see natskv.Migrating, which
+// Migrating shares the key with candidates of nats-kv-leader-elect while they are replaced one by one; see mixed.Migrating, which
 // it is for a handle, for what is promised meanwhile.
 func Migrating() Option {
 	return func(o *options) { o.migrating = true }

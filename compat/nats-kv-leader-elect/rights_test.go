@@ -16,7 +16,7 @@ import (
 // documented is what docs/nats-kv-leader-elect.md says that a program over a handle may have to publish to.
 func documented(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/nats-kv-leader-elect.md")
+	text, err := os.ReadFile("../../docs/nats-kv-leader-elect.md")
 	if err != nil {
 		t.Fatal(err)
 	}

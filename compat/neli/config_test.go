@@ -104,7 +104,7 @@ func TestProperties(t *testing.T) {
 
 // TestNoPropertyIsInTwoPlaces keeps the table in docs/neli.md honest.
 func TestNoPropertyIsInTwoPlaces(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/neli.md")
+	page, err := os.ReadFile("../../docs/neli.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package neli elects leaders for programs that were written for goNELI: the same names, over elections of Tenure.
 //
-//	import goneli "github.com/tenure-go/tenure/driver/kafkalog/neli"
+//	import goneli "github.com/tenure-go/tenure/compat/neli"
 //
 // Processes of one consumer group are candidates, and the owner of partition 0 of LeaderTopic is to lead. What makes it the
 // leader is a lease in a log of its own, LeaderTopic + ".log": it was elected when [LeaderAcquired] is told, and nobody else

@@ -5,7 +5,7 @@ import (
 	"log"
 	"time"
 
-	goneli "github.com/tenure-go/tenure/driver/kafkalog/neli"
+	goneli "github.com/tenure-go/tenure/compat/neli"
 )
 
 // A program as goNELI's users have it, with another import.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/driver/s3object/s3lect"
 	"github.com/tenure-go/tenure/electiontest"
 )
 

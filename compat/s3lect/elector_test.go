@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/driver/s3object/s3lect"
 )
 
 const lockfilePath = "leader/my-group.json"

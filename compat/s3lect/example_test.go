@@ -6,8 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/driver/s3object/s3lect"
 )
 
 func ExampleNewS3Elector() {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/driver/s3object/s3lect"
 )
 
 func TestLegacyConfigIsChecked(t *testing.T) {

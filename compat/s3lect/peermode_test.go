@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/driver/s3object/s3lect"
 )
 
 // member is an elector with a server of its own.

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/driver/s3object/s3lect"
 )
 
 // scripted answers as it is told.

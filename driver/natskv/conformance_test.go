@@ -2,7 +2,6 @@ package natskv
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -54,35 +53,6 @@ func inBubbles(t *testing.T, v variant) {
 		emptyPools()
 		return v.harness(t, startServer(t, withNobody))
 	})
-}
-
-// quoting writes what is no JSON as a JSON text, which is not the same to this store: bare text is an old leader.
-type quoting struct{ *Store }
-
-func (q quoting) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := q.Store.Read(ctx, key)
-	var text string
-	if err == nil && json.Unmarshal(e.Value, &text) == nil {
-		e.Value = []byte(text)
-	}
-	return e, err
-}
-
-func (q quoting) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if !json.Valid(value) {
-		value, _ = json.Marshal(string(value))
-	}
-	return q.Store.CompareAndSwap(ctx, key, prev, value)
-}
-
-// TestElectionsWhileMigrating: to candidates of ours the store is like any other.
-func TestElectionsWhileMigrating(t *testing.T) {
-	// The kit takes leases of two seconds, of which three must fit in the TTL.
-	inBubbles(t, variant{"migrating", func(c *jetstream.KeyValueConfig) {
-		c.Storage, c.TTL = jetstream.MemoryStorage, 6*time.Second
-	}, func(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
-		return quoting{openStore(t, newJetStream(t, nc), bucket, Migrating())}
-	}, true, false, false})
 }
 
 func BenchmarkStore(b *testing.B) {

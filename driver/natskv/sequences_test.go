@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // streamConfigOf asks for what the server has made of a bucket.
@@ -196,8 +197,11 @@ func TestOldReleaseInABucketOfCreate(t *testing.T) {
 	if theirs <= highest || theirs >= 1<<53 {
 		t.Fatalf("an older release claims %d after %d", theirs, highest)
 	}
-	released := ours(fields{LeaderID: "old", Incarnation: "i", Nonce: "n", LeaseMillis: 500, Term: theirs, Seq: 1, Released: true})
-	_, err := f.store.CompareAndSwap(testContext(t), testKey, v, released)
+	released, err := record.Encode(record.Record{
+		LeaderID: "old", Incarnation: "i", Nonce: "n", Lease: 500 * time.Millisecond, Term: theirs, Seq: 1, Released: true,
+	})
+	f.must(err)
+	_, err = f.store.CompareAndSwap(testContext(t), testKey, v, released)
 	f.must(err)
 	election, err := tenure.New(f.store, testKey, tenure.Config{ID: "new", Lease: 30 * time.Second})
 	f.must(err)

@@ -50,7 +50,7 @@ type neliCommand struct {
 func buildNeli(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "neli")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/tenure-go/tenure/driver/kafkalog/neli/cmd/neli")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/tenure-go/tenure/compat/neli/cmd/neli")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
-	"github.com/tenure-go/tenure/driver/kafkalog/neli"
+	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"

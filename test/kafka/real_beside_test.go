@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/driver/kafkalog/neli"
+	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/twmb/franz-go/pkg/kgo"
 )

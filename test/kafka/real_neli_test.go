@@ -12,7 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
-	"github.com/tenure-go/tenure/driver/kafkalog/neli"
+	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/twmb/franz-go/pkg/kgo"

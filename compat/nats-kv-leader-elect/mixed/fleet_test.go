@@ -1,4 +1,4 @@
-package natskv
+package mixed
 
 import (
 	"context"
@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
 	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // participant is a process of either kind.
@@ -23,7 +27,7 @@ type participant interface {
 type conditions struct {
 	lease time.Duration
 	// spoiled is instead of the translation; nil: nothing is.
-	spoiled Translator
+	spoiled natskv.Translator
 	// handles have candidates of ours reach the bucket over a handle.
 	handles bool
 	// calm: nothing is slow or lost.
@@ -75,8 +79,8 @@ func inFleet(t *testing.T, seed uint64, cond conditions, story func(*fleet)) (r 
 	if cond.lease == 0 {
 		cond.lease = fleetLease
 	}
-	inBubble(t, func(t *testing.T) {
-		js := newJetStream(t, connect(t, startServer(t).ClientURL()))
+	inprocess.Bubble(t, func(t *testing.T) {
+		js := newJetStream(t, inprocess.Connect(t, inprocess.Start(t, &server.Options{})))
 		// In memory, because a file's messages expire by a clock that is not in the bubble.
 		f := newFleet(t, seed, cond, fleetTTL, jetstream.MemoryStorage, func() jetstream.JetStream { return js })
 		story(f)
@@ -166,24 +170,24 @@ func (f *fleet) startNew(i int) *newOne {
 	f.Helper()
 	js, migrating := f.dial(), Migrating()
 	if f.cond.spoiled != nil {
-		migrating = Translating(f.cond.spoiled)
+		migrating = natskv.Translating(f.cond.spoiled)
 	}
 	if f.cond.handles {
-		return f.startOn(i, FromKeyValue(f.bucket(js), migrating))
+		return f.startOn(i, natskv.FromKeyValue(f.bucket(js), migrating))
 	}
 	return f.startOn(i, f.open(js, migrating))
 }
 
-func (f *fleet) open(js jetstream.JetStream, opts ...Option) *Store {
+func (f *fleet) open(js jetstream.JetStream, opts ...natskv.Option) *natskv.Store {
 	f.Helper()
-	store, err := Open(context.Background(), js, "B", opts...)
+	store, err := natskv.Open(context.Background(), js, "B", opts...)
 	if err != nil {
 		f.Fatal(err)
 	}
 	return store
 }
 
-func (f *fleet) startOn(i int, store *Store) *newOne {
+func (f *fleet) startOn(i int, store *natskv.Store) *newOne {
 	f.Helper()
 	var plan faults.Plan
 	if !f.cond.calm {
@@ -323,11 +327,29 @@ func (f *fleet) remove(trace bool) {
 	if trace {
 		err = f.bucket(f.js).Delete(context.Background(), "billing")
 	} else {
-		err = purge(f.js, "B")(context.Background(), "billing")
+		err = purge(context.Background(), f.js, "billing")
 	}
 	if err != nil {
 		f.Error(err)
 	}
+}
+
+// purge removes the messages of a key, the marker too, which "nats kv purge" leaves.
+func purge(ctx context.Context, js jetstream.JetStream, key string) error {
+	stream, err := js.Stream(ctx, "KV_B")
+	if err != nil {
+		return err
+	}
+	return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV.B."+key))
+}
+
+func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }
 
 // setClock is what becomes of a record when the server's clock is set forward: it expires that much sooner.

@@ -1,4 +1,4 @@
-package natskv
+package mixed
 
 import (
 	"bytes"

@@ -1,14 +1,15 @@
-package natskv
+package mixed
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // Inspect returns what takes the place of what is said of the TTL otherwise, which old candidates need.
-func (translator) Inspect(b SharedBucket, lease time.Duration) []driver.Finding {
+func (translator) Inspect(b natskv.SharedBucket, lease time.Duration) []driver.Finding {
 	const setting = "migrating"
 	found := []driver.Finding{{
 		Severity: driver.Warning, Setting: setting,

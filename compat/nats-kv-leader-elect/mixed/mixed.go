@@ -1,11 +1,19 @@
-package natskv
+// Package mixed lets candidates of nats-kv-leader-elect and of Tenure take part in the same elections,
+// while the ones are replaced by the others.
+//
+//	store, err := natskv.Open(ctx, js, "ELECTIONS", mixed.Migrating())
+//
+// Package election of this module has the same as an option of its own.
+package mixed
 
 import (
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // Migrating lets candidates of nats-kv-leader-elect take part in the same elections, on the same keys, while they are replaced
@@ -22,14 +30,14 @@ import (
 //   - nobody leads before a key that was deleted, purged or expired has been vacant for seven eighths of the TTL, because one
 //     of them may lead there for three quarters and not know. A vacant record is not marked, so that they stay away;
 //   - a lease longer than a third of the TTL is refused when a leader's record is to be written, since they take over
-//     what expires; see Store.MaxLease.
+//     what expires; see natskv.Store.MaxLease.
 //
-// The bucket must have a TTL, of 1.5 s to 1 h, as nats-kv-leader-elect needs one too. Open returns ErrUnshareable otherwise; over a
-// handle the first call does. It must not be changed while both kinds run.
+// The bucket must have a TTL, of 1.5 s to 1 h, as nats-kv-leader-elect needs one too. natskv.Open returns ErrUnshareable otherwise;
+// over a handle the first call does. It must not be changed while both kinds run.
 //
-// Over a handle (FromKeyValue, FromLegacyKeyValue) nothing can be marked, because no handle publishes headers. A release then
+// Over a handle (natskv.FromKeyValue, natskv.FromLegacyKeyValue) nothing can be marked, because no handle publishes headers. A release then
 // serves candidates of Tenure's alone; the others wait for the released record to expire, as they always waited for one another's.
-func Migrating() Option { return Translating(translator{}) }
+func Migrating() natskv.Option { return natskv.Translating(translator{}) }
 
 // ErrUnshareable says that Migrating makes no sense in this bucket, and why.
 var ErrUnshareable = errors.New("the bucket cannot be shared with candidates of nats-kv-leader-elect")
@@ -39,8 +47,11 @@ const (
 	// expire, is set.
 	leasesInTTL = 3
 	// longestTTL is the longest lease there is, which a leader of the old kind is given.
-	longestTTL = time.Hour
+	longestTTL = tenure.MaxLease
 )
+
+// minLease is the shortest lease on NATS.
+var minLease = new(natskv.Store).MinLease()
 
 // translator translates between what is in the bucket and what elections see of it.
 type translator struct{}

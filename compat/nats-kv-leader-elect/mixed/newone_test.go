@@ -1,4 +1,4 @@
-package natskv
+package mixed
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // newOne is a candidate of Tenure's.
 type newOne struct {
 	id       string
 	won      func() // told when it begins to lead
-	store    *Store
+	store    *natskv.Store
 	line     faults.Store
 	election *tenure.Election
 	cancel   context.CancelFunc

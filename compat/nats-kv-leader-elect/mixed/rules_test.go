@@ -1,4 +1,4 @@
-package natskv
+package mixed
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // spoiled takes back a part of the translation.
 type spoiled struct {
-	Translator
+	natskv.Translator
 	show  func(value []byte) []byte                                                           // after it
 	write func(ttl time.Duration, value []byte, overAbsence bool) (_ []byte, _ bool, _ error) // instead of it
 }
@@ -33,7 +34,7 @@ func (s spoiled) Write(ttl time.Duration, value []byte, overAbsence bool) ([]byt
 }
 
 // seen changes what elections see of some records.
-func seen(of func(fields) bool, change func(*fields)) Translator {
+func seen(of func(fields) bool, change func(*fields)) natskv.Translator {
 	return spoiled{Translator: translator{}, show: func(value []byte) []byte {
 		if r, ok := parse(value); ok && of(r) {
 			change(&r)
@@ -46,12 +47,12 @@ func seen(of func(fields) bool, change func(*fields)) Translator {
 func isOld(r fields) bool { return strings.HasPrefix(r.Incarnation, predecessor) }
 
 // writes changes how something is written.
-func writes(write func(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error)) Translator {
+func writes(write func(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error)) natskv.Translator {
 	return spoiled{Translator: translator{}, write: write}
 }
 
 // past has records of some kind go around the translation.
-func past(of func(fields) bool) Translator {
+func past(of func(fields) bool) natskv.Translator {
 	return writes(func(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
 		var r fields
 		if json.Unmarshal(value, &r) == nil && of(r) {
@@ -172,7 +173,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 		name, why string
 		story     func(*fleet)
 		lease     time.Duration
-		without   Translator
+		without   natskv.Translator
 	}{
 		{"an old leader is waited out for the TTL", "it renews after three quarters of that", leaveAlone, 0,
 			seen(isOld, func(r *fields) { r.LeaseMillis /= 2 })},

@@ -1,18 +1,24 @@
 //go:build integration
 
-package natskv
+package mixed
 
 import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/test/patience"
 )
 
 // TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
 func TestWithoutOneRuleFleetsFail(t *testing.T) {
-	long(t)
-	for name, spoiled := range map[string]Translator{
+	if testing.Short() {
+		t.Skip("one pass only, because of -short")
+	}
+	for name, spoiled := range map[string]natskv.Translator{
 		"a shorter wait":    seen(isOld, func(r *fields) { r.LeaseMillis /= 2 }),
 		"a shorter vacancy": seen(fields.vacant, func(r *fields) { r.LeaseMillis = millis(fleetLease) }),
 	} {
@@ -30,33 +36,55 @@ func TestWithoutOneRuleFleetsFail(t *testing.T) {
 
 // TestMovingOverInRealTime is a migration, and half of the way back, with a server on a network and files.
 func TestMovingOverInRealTime(t *testing.T) {
-	long(t)
+	if testing.Short() {
+		t.Skip("one pass only, because of -short")
+	}
 	t.Parallel()
 	const ttl = 30 * time.Second // an old one that is held up for a quarter of that believes that it leads
-	s := startServer(t)
-	dial := func() jetstream.JetStream { return newJetStream(t, connect(t, s.ClientURL())) }
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience.Left(t)) {
+		t.Fatal("the server does not start")
+	}
+	dial := func() jetstream.JetStream {
+		nc, err := nats.Connect(s.ClientURL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return newJetStream(t, nc)
+	}
 	f := newFleet(t, 1, conditions{calm: true, lease: ttl / 3}, ttl, jetstream.FileStorage, dial)
 	somebody := func() bool { _, p := f.leader(); return p != nil }
 	for i := range 3 {
 		f.startOld(i, time.Second)
 	}
-	f.await("an old one leads", patience(), somebody)
+	f.await("an old one leads", patience.Left(t), somebody)
 	for i := range 3 {
 		f.startNew(i)
 		time.Sleep(time.Second)
 		f.end(i, i == 0)
-		f.await("somebody leads", patience(), somebody)
+		f.await("somebody leads", patience.Left(t), somebody)
 		if i == 1 { // the way back
 			f.end(3, false)
 			f.end(4, false)
-			f.await("an old one leads", patience(), f.at(2).leads)
+			f.await("an old one leads", patience.Left(t), f.at(2).leads)
 			f.startNew(0)
 			f.startNew(1)
 		}
 	}
 	i, _ := f.leader()
 	f.end(i, true)
-	f.await("somebody leads", patience(), somebody)
+	f.await("somebody leads", patience.Left(t), somebody)
 	r := f.close()
 	for _, fault := range r.faults {
 		t.Error(fault)

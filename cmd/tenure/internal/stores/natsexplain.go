@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
 )
@@ -93,7 +94,7 @@ func (n *NATS) explain(err error) *fault.Error {
 	case errors.Is(err, natskv.ErrTwoClusters):
 		return fault.New("give the servers of one cluster only, to all candidates the same; "+
 			"if the bucket that is there now is the right one, start this process again", "%w", err)
-	case errors.Is(err, natskv.ErrUnshareable):
+	case errors.Is(err, mixed.ErrUnshareable):
 		return fault.New("leave out ?"+migrating+", or name the bucket of the old candidates", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Passing("check that the cluster has a leader: "+n.command()+" server report jetstream", "%w", err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
@@ -23,7 +24,7 @@ func (n *NATS) open(ctx context.Context, o Options) (*Store, error) {
 		opts = append(opts, natskv.Pristine())
 	}
 	if n.Migrating {
-		opts = append(opts, natskv.Migrating())
+		opts = append(opts, mixed.Migrating())
 	}
 	kv, err := natskv.Open(ctx, js, n.Bucket, opts...)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/natskv"
 )
 
 // accounts has users with too few rights each.
@@ -187,7 +187,7 @@ func TestOpenWhileMigrating(t *testing.T) {
 	t.Parallel()
 	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true, "")
 	var f *fault.Error
-	if !errors.As(err, &f) || !errors.Is(err, natskv.ErrUnshareable) || !strings.Contains(f.Hint, "leave out ?migrating=true") || fault.Passes(err) {
+	if !errors.As(err, &f) || !errors.Is(err, mixed.ErrUnshareable) || !strings.Contains(f.Hint, "leave out ?migrating=true") || fault.Passes(err) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/synadia-io/orbit.go/natscontext"
-	"github.com/tenure-go/tenure/driver/natskv/election"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
 // bucketName is nats-kv-leader-elect's.

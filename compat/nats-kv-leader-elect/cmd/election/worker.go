@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/tenure-go/tenure/driver/natskv/election"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
 // pace is that of a leader's work.

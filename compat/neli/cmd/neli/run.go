@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tenure-go/tenure/driver/kafkalog/neli"
+	"github.com/tenure-go/tenure/compat/neli"
 )
 
 const pace = 500 * time.Millisecond

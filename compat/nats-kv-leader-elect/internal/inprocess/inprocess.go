@@ -1,0 +1,68 @@
+// Package inprocess runs tests in virtual time with a NATS server in the test's own process.
+package inprocess
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+)
+
+// Bubble runs a test in virtual time.
+func Bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	Prepare(t)
+	synctest.Test(t, test)
+}
+
+// Prepare must be called outside of a bubble before the first server starts in one, and then in each.
+func Prepare(t testing.TB) {
+	register()
+	dropPools()
+	t.Cleanup(dropPools)
+}
+
+// register starts the clock that all servers of a process share, outside of the bubbles in which they come and go.
+var register = sync.OnceFunc(ats.Register)
+
+// dropPools takes away the timers that the client library keeps for later: those of one bubble are of no use in another. What
+// is in a sync.Pool survives one collection and not two.
+func dropPools() {
+	runtime.GC()
+	runtime.GC()
+}
+
+// Start runs a server without a network, on an empty directory, with these options.
+func Start(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	o.DontListen, o.JetStream, o.NoLog, o.NoSigs, o.StoreDir = true, true, true, true, t.TempDir()
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+// Connect makes a connection to the server.
+func Connect(t testing.TB, s *server.Server, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect("", append(opts, nats.InProcessServer(s))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}

@@ -1,0 +1,20 @@
+module github.com/tenure-go/tenure/compat/neli
+
+go 1.26.0
+
+require (
+	github.com/tenure-go/tenure v0.0.0
+	github.com/tenure-go/tenure/driver/kafkalog v0.0.0
+	github.com/twmb/franz-go v1.22.2
+)
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
+)
+
+replace (
+	github.com/tenure-go/tenure => ../..
+	github.com/tenure-go/tenure/driver/kafkalog => ../../driver/kafkalog
+)
