@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
-	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/twmb/franz-go/pkg/kgo"
