@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/test/patience"
 )
@@ -41,20 +42,7 @@ func TestMovingOverInRealTime(t *testing.T) {
 	}
 	t.Parallel()
 	const ttl = 30 * time.Second // an old one that is held up for a quarter of that believes that it leads
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(patience.Left(t)) {
-		t.Fatal("the server does not start")
-	}
+	s := inprocess.Start(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
 	dial := func() jetstream.JetStream {
 		nc, err := nats.Connect(s.ClientURL())
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
 )
 
 // beTheCommand has the test binary be the command.
@@ -49,21 +50,9 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
-		Username: "user", Password: "s3cret",
+	s := inprocess.Start(t, &server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: "user", Password: "s3cret",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not start")
-	}
 	nc, err := nats.Connect(s.ClientURL(), nats.UserInfo("user", "s3cret"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package inprocess runs tests in virtual time with a NATS server in the test's own process.
+// Package inprocess runs NATS servers in a test's own process, and tests in virtual time on them.
 package inprocess
 
 import (
@@ -37,10 +37,10 @@ func dropPools() {
 	runtime.GC()
 }
 
-// Start runs a server without a network, on an empty directory, with these options.
+// Start runs a server with these options on an empty directory. Without a port it has no network.
 func Start(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
-	o.DontListen, o.JetStream, o.NoLog, o.NoSigs, o.StoreDir = true, true, true, true, t.TempDir()
+	o.DontListen, o.JetStream, o.NoLog, o.NoSigs, o.StoreDir = o.Port == 0, true, true, true, t.TempDir()
 	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
