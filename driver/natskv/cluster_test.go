@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestInspectInCluster looks at what a cluster offers and a bucket does not use, and takes several ways to one bucket, one of
@@ -91,7 +92,7 @@ func startCluster(t *testing.T) []*server.Server {
 	t.Helper()
 	var routes []string
 	for range 3 {
-		routes = append(routes, fmt.Sprint("nats://127.0.0.1:", freePort(t)))
+		routes = append(routes, fmt.Sprint("nats://127.0.0.1:", natstest.FreePort(t)))
 	}
 	var all []*server.Server
 	for _, route := range server.RoutesFromStr(strings.Join(routes, ",")) {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 	"github.com/tenure-go/tenure/electiontest"
 )
 
@@ -47,10 +48,10 @@ func TestElections(t *testing.T) {
 }
 
 func inBubbles(t *testing.T, v variant) {
-	shared()
-	defer emptyPools()
+	natstest.PrepareBubbles()
+	defer natstest.EmptyPools()
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
-		emptyPools()
+		natstest.EmptyPools()
 		return v.harness(t, startServer(t, withNobody))
 	})
 }
@@ -100,11 +101,11 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 		h.Store = h.Peer
 		return h
 	}
-	p := startProxy(t, s.ClientURL())
-	nc := connect(t, p.url(), nats.UserInfo("all", "x"))
+	p := natstest.StartProxy(t, s.ClientURL())
+	nc := connect(t, p.URL(), nats.UserInfo("all", "x"))
 	h.Store = v.open(t, nc, kv.Bucket())
 	h.Cut = func() (heal func()) {
-		mend, over := p.cut(), nc.Stats().Reconnects
+		mend, over := p.Cut(), nc.Stats().Reconnects
 		return func() { // a request that is made before the loss is noticed is lost, and waited for
 			mend()
 			eventually(t, "the connection is made anew", func() bool { return nc.Stats().Reconnects > over })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestFrozenServer: a server that is stopped still accepts connections, in its kernel. The library then holds its lock
@@ -27,13 +28,13 @@ func TestFrozenServer(t *testing.T) {
 func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) driver.Store) {
 	server := startServer(t)
 	kv := addBucket(t, newJetStream(t, connect(t, server.ClientURL())))
-	p := startProxy(t, server.ClientURL())
-	nc := connect(t, p.url(), nats.Timeout(time.Hour))
+	p := natstest.StartProxy(t, server.ClientURL())
+	nc := connect(t, p.URL(), nats.Timeout(time.Hour))
 	s := reach(t, nc, kv.Bucket())
 	before := runtime.NumGoroutine()
-	heal := p.cut()
-	p.drop() // so that the library connects again and waits for the server's first word
-	eventually(t, "the library is at it", func() bool { return p.accepted() > 0 })
+	heal := p.Cut()
+	p.Drop() // so that the library connects again and waits for the server's first word
+	eventually(t, "the library is at it", func() bool { return p.Connections() > 0 })
 	for what, call := range map[string]func(context.Context) error{
 		"read": func(ctx context.Context) error {
 			_, err := s.Read(ctx, testKey)
@@ -61,11 +62,4 @@ func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) drive
 	heal()
 	eventually(t, "the store is reached again", func() bool { return readable(s) })
 	eventually(t, "what was abandoned has ended", func() bool { return runtime.NumGoroutine() <= before+4 })
-}
-
-// accepted is how many connections there are, of both sides.
-func (p *proxy) accepted() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestHandleRefusesMarker: the client's own Create would write over the marker, though the caller has not seen it.
@@ -125,13 +126,13 @@ func TestHandleWatchSetUpIsBounded(t *testing.T) { inBubble(t, handleWatchSetUpI
 
 func handleWatchSetUpIsBounded(t *testing.T) {
 	f := newFixture(t)
-	p := startProxy(t, f.server.ClientURL())
-	nc := connect(t, p.url())
+	p := natstest.StartProxy(t, f.server.ClientURL())
+	nc := connect(t, p.URL())
 	for name, s := range map[string]driver.Store{
 		"handle":        handled(t, nc, f.kv.Bucket()),
 		"legacy handle": handledLegacy(t, nc, f.kv.Bucket()),
 	} {
-		heal := p.cut()
+		heal := p.Cut()
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		start := time.Now()
 		_, err := s.(driver.Watcher).Watch(ctx, testKey, func(driver.Entry) {})

@@ -2,7 +2,4 @@
 
 package natskv
 
-// onSockets: without the tag integration nothing needs a network.
-const onSockets = false
-
 func asProcess() {}

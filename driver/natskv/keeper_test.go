@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestStranded: a server that has lost the rest of its cluster gives signs of life, and nothing else. It is left, sooner if
@@ -55,7 +56,7 @@ func TestStranded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				f := newFixture(t)
-				s, _, lost := twoWays(t, f, unpinged)
+				s, _, lost := twoWays(t, f, natstest.Unpinged)
 				k := s.own
 				failed := func(since time.Duration) {
 					c.vain(k)
@@ -85,12 +86,12 @@ func TestStranded(t *testing.T) {
 				}
 				failed(max(c.after, inVainFor))
 				if c.after == 0 {
-					if n := s.own.nc.Stats().Reconnects; n > 0 || len(lost.reasons()) > 0 {
+					if n := s.own.nc.Stats().Reconnects; n > 0 || len(lost.All()) > 0 {
 						t.Error("it moved for no reason")
 					}
 					return
 				}
-				eventually(t, "it moves on", func() bool { return len(lost.reasons()) > 0 && readable(s) })
+				eventually(t, "it moves on", func() bool { return len(lost.All()) > 0 && readable(s) })
 			})
 		})
 	}

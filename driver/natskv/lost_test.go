@@ -9,19 +9,20 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestLostAnswer is the dangerous one of the faults: the write is applied and the writer cannot know.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	p := startProxy(t, f.server.ClientURL())
-	js := newJetStream(t, connect(t, p.url()))
+	p := natstest.StartProxy(t, f.server.ClientURL())
+	js := newJetStream(t, connect(t, p.URL()))
 	store := openStore(t, js, f.kv.Bucket())
 	first, err := store.CompareAndSwap(testContext(t), testKey, unwritten+"0", []byte("first"))
 	f.must(err)
 
-	heal := p.cut()
+	heal := p.Cut()
 	ctx, cancel := context.WithCancel(testContext(t))
 	swapped := make(chan error, 1)
 	go func() {
@@ -77,15 +78,15 @@ func TestLostConnection(t *testing.T) {
 	if err := server.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	p := startProxy(t, s.ClientURL())
-	store := newStore(newBucket(newJetStream(t, connect(t, p.url())), "B"))
+	p := natstest.StartProxy(t, s.ClientURL())
+	store := newStore(newBucket(newJetStream(t, connect(t, p.URL())), "B"))
 	failed := make(chan error)
 	go func() {
 		_, err := store.Read(context.Background(), testKey)
 		failed <- err
 	}()
 	<-asked
-	p.drop()
+	p.Drop()
 	select {
 	case err := <-failed:
 		if !errors.Is(err, errLost) && !errors.Is(err, errOffline) {
@@ -123,12 +124,12 @@ func TestReconnected(t *testing.T) {
 func TestWatchResumes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	p := startProxy(t, f.server.ClientURL())
-	store := openStore(t, newJetStream(t, connect(t, p.url())), f.kv.Bucket())
+	p := natstest.StartProxy(t, f.server.ClientURL())
+	store := openStore(t, newJetStream(t, connect(t, p.URL())), f.kv.Bucket())
 	h := watchAll(t, store, testKey)
 	h.await(t, versionOf(f.put(testKey, "before")))
 
-	heal := p.cut()
+	heal := p.Cut()
 	missed := f.put(testKey, "meanwhile")
 	heal()
 

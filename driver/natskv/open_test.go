@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // configured runs a server from a configuration file.
@@ -78,7 +79,7 @@ func TestOpenErrors(t *testing.T) {
 			return js, "B"
 		}, jetstream.ErrJetStreamNotEnabled, []string{"domain"}},
 		{"no server", func(t *testing.T) (jetstream.JetStream, string) {
-			nc, err := nats.Connect(fmt.Sprint("nats://127.0.0.1:", freePort(t)), nats.RetryOnFailedConnect(true))
+			nc, err := nats.Connect(fmt.Sprint("nats://127.0.0.1:", natstest.FreePort(t)), nats.RetryOnFailedConnect(true))
 			if err != nil {
 				t.Fatal(err)
 			}

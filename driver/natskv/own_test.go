@@ -13,32 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
-
-// losses are why a connection was lost, or what else it was told.
-type losses struct {
-	mu  sync.Mutex
-	all []error
-}
-
-func (l *losses) option() nats.Option {
-	return nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.add(err) })
-}
-
-func (l *losses) add(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, err)
-}
-
-func (l *losses) reasons() []error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.all)
-}
-
-// unpinged leaves it to requests to find out that a server is gone.
-var unpinged = nats.PingInterval(time.Hour)
 
 // TestOwnOptions: what says where to connect and who one is comes along, what would tell the program of a connection that
 // it does not know does not.
@@ -96,15 +72,15 @@ func TestOwnOptions(t *testing.T) {
 }
 
 // twoWays is a store with an own connection that knows two ways to one server, and stands on the first.
-func twoWays(t *testing.T, f *fixture, opts ...nats.Option) (s *Store, first *proxy, lost *losses) {
+func twoWays(t *testing.T, f *fixture, opts ...nats.Option) (s *Store, first *natstest.Proxy, lost *natstest.Errors) {
 	t.Helper()
-	first, second := startProxy(t, f.server.ClientURL()), startProxy(t, f.server.ClientURL())
-	lost = &losses{}
-	given := connect(t, first.url()+","+second.url(), nats.DontRandomize())
-	opts = append([]nats.Option{lost.option(), nats.IgnoreDiscoveredServers()}, opts...)
+	first, second := natstest.StartProxy(t, f.server.ClientURL()), natstest.StartProxy(t, f.server.ClientURL())
+	lost = &natstest.Errors{}
+	given := connect(t, first.URL()+","+second.URL(), nats.DontRandomize())
+	opts = append([]nats.Option{lost.OfLosses(), nats.IgnoreDiscoveredServers()}, opts...)
 	s = openStore(t, newJetStream(t, given), f.kv.Bucket(), OwnConnection(opts...))
-	if url := s.own.nc.ConnectedUrl(); url != first.url() || len(lost.reasons()) > 0 {
-		t.Fatalf("connected to %s, lost %v; want %s", url, lost.reasons(), first.url())
+	if url := s.own.nc.ConnectedUrl(); url != first.URL() || len(lost.All()) > 0 {
+		t.Fatalf("connected to %s, lost %v; want %s", url, lost.All(), first.URL())
 	}
 	return s, first, lost
 }
@@ -117,15 +93,15 @@ func TestForcedReconnect(t *testing.T) {
 
 func forcedReconnect(t *testing.T) {
 	f := newFixture(t)
-	s, first, lost := twoWays(t, f, unpinged)
+	s, first, lost := twoWays(t, f, natstest.Unpinged)
 	v, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("first"))
 	f.must(err)
-	first.cut()
+	first.Cut()
 	start := time.Now()
 	if _, err := s.CompareAndSwap(testContext(t), testKey, v, []byte("second")); outcomeOf(err) != open {
 		t.Errorf("a swap whose connection was given up: %v; want an error that leaves it open", err)
 	}
-	eventually(t, "one request is enough", func() bool { return len(lost.reasons()) > 0 })
+	eventually(t, "one request is enough", func() bool { return len(lost.All()) > 0 })
 	if d := time.Since(start); d > suspicious+pongWithin+lastLook {
 		t.Errorf("given up only after %v", d)
 	}
@@ -134,7 +110,7 @@ func forcedReconnect(t *testing.T) {
 	if e := f.read(s, testKey); string(e.Value) != "second" {
 		t.Errorf("read %+v; want the write whose answer was lost", e)
 	}
-	if all := lost.reasons(); !errors.Is(all[0], errSilent) {
+	if all := lost.All(); !errors.Is(all[0], errSilent) {
 		t.Errorf("lost %v; want it to be our own doing", all)
 	}
 }
@@ -146,9 +122,9 @@ func pings(t *testing.T) {
 	f := newFixture(t)
 	s, first, lost := twoWays(t, f)
 	start := time.Now()
-	first.cut()
-	eventually(t, "the loss is noticed", func() bool { return len(lost.reasons()) > 0 })
-	if err := lost.reasons()[0]; !errors.Is(err, nats.ErrStaleConnection) {
+	first.Cut()
+	eventually(t, "the loss is noticed", func() bool { return len(lost.All()) > 0 })
+	if err := lost.All()[0]; !errors.Is(err, nats.ErrStaleConnection) {
 		t.Errorf("lost because of %v", err)
 	}
 	eventually(t, "the other way is taken", s.own.nc.IsConnected)
@@ -200,8 +176,8 @@ func TestBusyServer(t *testing.T) { inBubble(t, busyServer) }
 
 func busyServer(t *testing.T) {
 	f := newFixture(t)
-	s, first, lost := twoWays(t, f, unpinged)
-	first.cut()
+	s, first, lost := twoWays(t, f, natstest.Unpinged)
+	first.Cut()
 	k := s.own
 	k.mu.Lock()
 	k.asking, k.way = true, pongWithin/2 // so that it has patience for a while
@@ -217,12 +193,12 @@ func busyServer(t *testing.T) {
 		}
 	}
 	k.tasks.Wait()
-	if n := len(lost.reasons()); n > 0 || k.asking {
+	if n := len(lost.All()); n > 0 || k.asking {
 		t.Errorf("%d losses, asking %v; want the connection to be kept", n, k.asking)
 	}
 	eventually(t, "silence is no life", func() bool {
 		k.doubt()
-		return len(lost.reasons()) > 0 && readable(s)
+		return len(lost.All()) > 0 && readable(s)
 	})
 }
 
@@ -231,8 +207,8 @@ func TestCallersEnds(t *testing.T) { inBubble(t, callersEnds) }
 
 func callersEnds(t *testing.T) {
 	f := newFixture(t)
-	s, first, lost := twoWays(t, f, unpinged)
-	first.cut()
+	s, first, lost := twoWays(t, f, natstest.Unpinged)
+	first.Cut()
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		_, _ = s.Read(ctx, testKey)
@@ -243,8 +219,8 @@ func callersEnds(t *testing.T) {
 	}
 	s.own.mu.Lock()
 	defer s.own.mu.Unlock()
-	if s.own.reads.age() > 0 || s.own.asking || len(lost.reasons()) > 0 {
-		t.Errorf("failing for %v, asking %v, lost %v; want the connection not to be doubted", s.own.reads.age(), s.own.asking, lost.reasons())
+	if s.own.reads.age() > 0 || s.own.asking || len(lost.All()) > 0 {
+		t.Errorf("failing for %v, asking %v, lost %v; want the connection not to be doubted", s.own.reads.age(), s.own.asking, lost.All())
 	}
 }
 
@@ -351,23 +327,23 @@ func TestBorrowedIsNotTouched(t *testing.T) { inBubble(t, borrowedIsNotTouched) 
 
 func borrowedIsNotTouched(t *testing.T) {
 	f := newFixture(t)
-	p := startProxy(t, f.server.ClientURL())
-	var lost losses
-	nc := connect(t, p.url(), lost.option(), unpinged, nats.Name("theirs"))
+	p := natstest.StartProxy(t, f.server.ClientURL())
+	var lost natstest.Errors
+	nc := connect(t, p.URL(), lost.OfLosses(), natstest.Unpinged, nats.Name("theirs"))
 	before, handlers := nc.Opts, handlersOf(nc)
 	clients := f.server.NumClients()
 	s := openStore(t, newJetStream(t, nc), f.kv.Bucket(), Create())
 	h := watchAll(t, s, testKey)
 	h.await(t, versionOf(f.put(testKey, "v")))
-	p.cut()
+	p.Cut()
 	ctx, cancel := context.WithTimeout(t.Context(), suspicious+pongWithin+suspicious)
 	defer cancel()
 	if _, err := s.Read(ctx, testKey); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a read without an answer: %v; want it to end with its context", err)
 	}
 	s.cells.(*bucket).keep.astray()
-	if n := nc.Stats().Reconnects; n != 0 || len(lost.reasons()) != 0 || !nc.IsConnected() {
-		t.Errorf("%d reconnects, lost %v", n, lost.reasons())
+	if n := nc.Stats().Reconnects; n != 0 || len(lost.All()) != 0 || !nc.IsConnected() {
+		t.Errorf("%d reconnects, lost %v", n, lost.All())
 	}
 	if err := s.Close(); err != nil || !nc.IsConnected() {
 		t.Errorf("after Close: %v, connected %v", err, nc.IsConnected())

@@ -10,19 +10,20 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestOwnOptionsCanBeChanged: the last word is the caller's, and what we are told is told on.
 func TestOwnOptionsCanBeChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var lost losses
-	s := openStore(t, f.js, f.kv.Bucket(), OwnConnection(nats.Name("mine"), nats.MaxPingsOutstanding(5), lost.option()))
+	var lost natstest.Errors
+	s := openStore(t, f.js, f.kv.Bucket(), OwnConnection(nats.Name("mine"), nats.MaxPingsOutstanding(5), lost.OfLosses()))
 	if o := s.own.nc.Opts; o.Name != "mine" || o.MaxPingsOut != 5 {
 		t.Errorf("connected with %+v", o)
 	}
 	restart(t, f.server, func() {})
-	eventually(t, "the caller hears of the loss", func() bool { return len(lost.reasons()) > 0 })
+	eventually(t, "the caller hears of the loss", func() bool { return len(lost.All()) > 0 })
 	broken := errors.New("broken")
 	_, err := Open(testContext(t), f.js, f.kv.Bucket(), OwnConnection(func(*nats.Options) error { return broken }))
 	if !errors.Is(err, broken) {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestKilledServer: a server that gets no chance to say goodbye keeps versions and the order of writes.
@@ -76,9 +77,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 func TestRefusedCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var refusals losses
+	var refusals natstest.Errors
 	s := openStore(t, newJetStream(t, connect(t, f.server.ClientURL(), nats.UserInfo("user", "x"))), f.kv.Bucket(),
-		OwnConnection(nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals.add(err) })))
+		OwnConnection(nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals.Add(err) })))
 	with := func(password string) func(*server.Options) {
 		return func(o *server.Options) { o.Username, o.Password = "user", password }
 	}
@@ -87,7 +88,7 @@ func TestRefusedCredentials(t *testing.T) {
 		_, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
 		return errors.Is(err, driver.ErrDenied) && errors.Is(err, nats.ErrAuthorization)
 	})
-	eventually(t, "it is tried again and again", func() bool { return len(refusals.reasons()) >= 4 })
+	eventually(t, "it is tried again and again", func() bool { return len(refusals.All()) >= 4 })
 	restart(t, refusing, func() {}, with("x"))
 	eventually(t, "the store is reached again", func() bool { return readable(s) })
 }
@@ -95,7 +96,7 @@ func TestRefusedCredentials(t *testing.T) {
 // restart stops a server and runs another one on its directory and address.
 func restart(t testing.TB, s *server.Server, between func(), change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	host, port, err := net.SplitHostPort(hostOf(t, s.ClientURL()))
+	host, port, err := net.SplitHostPort(natstest.Host(t, s.ClientURL()))
 	if err != nil {
 		t.Fatal(err)
 	}

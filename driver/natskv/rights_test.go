@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // documented is the configuration that docs/nats.md gives.
@@ -115,8 +116,8 @@ func TestDocumentedRights(t *testing.T) {
 				} else {
 					addBucket(t, newJetStream(t, login(t, s, "all")), named("ELECTIONS"))
 				}
-				var complaints losses
-				complain := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints.add(err) })
+				var complaints natstest.Errors
+				complain := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints.Add(err) })
 				store := openStore(t, newJetStream(t, login(t, s, role, complain)), "ELECTIONS", opts...)
 				for deed, do := range deeds {
 					err := undisturbed(testContext(t), func(ctx context.Context) error { return do(ctx, store) })
@@ -127,8 +128,8 @@ func TestDocumentedRights(t *testing.T) {
 						t.Errorf("%s: %v; want it to be denied", deed, err)
 					}
 				}
-				if role != "observer" && len(complaints.reasons()) > 0 {
-					t.Errorf("the server complained: %v", complaints.reasons())
+				if role != "observer" && len(complaints.All()) > 0 {
+					t.Errorf("the server complained: %v", complaints.All())
 				}
 			})
 		}
@@ -320,7 +321,7 @@ func TestRightsInDomain(t *testing.T) {
 // TestRightsAcrossDomains: any other server, here one that a leaf node is connected to, takes the subject as it is.
 func TestRightsAcrossDomains(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := natstest.FreePort(t)
 	hub := configured(t, otherPrefix(t), withUser(t, "founder", nil), withoutJetStream, func(o *server.Options) {
 		o.LeafNode.Host = "127.0.0.1"
 		o.LeafNode.Port = port

@@ -5,12 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"flag"
-	"fmt"
-	mathrand "math/rand/v2"
-	"net"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
@@ -43,111 +40,21 @@ func patience() time.Duration {
 	return min(max(time.Until(begun.Add(limit))-report, time.Second), time.Hour)
 }
 
-func serverOptions(dir string) *server.Options {
-	o := &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true}
-	o.Host, o.Port = inside.address()
-	return o
-}
-
-// startServer runs a server in this process, on an empty directory unless an option names another one. With the tag
-// integration it listens on a socket, unless the test runs in a bubble.
-func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
-	t.Helper()
-	o := serverOptions(t.TempDir())
-	if onSockets && !virtual() {
-		listening(t)(o)
-	}
-	for _, c := range change {
-		c(o)
-	}
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(patience()) {
-		t.Fatal("the server does not start")
-	}
-	if o.DontListen {
-		inside.put(t, hostOf(t, s.ClientURL()), s.InProcessConn)
-	}
-	return s
-}
-
-func listening(t testing.TB) func(*server.Options) {
-	return func(o *server.Options) { o.DontListen, o.Host, o.Port = false, "127.0.0.1", freePort(t) }
-}
-
-func withoutJetStream(o *server.Options) { o.JetStream = false }
-
-// lastPort is what freePort gave last. It begins anywhere, so that another run of these tests has others.
-var lastPort atomic.Int64
-
-func init() { lastPort.Store(mathrand.Int64N(10_000)) }
-
-// freePort is from 10000 to 19999, below what systems give to clients and to those who take any port: a server that is
-// started again finds its own free.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 10_000 {
-		port := 10_000 + int(lastPort.Add(1)%10_000)
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			_ = l.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
-}
-
-func connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
-	t.Helper()
-	opts = append([]nats.Option{
-		nats.ReconnectWait(10 * time.Millisecond),
-		nats.MaxReconnects(-1),
-		nats.RetryOnFailedConnect(true),
-		nats.SetCustomDialer(inside),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	}, opts...)
-	nc, err := nats.Connect(url, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	eventually(t, "the connection is made", nc.IsConnected)
-	return nc
-}
-
-func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
+// These are natstest's, by the names that the tests of this package use.
+var (
+	startServer      = natstest.StartServer
+	withoutJetStream = natstest.WithoutJetStream
+	connect          = natstest.Connect
+	newJetStream     = natstest.JetStream
+	eventually       = natstest.Eventually
+	inBubble         = natstest.InBubble
+)
 
 // testContext ends with the test or when patience does.
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// eventually waits until it is so. What happens meanwhile is no hurry: only the time of all tests is a limit.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	end := time.Now().Add(patience())
-	for pause := time.Millisecond; !ok(); pause = min(2*pause, 50*time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not happen: %s", what)
-		}
-		time.Sleep(pause)
-	}
 }
 
 // newBucketName is unique, so that tests can share a server.

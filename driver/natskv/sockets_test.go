@@ -10,10 +10,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
-
-// onSockets: with this tag, servers are reached as in production.
-const onSockets = true
 
 // long skips what is more of the same, where one pass is enough.
 func long(t testing.TB) {
@@ -35,7 +33,7 @@ func asProcess() {
 	if dir == "" {
 		return
 	}
-	o := serverOptions(dir)
+	o := natstest.ServerOptions(dir)
 	o.DontListen, o.Host = false, "127.0.0.1"
 	o.Port, _ = strconv.Atoi(os.Getenv(serverPort))
 	s, err := server.NewServer(o)
@@ -56,7 +54,7 @@ type process struct {
 }
 
 func startProcess(t testing.TB) *process {
-	p := &process{t: t, dir: t.TempDir(), port: freePort(t)}
+	p := &process{t: t, dir: t.TempDir(), port: natstest.FreePort(t)}
 	p.start()
 	t.Cleanup(p.kill)
 	return p

@@ -1,4 +1,4 @@
-package natskv
+package natstest
 
 import (
 	"io"
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// proxy stands between clients and a server, and can take away what the server says.
-type proxy struct {
+// Proxy stands between clients and a server, and can take away what the server says.
+type Proxy struct {
 	address string
 	to      dialing
 
@@ -18,12 +18,12 @@ type proxy struct {
 	conns []net.Conn
 }
 
-// startProxy is on a socket if the server is.
-func startProxy(t testing.TB, serverURL string) *proxy {
+// StartProxy returns a proxy of the server at a URL. It is on a socket if the server is.
+func StartProxy(t testing.TB, serverURL string) *Proxy {
 	t.Helper()
-	server := hostOf(t, serverURL)
-	p := &proxy{to: func() (net.Conn, error) { return inside.Dial("tcp", server) }}
-	t.Cleanup(p.drop)
+	server := Host(t, serverURL)
+	p := &Proxy{to: func() (net.Conn, error) { return inside.Dial("tcp", server) }}
+	t.Cleanup(p.Drop)
 	if isLoopback(server) {
 		p.listen(t)
 		return p
@@ -37,7 +37,7 @@ func startProxy(t testing.TB, serverURL string) *proxy {
 	return p
 }
 
-func (p *proxy) listen(t testing.TB) {
+func (p *Proxy) listen(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,10 +60,11 @@ func (p *proxy) listen(t testing.TB) {
 	})
 }
 
-func (p *proxy) url() string { return "nats://" + p.address }
+// URL returns the URL under which clients reach the server through the proxy.
+func (p *Proxy) URL() string { return "nats://" + p.address }
 
 // join connects a client with the server.
-func (p *proxy) join(client net.Conn) error {
+func (p *Proxy) join(client net.Conn) error {
 	server, err := p.to()
 	if err != nil {
 		_ = client.Close()
@@ -78,7 +79,7 @@ func (p *proxy) join(client net.Conn) error {
 }
 
 // pass ends with either side.
-func (p *proxy) pass(to io.WriteCloser, from net.Conn) {
+func (p *Proxy) pass(to io.WriteCloser, from net.Conn) {
 	_, _ = io.Copy(struct{ io.Writer }{to}, from)
 	_ = to.Close()
 	_ = from.Close()
@@ -87,7 +88,7 @@ func (p *proxy) pass(to io.WriteCloser, from net.Conn) {
 // answers is the way from the server to a client.
 type answers struct {
 	net.Conn
-	p *proxy
+	p *Proxy
 }
 
 func (a answers) Write(b []byte) (int, error) {
@@ -100,27 +101,35 @@ func (a answers) Write(b []byte) (int, error) {
 	return a.Conn.Write(b)
 }
 
-// cut loses all that the server says until heal, which also ends the connections: what was lost left a gap in them.
-func (p *proxy) cut() (heal func()) {
+// Cut loses all that the server says until heal is called. Heal also ends the connections, because
+// what was lost left a gap in them.
+func (p *Proxy) Cut() (heal func()) {
 	p.set(true)
 	return func() {
-		p.drop()
+		p.Drop()
 		p.set(false)
 	}
 }
 
-func (p *proxy) set(mute bool) {
+func (p *Proxy) set(mute bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = mute
 }
 
-// drop ends all connections.
-func (p *proxy) drop() {
+// Drop ends all connections.
+func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
 		_ = c.Close()
 	}
 	p.conns = nil
+}
+
+// Connections returns how many connections there are, of both sides.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
 }

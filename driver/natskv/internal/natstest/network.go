@@ -1,16 +1,11 @@
-package natskv
+package natstest
 
 import (
 	"fmt"
 	"net"
 	"net/url"
-	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server/ats"
 )
 
 // inside is a network within this process, on which servers and proxies have addresses.
@@ -24,7 +19,7 @@ type network struct {
 	at   map[string]dialing
 }
 
-// address is one that nobody has.
+// address returns an address that is not in use.
 func (n *network) address() (host string, port int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,7 +50,7 @@ func (n *network) Dial(over, address string) (net.Conn, error) {
 	case isLoopback(address):
 		return net.Dial(over, address)
 	}
-	return nil, fmt.Errorf("nobody is at %s", address)
+	return nil, fmt.Errorf("no server is at %s", address)
 }
 
 func isLoopback(address string) bool {
@@ -64,32 +59,12 @@ func isLoopback(address string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func hostOf(t testing.TB, text string) string {
+// Host returns the host and port of a URL.
+func Host(t testing.TB, text string) string {
 	t.Helper()
 	u, err := url.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u.Host
-}
-
-// inBubble runs a test in virtual time, on a server within the bubble if it starts one.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	shared()
-	emptyPools()
-	defer emptyPools()
-	synctest.Test(t, test)
-}
-
-// virtual reports whether the caller is in a bubble, whose clock starts in the year 2000.
-func virtual() bool { return time.Now().Year() < 2020 }
-
-// shared is the clock of all servers of a process: the first of them starts it, which must not be within a bubble.
-var shared = sync.OnceFunc(ats.Register)
-
-// emptyPools throws away the timers that the client library keeps for later: none may pass from one bubble to another.
-func emptyPools() {
-	runtime.GC()
-	runtime.GC()
 }

@@ -1,0 +1,81 @@
+package natstest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/internal/test/patience"
+)
+
+// Connect returns a connection that is made, and is closed after the test.
+func Connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	opts = append([]nats.Option{
+		nats.ReconnectWait(10 * time.Millisecond),
+		nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true),
+		nats.SetCustomDialer(inside),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}, opts...)
+	nc, err := nats.Connect(url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	Eventually(t, "the connection is made", nc.IsConnected)
+	return nc
+}
+
+// JetStream returns a context without options.
+func JetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// Eventually waits until ok returns true, for as long as the time limit of the test binary allows.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	end := time.Now().Add(patience.Left(t))
+	for pause := time.Millisecond; !ok(); pause = min(2*pause, 50*time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not happen: %s", what)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// Errors collects what a connection reports, such as why it was lost.
+type Errors struct {
+	mu  sync.Mutex
+	all []error
+}
+
+// OfLosses is an option of the connection whose losses are collected.
+func (e *Errors) OfLosses() nats.Option {
+	return nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { e.Add(err) })
+}
+
+// Add adds an error.
+func (e *Errors) Add(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, err)
+}
+
+// All returns the errors so far.
+func (e *Errors) All() []error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
+}
+
+// Unpinged leaves it to requests to find out that a server is gone.
+var Unpinged = nats.PingInterval(time.Hour)
