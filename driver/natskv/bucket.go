@@ -8,6 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
+	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
 )
 
 // unwritten begins the version of a cell in a stream that never had a message. The stream's last
@@ -18,49 +20,31 @@ func isUnwritten(v driver.Version) bool { return strings.HasPrefix(string(v), un
 
 // bucket reaches a bucket over the connection.
 type bucket struct {
-	nc     *nats.Conn
+	conn   *connection.Conn
 	name   string
 	stream string // the stream behind the bucket
-	api    string // prefix of the JetStream API's subjects
 	stored string // prefix under which the stream stores the keys
 	sendTo string // prefix to which a key's value is published
 	// pristine: the caller vouches that nobody lives who knew an earlier bucket of this name.
 	pristine bool
 	ttl      ttl
-	keep     *keeper // of an own connection; nil: it is the caller's
-	met      met
-	pulses   [tasks]pulse
-	turns    chan struct{} // held by those who read
+	identity identity.Stream
 }
 
 // newBucket says where the parts of a bucket are. In a JetStream domain all of it is behind the domain's API prefix, but
 // the stream stores what comes out on the other side.
-func newBucket(js jetstream.JetStream, name string) *bucket {
+func newBucket(conn *connection.Conn, name string) *bucket {
 	b := &bucket{
-		nc:     js.Conn(),
+		conn:   conn,
 		name:   name,
 		stream: "KV_" + name,
-		api:    apiPrefix(js.Options()),
 		stored: "$KV." + name + ".",
-		turns:  make(chan struct{}, readsAtOnce),
 	}
 	b.sendTo = b.stored
-	if b.api != jetstream.DefaultAPIPrefix {
-		b.sendTo = b.api + b.stored
+	if api := conn.API(); api != jetstream.DefaultAPIPrefix {
+		b.sendTo = api + b.stored
 	}
 	return b
-}
-
-func apiPrefix(o jetstream.JetStreamOptions) string {
-	switch {
-	case o.Domain != "":
-		return "$JS." + o.Domain + ".API."
-	case o.APIPrefix == "":
-		return jetstream.DefaultAPIPrefix
-	case o.APIPrefix[len(o.APIPrefix)-1] != '.':
-		return o.APIPrefix + "."
-	}
-	return o.APIPrefix
 }
 
 // notAvailable says that the cluster has no leader for what concerns it as a whole.
@@ -69,17 +53,20 @@ const notAvailable jetstream.ErrorCode = 10008
 // Read asks the stream's leader, which is who decides the next write: first for the key and then for the stream, so that what
 // is vouched for is not older than what was found. Should the bucket have been made anew in between, that is higher yet.
 func (b *bucket) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if err := b.queue(ctx); err != nil {
+	release, err := b.conn.AcquireRead(ctx)
+	if err != nil {
 		return driver.Entry{}, err
 	}
-	defer b.leave()
+	defer release()
 	m, err := b.last(ctx, key)
 	if err != nil {
 		return driver.Entry{}, err
 	}
 	info, err := b.info(ctx)
 	if len(m.Data) > 0 && hasCode(err, notAvailable) { // a record has a term of its own to go by, a marker has not
-		info, err = b.met.again(b.nc.Stats().Reconnects, err)
+		if created, here := b.identity.Met(b.conn.Number()); here && !created.IsZero() {
+			info, err = streamInfo{Created: created}, nil
+		}
 	}
 	if err != nil {
 		return driver.Entry{}, err
@@ -130,7 +117,7 @@ func versionOf(sequence uint64) driver.Version {
 // absent describes a key that the stream has no message of.
 func (b *bucket) absent(info streamInfo) driver.Entry {
 	e := info.life().entry(info.State.LastSeq, nil)
-	if b.pristine && info.neverWritten(parseRelease(b.nc.ConnectedServerVersion())) {
+	if b.pristine && info.neverWritten(b.serverRelease()) {
 		e.Version, e.Pristine = unwritten+e.Version, true
 		return e
 	}
@@ -144,14 +131,16 @@ func (b *bucket) info(ctx context.Context) (streamInfo, error) {
 		answer
 		streamInfo
 	}
-	over := b.nc.Stats().Reconnects
+	over := b.conn.Number()
 	err := b.call(ctx, "STREAM.INFO."+b.stream, nil, &got)
 	if err == nil {
 		b.ttl.learn(got.streamInfo)
-		err = b.greet(got.streamInfo, over)
+		err = b.identify(got.streamInfo, over)
 	}
 	return got.streamInfo, err
 }
+
+func (b *bucket) serverRelease() release { return parseRelease(b.conn.NATS().ConnectedServerVersion()) }
 
 func (b *bucket) survey(ctx context.Context) (survey, error) {
 	info, err := b.info(ctx)
@@ -161,9 +150,9 @@ func (b *bucket) survey(ctx context.Context) (survey, error) {
 	return survey{
 		bucket:     b.name,
 		info:       info,
-		server:     b.nc.ConnectedServerVersion(),
-		maxPayload: b.nc.MaxPayload(),
-		others:     b.elsewhere(ctx),
+		server:     b.conn.NATS().ConnectedServerVersion(),
+		maxPayload: b.conn.NATS().MaxPayload(),
+		others:     identity.ProbeCluster(ctx, b.conn, b.createdThere),
 	}, nil
 }
 

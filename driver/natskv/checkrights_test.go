@@ -19,7 +19,7 @@ func checkRights(t *testing.T) {
 	f.expectDenied("check", "publish on $KV.B."+testKey, func(ctx context.Context) error {
 		return f.store.CheckRights(ctx, testKey)
 	})
-	all := newStore(newBucket(f.js, "B"))
+	all := unopened(t, f.nc)
 	f.put(testKey, "x")
 	if err := all.CheckRights(testContext(t), testKey); err != nil {
 		t.Errorf("with the right: %v", err)
@@ -88,7 +88,7 @@ func TestStandbyWithoutTheRightToWrite(t *testing.T) { inBubble(t, standbyWithou
 
 func standbyWithoutTheRightToWrite(t *testing.T) {
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
-	leader, _ := f.member(t, closedAfter(t, newStore(newBucket(f.js, "B"))), "leader", nil)
+	leader, _ := f.member(t, closedAfter(t, unopened(t, f.nc)), "leader", nil)
 	_, err := leader.Wait(testContext(t), func(s tenure.Status) bool { return s.State == tenure.StateLeader })
 	f.must(err)
 	standby, _ := f.member(t, f.store, "standby", nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 	"github.com/tenure-go/tenure/electiontest"
 )
@@ -113,7 +114,7 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 	}
 	if v.denies {
 		nobody := newJetStream(t, connect(t, s.ClientURL(), nats.UserInfo("nobody", "x")))
-		h.Denied = newStore(newBucket(nobody, kv.Bucket()))
+		h.Denied = newStore(newBucket(connection.Borrow(nobody), kv.Bucket()))
 	}
 	return h
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 const (
@@ -18,9 +19,6 @@ const (
 	heartbeat = 2 * time.Second
 	// silence is when the consumer counts as lost: two heartbeats are missing.
 	silence = 5 * time.Second
-
-	createConsumer = "CONSUMER.CREATE."
-	flowControl    = "$JS.FC."
 )
 
 // consumer receives what the server pushes from the stream. A plain subscription to the keys' subjects would not do: it
@@ -45,8 +43,8 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 	}
 	c := &consumer{stored: b.stored, life: info.life(), deliver: deliver, lost: make(chan struct{})}
 	c.quiet = time.AfterFunc(silence, c.lose)
-	inbox := b.nc.NewInbox()
-	sub, err := b.nc.Subscribe(inbox, c.receive)
+	inbox := b.conn.NATS().NewInbox()
+	sub, err := b.conn.NATS().Subscribe(inbox, c.receive)
 	if err != nil {
 		c.quiet.Stop()
 		return nil, err
@@ -92,8 +90,9 @@ func (i streamInfo) resumable(after uint64) uint64 { return i.life().sequence(af
 
 // reconnects matters because the server forgets a consumer whose subscription is gone, and a restarted one knows none.
 func (b *bucket) reconnects() (again <-chan nats.Status, stop func()) {
-	statuses := b.nc.StatusChanged(nats.CONNECTED)
-	return statuses, func() { b.nc.RemoveStatusListener(statuses) }
+	nc := b.conn.NATS()
+	statuses := nc.StatusChanged(nats.CONNECTED)
+	return statuses, func() { nc.RemoveStatusListener(statuses) }
 }
 
 // addConsumer returns the sequence after which the consumer starts, 0 if the server does not say. First it tries whether flow
@@ -116,11 +115,11 @@ func (b *bucket) addConsumer(ctx context.Context, inbox string, after uint64) (u
 			Stream uint64 `json:"stream_seq"`
 		} `json:"delivered"`
 	}
-	flow := flowControl + b.stream + "." + name + ".try"
-	if err := b.nc.Publish(flow, nil); err != nil {
+	flow := connection.FlowControl + b.stream + "." + name + ".try"
+	if err := b.conn.NATS().Publish(flow, nil); err != nil {
 		return 0, err
 	}
-	err = b.call(ctx, createConsumer+b.stream+"."+name+"."+b.stored+">", body, &got, flow)
+	err = b.call(ctx, connection.CreateConsumer+b.stream+"."+name+"."+b.stored+">", body, &got, flow)
 	return got.Delivered.Stream, err
 }
 

@@ -51,25 +51,29 @@ func MaxBytes(n int64) CreateOption {
 
 // create makes the bucket. Several candidates may try at once: one of them succeeds, for the others
 // it exists.
-func (b *bucket) create(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) error {
+func (b *bucket) create(ctx context.Context, c jetstream.KeyValueConfig) error {
 	c.Bucket = b.name
-	l := b.lookOut(ctx, true, b.api+"INFO", b.api+"STREAM.CREATE."+b.stream)
-	defer l.stop()
-	ctx = l.ctx
+	api := b.conn.API()
+	err := b.conn.Monitored(ctx, func(ctx context.Context) error { return b.createWithin(ctx, c) },
+		api+"INFO", api+"STREAM.CREATE."+b.stream)
+	if errors.Is(err, jetstream.ErrBucketExists) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return err
+}
+
+func (b *bucket) createWithin(ctx context.Context, c jetstream.KeyValueConfig) error {
+	js := b.conn.JetStream()
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
-		return reason(ctx, err)
+		return err
 	}
 	if account.API.Level >= 1 && c.LimitMarkerTTL == 0 {
 		c.LimitMarkerTTL = markerTTL
 	}
 	if first := b.firstSequence(c, account.API.Level, time.Now()); first > 0 {
-		err = b.createAt(ctx, js, c, first)
-	} else {
-		_, err = js.CreateKeyValue(ctx, c)
+		return b.createAt(ctx, c, first)
 	}
-	if errors.Is(err, jetstream.ErrBucketExists) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return nil
-	}
-	return reason(ctx, err)
+	_, err = js.CreateKeyValue(ctx, c)
+	return err
 }

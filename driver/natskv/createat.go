@@ -31,10 +31,10 @@ func (b *bucket) firstSequence(c jetstream.KeyValueConfig, level int, now time.T
 // beginsAnywhere goes by the API level where JetStream may be that of another server than the
 // connected one.
 func (b *bucket) beginsAnywhere(level int) bool {
-	if b.api != jetstream.DefaultAPIPrefix {
+	if b.conn.API() != jetstream.DefaultAPIPrefix {
 		return level >= fixedLevel
 	}
-	return parseRelease(b.nc.ConnectedServerVersion()).beginsAnywhere()
+	return b.serverRelease().beginsAnywhere()
 }
 
 // invalid reports whether the client library refuses such a bucket. Then it may say so itself.
@@ -43,12 +43,10 @@ func invalid(c jetstream.KeyValueConfig, level int) bool {
 }
 
 // createAt makes the stream of a bucket, because jetstream.KeyValueConfig has no first sequence.
-func (b *bucket) createAt(
-	ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig, first uint64,
-) error {
+func (b *bucket) createAt(ctx context.Context, c jetstream.KeyValueConfig, first uint64) error {
 	s := b.streamOf(c)
 	s.FirstSeq = first
-	_, err := js.CreateStream(ctx, s)
+	_, err := b.conn.JetStream().CreateStream(ctx, s)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
 )
 
 // roomForHeaders is what a limit on messages must leave beside the value: the server counts our
@@ -25,7 +26,7 @@ type survey struct {
 	info       streamInfo
 	server     string // its release; "" if not known
 	maxPayload int64  // the longest message in bytes that the server takes; 0 if not known
-	others     []sight
+	others     []identity.Sighting
 	translator Translator // nil: candidates of Tenure alone take part
 	marks      bool       // a value can be marked as deleted for the others
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 // countedFloor is how releases of Tenure made floors that took every stream to count from 1.
@@ -138,7 +139,7 @@ func TestFirstSequence(t *testing.T) {
 		{"another server's JetStream", inDomain, bucket(), 2, now, 1795303312068704},
 		{"another server's JetStream, which may be too old", inDomain, bucket(), 1, now, 0},
 	} {
-		if got := newBucket(c.js, "B").firstSequence(c.config, c.level, c.now); got != c.want {
+		if got := newBucket(connection.Borrow(c.js), "B").firstSequence(c.config, c.level, c.now); got != c.want {
 			t.Errorf("%s: %d; want %d", c.why, got, c.want)
 		}
 	}

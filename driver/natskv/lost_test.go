@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
@@ -55,7 +56,7 @@ func TestOfflineSendsNothing(t *testing.T) {
 	restart(t, f.server, func() {
 		eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
 		_, err := store.CompareAndSwap(testContext(t), testKey, unwritten+"0", []byte("late"))
-		if !errors.Is(err, errOffline) {
+		if !errors.Is(err, connection.ErrOffline) {
 			t.Errorf("a swap without a connection: %v; want to hear that there is none", err)
 		}
 	})
@@ -79,7 +80,7 @@ func TestLostConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := natstest.StartProxy(t, s.ClientURL())
-	store := newStore(newBucket(newJetStream(t, connect(t, p.URL())), "B"))
+	store := unopened(t, connect(t, p.URL()))
 	failed := make(chan error)
 	go func() {
 		_, err := store.Read(context.Background(), testKey)
@@ -89,34 +90,11 @@ func TestLostConnection(t *testing.T) {
 	p.Drop()
 	select {
 	case err := <-failed:
-		if !errors.Is(err, errLost) && !errors.Is(err, errOffline) {
+		if !errors.Is(err, connection.ErrLost) && !errors.Is(err, connection.ErrOffline) {
 			t.Errorf("a read whose connection was lost: %v", err)
 		}
 	case <-testContext(t).Done():
 		t.Error("a read waits on though its connection was lost")
-	}
-}
-
-// TestReconnected: a connection may be back before anybody has looked, and bring an answer. Another
-// server may have given it, of another cluster.
-func TestReconnected(t *testing.T) {
-	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
-	l := &lookout{nc: nc, connects: nc.Stats().Reconnects}
-	for _, c := range []struct {
-		when string
-		look func() error
-	}{
-		{"while the request waits", l.reason},
-		{"after the answer", func() error { return l.late(nil) }},
-	} {
-		if err := c.look(); err != nil {
-			t.Errorf("%s, with the connection of the request: %v", c.when, err)
-		}
-		l.connects++
-		if err := c.look(); !errors.Is(err, errLost) {
-			t.Errorf("%s, with another connection than that of the request: %v; want to hear that it was lost", c.when, err)
-		}
-		l.connects--
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 // openTimeout bounds Open when its context has no deadline: without a server it would wait forever.
@@ -55,15 +56,15 @@ func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Opti
 }
 
 func openBucket(ctx context.Context, js jetstream.JetStream, name string, o opening) (*Store, error) {
-	d, err := o.reach(ctx, js)
+	conn, err := o.connect(ctx, js)
 	if err != nil {
 		return nil, err
 	}
-	b := newBucket(d.js, name)
-	b.pristine, b.keep = o.pristine, d.keep
+	b := newBucket(conn, name)
+	b.pristine = o.pristine
 	s := newStore(o.over(b))
-	s.own = d.keep
-	if _, err := abandon.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, d.js, o) }, abandon.NoUndo); err != nil {
+	s.conn = conn
+	if _, err := abandon.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, o) }, abandon.NoUndo); err != nil {
 		_ = s.Close() // it returns nil
 		return nil, err
 	}
@@ -88,13 +89,13 @@ func validName(name string) bool {
 }
 
 // prepare checks that the bucket is there and can hold an election, after it has made it if it may.
-func (b *bucket) prepare(ctx context.Context, js jetstream.JetStream, o opening) error {
+func (b *bucket) prepare(ctx context.Context, o opening) error {
 	info, err := b.info(ctx)
-	for errors.Is(err, errUnanswered) && ctx.Err() == nil {
+	for errors.Is(err, connection.ErrUnanswered) && ctx.Err() == nil {
 		info, err = b.info(ctx)
 	}
 	if hasCode(err, jetstream.JSErrCodeStreamNotFound) && o.create != nil {
-		if err := b.create(ctx, js, *o.create); err != nil {
+		if err := b.create(ctx, *o.create); err != nil {
 			return err
 		}
 		info, err = b.info(ctx)
@@ -126,8 +127,6 @@ func remedy(err error, name string) error {
 	switch {
 	case errors.Is(err, driver.ErrDenied):
 		return err // says what is missing
-	case isLogin(err):
-		return unwelcome(err)
 	case hasCode(err, jetstream.JSErrCodeStreamNotFound):
 		return fmt.Errorf("%w: make it with \"nats kv add %s --history 1 --storage file\", or pass natskv.Create to Open",
 			jetstream.ErrBucketNotFound, name)
@@ -137,7 +136,7 @@ func remedy(err error, name string) error {
 	case hasCode(err, jetstream.JSErrCodeJetStreamNotEnabledForAccount):
 		return fmt.Errorf("%w: put \"jetstream: enabled\" into the account's configuration",
 			jetstream.ErrJetStreamNotEnabledForAccount)
-	case errors.Is(err, errOffline), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoServers):
+	case errors.Is(err, connection.ErrOffline), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrNoServers):
 		return fmt.Errorf("%w: check the URL and that the server runs", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the server does not answer: %w: check that the cluster has a leader", err)

@@ -38,7 +38,7 @@ func outcomeOf(err error) outcome {
 func TestOutcome(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
-	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	store := unopened(t, nc)
 	refusal := func(code string) string {
 		return `{"error":{"code":400,"err_code":` + code + `,"description":"told so"},"stream":"KV_B","seq":0}`
 	}
@@ -101,7 +101,7 @@ func respond(t *testing.T, nc *nats.Conn, subject, answer string) chan *nats.Msg
 func TestConditions(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
-	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	store := unopened(t, nc)
 	received := respond(t, nc, "$KV.B."+testKey, `{"stream":"KV_B","seq":7}`)
 	for _, c := range []struct {
 		prev        driver.Version
@@ -143,7 +143,7 @@ func TestForeignVersion(t *testing.T) {
 func TestNoResponder(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
-	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	store := unopened(t, nc)
 	before := nc.Stats().OutMsgs
 	_, err := store.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
 	if !errors.Is(err, nats.ErrNoResponders) || outcomeOf(err) != open {
@@ -184,7 +184,7 @@ func TestSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	store := unopened(t, nc)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = store.CompareAndSwap(ctx, testKey, "", []byte("v"))

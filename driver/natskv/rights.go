@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 // unreachable is a sequence that no stream reaches: a million messages a second would take 146,000
@@ -48,7 +49,7 @@ func (b *bucket) checkRights(ctx context.Context, key string) error {
 		jetstream.ExpectedStreamHeader:      {b.stream},
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(unreachable, 10)},
 		"KV-Operation":                      {"DEL"},
-	}}, writing)
+	}}, connection.Write)
 	if errors.Is(err, driver.ErrDenied) || err != nil && ctx.Err() != nil {
 		return err
 	}

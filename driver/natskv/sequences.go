@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
 )
 
 // atSequences looks at where the sequences of a bucket begin.
@@ -20,7 +21,7 @@ func atSequences(s survey, _ time.Duration) []driver.Finding {
 		return one(driver.Unsafe, setting, fmt.Sprintf("release %v may lose all records of this "+
 			"bucket, and the terms with them, when the server restarts, because the sequences do not "+
 			"begin at 1", r), "upgrade all servers to 2.10.28, 2.11.2 or newer")
-	case c.FirstSeq > 1 && s.offBy() > skew:
+	case c.FirstSeq > 1 && s.offBy() > identity.ClockSkew:
 		return one(driver.Warning, setting, fmt.Sprintf("the program that created the bucket had a "+
 			"clock that was %v off the server's, and the sequences begin at its time: tokens may fall "+
 			"when the bucket is recreated", s.offBy().Round(time.Second)), "set the clocks. Before "+

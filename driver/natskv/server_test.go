@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
@@ -94,13 +95,18 @@ func openStore(t testing.TB, js jetstream.JetStream, name string, opts ...Option
 	return s
 }
 
+// unopened returns a store on bucket B without asking the server for it.
+func unopened(t testing.TB, nc *nats.Conn) *Store {
+	return newStore(newBucket(connection.Borrow(newJetStream(t, nc)), "B"))
+}
+
 // undisturbed does again what came to nothing because the connection was made anew: an own one is as soon as the machine is
 // held up for long enough.
 func undisturbed(ctx context.Context, do func(context.Context) error) error {
 	for {
 		err := do(ctx)
 		cut := func(by error) bool { return errors.Is(err, by) }
-		ends := []error{errOffline, errLost, nats.ErrDisconnected, nats.ErrReconnectBufExceeded}
+		ends := []error{connection.ErrOffline, connection.ErrLost, nats.ErrDisconnected, nats.ErrReconnectBufExceeded}
 		if !slices.ContainsFunc(ends, cut) || ctx.Err() != nil {
 			return err
 		}

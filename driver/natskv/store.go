@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 var (
@@ -24,7 +25,7 @@ type Store struct {
 	cells cells
 	calls *abandon.Calls
 	hub   *hub
-	own   *keeper // nil: the connection is the caller's
+	conn  *connection.Conn // nil: a handle hides it
 }
 
 // cells is one way of reaching a bucket: over the connection, or over a handle that hides it. Its
@@ -102,6 +103,8 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 // not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
 	s.hub.close()
-	s.own.close()
+	if s.conn != nil {
+		s.conn.Close()
+	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 // CompareAndSwap is one publish under conditions that the stream's leader checks.
@@ -32,7 +33,7 @@ func (b *bucket) markDeleted(ctx context.Context, key string, prev driver.Versio
 }
 
 func (b *bucket) publish(ctx context.Context, key string, header nats.Header, value []byte) (driver.Version, error) {
-	m, err := b.request(ctx, &nats.Msg{Subject: b.sendTo + key, Header: header, Data: value}, writing)
+	m, err := b.request(ctx, &nats.Msg{Subject: b.sendTo + key, Header: header, Data: value}, connection.Write)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 // toy shows a value with its version and the bucket's TTL, and writes one with what it was told of
@@ -154,7 +155,7 @@ func TestTranslatorHasRights(t *testing.T) { inBubble(t, translatorHasRights) }
 
 func translatorHasRights(t *testing.T) {
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
-	s := closedAfter(t, newStore(opening{translator: toy{}}.over(newBucket(newJetStream(t, f.user), "B"))))
+	s := closedAfter(t, newStore(opening{translator: toy{}}.over(newBucket(connection.Borrow(newJetStream(t, f.user)), "B"))))
 	if err := s.CheckRights(testContext(t), testKey); !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("without the right: %v", err)
 	}

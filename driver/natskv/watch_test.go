@@ -227,7 +227,7 @@ func watchSetUpIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := newStore(newBucket(newJetStream(t, nc), "B"))
+	store := unopened(t, nc)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := store.Watch(ctx, testKey, func(driver.Entry) {}); !errors.Is(err, context.DeadlineExceeded) {

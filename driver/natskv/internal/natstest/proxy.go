@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 )
 
 // Proxy stands between clients and a server, and can take away what the server says.
@@ -132,4 +134,12 @@ func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)
+}
+
+// TwoWays returns a connection that knows two ways to one server and stands on the first, which can
+// be cut.
+func TwoWays(t testing.TB, serverURL string) (nc *nats.Conn, first *Proxy) {
+	t.Helper()
+	first, second := StartProxy(t, serverURL), StartProxy(t, serverURL)
+	return Connect(t, first.URL()+","+second.URL(), nats.DontRandomize()), first
 }

@@ -19,7 +19,7 @@ func TestOwnOptionsCanBeChanged(t *testing.T) {
 	f := newFixture(t)
 	var lost natstest.Errors
 	s := openStore(t, f.js, f.kv.Bucket(), OwnConnection(nats.Name("mine"), nats.MaxPingsOutstanding(5), lost.OfLosses()))
-	if o := s.own.nc.Opts; o.Name != "mine" || o.MaxPingsOut != 5 {
+	if o := s.conn.NATS().Opts; o.Name != "mine" || o.MaxPingsOut != 5 {
 		t.Errorf("connected with %+v", o)
 	}
 	restart(t, f.server, func() {})
@@ -91,7 +91,7 @@ func TestOwnConnectionInDomain(t *testing.T) {
 	}
 	for _, js := range []jetstream.JetStream{inDomain, prefixed} {
 		store := openStore(t, js, "ELECTIONS", Create(), OwnConnection())
-		if got := store.cells.(*bucket).api; got != "$JS.hub.API." {
+		if got := store.conn.API(); got != "$JS.hub.API." {
 			t.Errorf("asks on %s", got)
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
 )
 
 // twoClusters are two servers that know nothing of each other, with a bucket of the same name and the same sequences, and a
@@ -31,16 +33,20 @@ func twoClusters(t *testing.T, opts ...Option) (s *Store, first, second *fixture
 	}
 	nc := connect(t, strings.Join(urls, ","), nats.DontRandomize())
 	s = openStore(t, newJetStream(t, nc), "ELECTIONS", opts...)
-	backdate(s)
+	backdate(t, s)
 	return s, sides[0], sides[1]
 }
 
 // backdate has the store believe that it has known its bucket for longer than clocks may differ.
-func backdate(s *Store) {
-	m := &s.cells.(*bucket).met
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen = m.seen.Add(2 * skew)
+func backdate(t *testing.T, s *Store) {
+	t.Helper()
+	b := s.cells.(*bucket)
+	created, _ := b.identity.Met(b.conn.Number())
+	for ahead := range time.Duration(3) { // no word of a server is believed for more at once
+		if err := b.identity.Check(created, time.Now().Add(ahead*identity.ClockSkew), b.conn.Number()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestTwoClusters: with URLs of two clusters, a candidate that loses the one must not be elected by the other.

@@ -1,4 +1,4 @@
-package natskv
+package connection
 
 import (
 	"testing"

@@ -1,0 +1,125 @@
+package connection
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Conn is a connection to JetStream. Its methods may be called from many goroutines.
+type Conn struct {
+	nc         *nats.Conn
+	js         jetstream.JetStream
+	api        string      // prefix of the JetStream API's subjects
+	supervisor *supervisor // nil: the connection is the caller's
+	end        func()
+	answers    [purposes]lastAnswer
+	reads      readLimiter
+}
+
+func over(js jetstream.JetStream, end func()) *Conn {
+	return &Conn{
+		nc: js.Conn(), js: js, api: apiPrefix(js.Options()), end: end, reads: newReadLimiter(),
+	}
+}
+
+// Borrow returns a Conn over the caller's connection. It changes no option and no handler of that,
+// and never reconnects or closes it.
+func Borrow(js jetstream.JetStream) *Conn { return over(js, func() {}) }
+
+// Own connects with a copy of the options of the given context's connection, changed for elections
+// and then by opts. A supervisor replaces the connection when it fails. Close must be called.
+func Own(given jetstream.JetStream, opts []nats.Option) (*Conn, error) {
+	o, err := settings(given.Conn().Opts, opts)
+	if err != nil {
+		return nil, err
+	}
+	s := supervise(&o)
+	c, err := dial(o, given)
+	if err != nil {
+		return nil, credentialsRefused(err)
+	}
+	s.start(c.nc)
+	c.supervisor, c.end = s, s.close
+	return c, nil
+}
+
+// To connects to one server alone, with the credentials and the JetStream prefix of this
+// connection. The new connection ends at its first loss. Close must be called.
+func (c *Conn) To(server string, within time.Duration) (*Conn, error) {
+	o, err := settings(c.nc.Opts, []nats.Option{
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default one prints
+		nats.NoReconnect(),
+		nats.IgnoreDiscoveredServers(),
+		nats.Timeout(within),
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.Url, o.Servers = server, nil
+	return dial(o, c.js)
+}
+
+// dial connects. It talks to JetStream as the given context does.
+func dial(o nats.Options, like jetstream.JetStream) (*Conn, error) {
+	nc, err := o.Connect()
+	if err != nil {
+		return nil, err
+	}
+	js, err := sameContext(nc, like.Options())
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return over(js, nc.Close), nil
+}
+
+// Close closes the connection unless it is borrowed.
+func (c *Conn) Close() { c.end() }
+
+// NATS returns the connection of the client library.
+func (c *Conn) NATS() *nats.Conn { return c.nc }
+
+// JetStream returns the client library's context.
+func (c *Conn) JetStream() jetstream.JetStream { return c.js }
+
+// API returns the prefix of the JetStream API's subjects.
+func (c *Conn) API() string { return c.api }
+
+// Number returns how often the connection was replaced. Another number is another connection, which
+// may lead to another server.
+func (c *Conn) Number() uint64 { return c.nc.Stats().Reconnects }
+
+// MoveOn leaves the present server for another one, unless the connection is borrowed or was
+// replaced just now.
+func (c *Conn) MoveOn() { c.supervisor.moveOn() }
+
+// AcquireRead waits until one more read may be sent. Release must be called unless it fails.
+func (c *Conn) AcquireRead(ctx context.Context) (release func(), err error) {
+	return c.reads.acquire(ctx)
+}
+
+func apiPrefix(o jetstream.JetStreamOptions) string {
+	switch {
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	case o.APIPrefix == "":
+		return jetstream.DefaultAPIPrefix
+	case o.APIPrefix[len(o.APIPrefix)-1] != '.':
+		return o.APIPrefix + "."
+	}
+	return o.APIPrefix
+}
+
+// sameContext returns a context as the given one over another connection.
+func sameContext(nc *nats.Conn, o jetstream.JetStreamOptions) (jetstream.JetStream, error) {
+	switch {
+	case o.Domain != "":
+		return jetstream.NewWithDomain(nc, o.Domain)
+	case o.APIPrefix != "":
+		return jetstream.NewWithAPIPrefix(nc, o.APIPrefix)
+	}
+	return jetstream.New(nc)
+}

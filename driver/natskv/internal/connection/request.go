@@ -1,0 +1,118 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Beginnings of subjects, those of the JetStream API without its prefix.
+const (
+	CreateConsumer = "CONSUMER.CREATE."
+	FlowControl    = "$JS.FC."
+	keyValues      = "$KV."
+)
+
+// ErrOffline is the reason of a request that was not sent. The library would keep it and send it
+// after it has connected again, long after the caller has given up.
+var ErrOffline = errors.New("not connected to a server")
+
+// ErrLost ends a request whose connection is gone. The library would let it wait for an answer that
+// cannot come.
+var ErrLost = errors.New("the connection was lost before the answer came")
+
+// ErrUnanswered ends a request that has waited for long enough.
+var ErrUnanswered = fmt.Errorf("the server gave no answer in time: %w", context.DeadlineExceeded)
+
+// Purpose is the purpose of a request.
+type Purpose int
+
+// A request reads a key, writes a key, or is for anything else.
+const (
+	Read Purpose = iota
+	Write
+	Other
+	purposes
+)
+
+// Request sends one message and returns the one answer. It never repeats. If there will be no
+// answer, it ends before its context, with an error that wraps driver.ErrDenied if the server
+// refused the request, or ErrOffline, ErrLost or ErrUnanswered.
+//
+// Also are subjects to which something was published for the sake of this request, before it.
+func (c *Conn) Request(
+	ctx context.Context, m *nats.Msg, p Purpose, also ...string,
+) (*nats.Msg, error) {
+	if err := c.supervisor.explain(online(c.nc)); err != nil {
+		return nil, err
+	}
+	limit := c.supervisor.answerWithin()
+	if len(also) > 0 { // more than one request may need the consent of the whole cluster
+		limit = 0
+	}
+	r := c.monitor(ctx, p, limit, append([]string{m.Subject}, also...))
+	defer r.stop()
+	answer, err := c.nc.RequestMsgWithContext(r.ctx, m)
+	if err != nil {
+		err = r.explain(err)
+		c.supervisor.unanswered(r.began, p, err)
+		return nil, err
+	}
+	c.answers[p].note()
+	c.supervisor.answered(answer, p)
+	return answer, r.afterAnswer(also)
+}
+
+// Monitored calls a function that makes requests to the subjects through the client library. The
+// context that it passes ends, and the error says why, when there will be no answer.
+func (c *Conn) Monitored(
+	ctx context.Context, do func(context.Context) error, subjects ...string,
+) error {
+	r := c.monitor(ctx, Other, 0, subjects)
+	defer r.stop()
+	return r.explain(do(r.ctx))
+}
+
+// online returns nil if a request can be sent now.
+func online(nc *nats.Conn) error {
+	switch status := nc.Status(); status {
+	case nats.CONNECTED, nats.DRAINING_SUBS, nats.DRAINING_PUBS:
+		return nil
+	case nats.CLOSED:
+		return closed(nc.LastError())
+	default:
+		return fmt.Errorf("%w (%s)", ErrOffline, status)
+	}
+}
+
+// closed returns why a connection is closed, by its last error.
+func closed(last error) error {
+	if isLogin(last) {
+		return credentialsRefused(last)
+	}
+	return nats.ErrConnectionClosed
+}
+
+// withMapped adds the subjects that a server in a JetStream domain makes of ours before it looks at
+// rights.
+func (c *Conn) withMapped(subjects []string) []string {
+	if c.api == jetstream.DefaultAPIPrefix {
+		return subjects
+	}
+	all := subjects
+	for _, subject := range subjects {
+		bare, ours := strings.CutPrefix(subject, c.api)
+		switch {
+		case !ours:
+		case strings.HasPrefix(bare, keyValues):
+			all = append(all, bare)
+		default:
+			all = append(all, jetstream.DefaultAPIPrefix+bare)
+		}
+	}
+	return all
+}

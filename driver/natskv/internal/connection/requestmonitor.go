@@ -1,0 +1,169 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// firstLook is later than an answer takes, so that a request that is answered costs no look.
+	firstLook = 3 * time.Millisecond
+	// lastLook bounds how long a reason stays unseen on a slow network.
+	lastLook = 100 * time.Millisecond
+)
+
+// requestMonitor looks for reasons why a request will get no answer, while it waits for one.
+//
+// A server reports to the connection, not to the request, that it refuses one because rights are
+// missing, and the handler of such errors is the user's. What is left to look at is the last error
+// that the connection remembers.
+type requestMonitor struct {
+	nc         *nats.Conn
+	supervisor *supervisor // reports each refusal, on an own connection; nil on any other
+	ctx        context.Context
+	began      time.Time
+	before     error    // the connection's last error when the request began: not about this one
+	number     uint64   // how often the connection had been replaced by then
+	subjects   []string // to which the request publishes
+	write      bool     // it may be applied without an answer, so not all refusals are its own
+	limit      time.Duration
+	answers    *lastAnswer // of requests with the same purpose
+	end        context.CancelCauseFunc
+
+	mu    sync.Mutex
+	over  bool
+	wait  time.Duration
+	timer *time.Timer
+}
+
+// monitor returns a monitor whose context ends when a request that publishes to the subjects will
+// get no answer. The cause wraps driver.ErrDenied if the server has refused it, or is ErrOffline,
+// ErrLost or ErrUnanswered. Stop must be called.
+//
+// The limit is how long the request waits while no request with its purpose is answered; 0: until
+// its context ends. While a replicated stream has no leader requests vanish. A request that was not
+// answered within a second never will be: it must be sent again, long before the lease is over. But
+// thousands of elections may wait for each other, and then patience is right.
+func (c *Conn) monitor(
+	ctx context.Context, p Purpose, limit time.Duration, subjects []string,
+) *requestMonitor {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r := &requestMonitor{
+		nc:         c.nc,
+		supervisor: c.supervisor,
+		ctx:        ctx,
+		began:      time.Now(),
+		before:     c.nc.LastError(),
+		number:     c.Number(),
+		subjects:   c.withMapped(subjects),
+		write:      p == Write,
+		limit:      limit,
+		answers:    &c.answers[p],
+		end:        cancel,
+		wait:       firstLook,
+	}
+	r.supervisor.attend(r)
+	r.mu.Lock() // the timer must not fire before it is stored
+	r.timer = time.AfterFunc(r.wait, r.look)
+	r.mu.Unlock()
+	return r
+}
+
+func (r *requestMonitor) stop() {
+	r.supervisor.leave(r)
+	r.mu.Lock()
+	r.over = true
+	r.timer.Stop()
+	r.mu.Unlock()
+	r.end(nil)
+}
+
+func (r *requestMonitor) look() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	if err := r.reason(); err != nil {
+		r.end(err)
+		return
+	}
+	if time.Since(r.began) >= suspicious {
+		r.supervisor.doubt()
+	}
+	if r.limit > 0 && r.supervisor.silence(r.answers, r.began) >= r.limit {
+		r.end(ErrUnanswered)
+		return
+	}
+	r.wait = min(2*r.wait, lastLook)
+	r.timer.Reset(r.wait)
+}
+
+// hear learns at once of a refusal that a look would find later, and perhaps too late: another
+// refusal may have taken its place.
+func (r *requestMonitor) hear(refusal error) {
+	if err := r.refused(refusal); err != nil {
+		r.end(err)
+	}
+}
+
+// afterAnswer is a last look. The answer may be none to this request: another connection may lead
+// to another cluster. And a publish to the further subjects may have been refused on the way.
+func (r *requestMonitor) afterAnswer(also []string) error {
+	if r.replaced() {
+		return ErrLost
+	}
+	return r.barred(r.nc.LastError(), also)
+}
+
+// explain prefers the reason why the context ended over that it did.
+func (r *requestMonitor) explain(err error) error {
+	if cause := context.Cause(r.ctx); cause != nil && errors.Is(err, r.ctx.Err()) {
+		return cause
+	}
+	return err
+}
+
+func (r *requestMonitor) reason() error {
+	for _, err := range []error{r.nc.LastError(), r.supervisor.inboxRefusal()} {
+		if err := r.refused(err); err != nil {
+			return err
+		}
+	}
+	if r.replaced() {
+		return ErrLost
+	}
+	return r.unsent(online(r.nc))
+}
+
+func (r *requestMonitor) replaced() bool { return r.nc.Stats().Reconnects != r.number }
+
+// unsent does not take the end of a connection for a refusal of a write, which was sent before.
+func (r *requestMonitor) unsent(err error) error {
+	if r.write && err != nil {
+		return ErrLost
+	}
+	return err
+}
+
+// refused returns which right is missing if err says that this request was refused.
+func (r *requestMonitor) refused(err error) error {
+	prefix := inboxPrefix(r.nc.Opts.InboxPrefix)
+	if !r.write && (refusesAnswers(err, prefix) || r.supervisor != nil && refusesInbox(err, prefix)) {
+		return missingInbox(prefix)
+	}
+	return r.barred(err, r.subjects)
+}
+
+// barred returns which right is missing if err says that a publish to one of the subjects was
+// refused since the request began.
+func (r *requestMonitor) barred(err error, subjects []string) error {
+	if err == r.before { //nolint:errorlint // the same event, not one of its kind
+		return nil
+	}
+	return missingPublish(err, subjects)
+}

@@ -1,0 +1,68 @@
+package connection
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+)
+
+// TestOldRefusal: the connection remembers a refusal from before the right was granted.
+func TestOldRefusal(t *testing.T) {
+	old := fmt.Errorf("%w: Permissions Violation for Publish to %q", nats.ErrPermissionViolation, "$KV.B.billing")
+	again := fmt.Errorf("%w: Permissions Violation for Publish to %q", nats.ErrPermissionViolation, "$KV.B.billing")
+	longer := fmt.Errorf("%w: Permissions Violation for Publish to %q", nats.ErrPermissionViolation, "$KV.B.billing.eu")
+	r := &requestMonitor{nc: &nats.Conn{}, before: old, write: true, subjects: []string{"$KV.B.billing"}}
+	for _, c := range []struct {
+		err  error
+		want bool
+		why  string
+	}{
+		{nil, false, "nothing happened"},
+		{old, false, "it was there before the request"},
+		{again, true, "it came after the request"},
+		{longer, false, "it is about another key"},
+		{errors.New(again.Error()), false, "it is no refusal"},
+	} {
+		if got := r.refused(c.err) != nil; got != c.want {
+			t.Errorf("%v: refused %v; want %v: %s", c.err, got, c.want, c.why)
+		}
+	}
+}
+
+// TestEndAfterAWrite: a connection that ends because the user has expired may have carried the
+// write before.
+func TestEndAfterAWrite(t *testing.T) {
+	for write, want := range map[bool]bool{true: false, false: true} {
+		r := &requestMonitor{write: write}
+		if err := r.unsent(closed(nats.ErrAuthExpired)); err == nil || errors.Is(err, driver.ErrDenied) != want {
+			t.Errorf("write %v: %v; want denied %v", write, err, want)
+		}
+	}
+}
+
+// TestReconnected: a connection may be back before a look, and bring an answer. Another server may
+// have given it, of another cluster.
+func TestReconnected(t *testing.T) {
+	nc := natstest.Connect(t, natstest.StartServer(t, natstest.WithoutJetStream).ClientURL())
+	r := &requestMonitor{nc: nc, number: nc.Stats().Reconnects}
+	for _, c := range []struct {
+		when string
+		look func() error
+	}{
+		{"while the request waits", r.reason},
+		{"after the answer", func() error { return r.afterAnswer(nil) }},
+	} {
+		if err := c.look(); err != nil {
+			t.Errorf("%s, with the connection of the request: %v", c.when, err)
+		}
+		r.number++
+		if err := c.look(); !errors.Is(err, ErrLost) {
+			t.Errorf("%s, with another connection than that of the request: %v; want to hear that it was lost", c.when, err)
+		}
+		r.number--
+	}
+}

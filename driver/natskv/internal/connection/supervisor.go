@@ -1,0 +1,336 @@
+package connection
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const (
+	// suspicious is how long a request waits before the connection is doubted. Most take less than
+	// a hundredth of it.
+	suspicious = 300 * time.Millisecond
+	// pongWithin is how long a doubted server may take for a sign of life, if it is near.
+	pongWithin = 500 * time.Millisecond
+	// farther is how many times the last round trip a sign of life may take otherwise, and any
+	// answer.
+	farther = 4
+	// The pause between two forced reconnects is an eighth of how long the outage has lasted,
+	// within these bounds.
+	leastPause = time.Second
+	mostPause  = 30 * time.Second
+)
+
+// ErrSilent is the reason of a forced reconnect that the connection's handler gets.
+var ErrSilent = errors.New("the server did not answer, so the connection was made anew")
+
+// supervisor replaces a connection of the store's own when its server does not help: it gives no
+// sign of life, or requests have failed for long although it lives. The supervisor of a borrowed
+// connection is nil and does nothing.
+//
+// A forced reconnect answers no request. Those under way end with errors that leave their outcome
+// open, as with any loss of the connection. A server that wakes up later may still apply what was
+// sent.
+type supervisor struct {
+	nc    *nats.Conn
+	tasks sync.WaitGroup // at most one asks for a sign of life or reconnects
+
+	mu sync.Mutex
+	// waiting are requests that may yet be refused, by the subjects of their publishes.
+	waiting    map[string]map[*requestMonitor]struct{}
+	noInbox    error // the server's refusal of an inbox, without which no answer arrives
+	login      error // the server's refusal of the credentials
+	reads      outage
+	writes     outage
+	roundTrip  time.Duration // of the last sign of life
+	busy       bool          // a task is under way
+	complained lastAnswer    // when the server last said something unasked: then it lived
+	replaced   time.Time     // when the connection was last replaced by force
+	forced     bool          // the next loss of the connection is the supervisor's own doing
+	closed     bool
+}
+
+// supervise listens to what the connection reports before the handlers in the options do.
+func supervise(o *nats.Options) *supervisor {
+	s := &supervisor{waiting: map[string]map[*requestMonitor]struct{}{}}
+	onError, onLoss, onReturn := o.AsyncErrorCB, o.DisconnectedErrCB, o.ReconnectedCB
+	prefix := inboxPrefix(o.InboxPrefix)
+	o.AsyncErrorCB = func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		s.complaint(err, prefix)
+		if onError != nil {
+			onError(nc, sub, err)
+		}
+	}
+	o.DisconnectedErrCB = func(nc *nats.Conn, err error) {
+		err = s.lost(err)
+		if onLoss != nil {
+			onLoss(nc, err)
+		}
+	}
+	o.ReconnectedCB = func(nc *nats.Conn) {
+		s.returned()
+		if onReturn != nil {
+			onReturn(nc)
+		}
+	}
+	return s
+}
+
+// start measures how far away the server is.
+func (s *supervisor) start(nc *nats.Conn) {
+	s.nc = nc
+	start := time.Now()
+	if nc.FlushTimeout(nc.Opts.Timeout) == nil {
+		s.roundTrip = time.Since(start)
+	}
+}
+
+func (s *supervisor) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.nc.Close()
+	s.tasks.Wait()
+}
+
+// attend has a request hear of each refusal that may be its own, until leave.
+func (s *supervisor) attend(r *requestMonitor) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, subject := range r.subjects {
+		if s.waiting[subject] == nil {
+			s.waiting[subject] = map[*requestMonitor]struct{}{}
+		}
+		s.waiting[subject][r] = struct{}{}
+	}
+}
+
+func (s *supervisor) leave(r *requestMonitor) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, subject := range r.subjects {
+		delete(s.waiting[subject], r)
+		if len(s.waiting[subject]) == 0 {
+			delete(s.waiting, subject)
+		}
+	}
+}
+
+// complaint is called for each error that the server sends to the connection.
+func (s *supervisor) complaint(err error, prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case isLogin(err):
+		s.login = err
+	case refusesInbox(err, prefix):
+		s.noInbox = err
+	}
+	s.complained.note()
+	for r := range s.waiting[refusedSubject(err)] {
+		r.hear(err)
+	}
+}
+
+func (s *supervisor) returned() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.login, s.noInbox = nil, nil
+}
+
+// lost gives the loss of a connection a reason if it was the supervisor's own doing.
+func (s *supervisor) lost(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.forced {
+		err = ErrSilent
+	}
+	s.forced = false
+	return err
+}
+
+// inboxRefusal returns the server's refusal of an inbox, nil if there was none.
+func (s *supervisor) inboxRefusal() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.noInbox
+}
+
+// explain replaces the error of a request that was not sent if the server refuses the credentials.
+func (s *supervisor) explain(err error) error {
+	if s == nil || err == nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.login != nil {
+		return credentialsRefused(s.login)
+	}
+	return err
+}
+
+// answered is called for each request that came back. A server that says that it cannot reach the
+// others is no better than one that says nothing. One that was cut off goes on for a while to show
+// what it knows, and without end to describe it, so only a record that was read ends an outage of
+// reads, and only a write that was applied ends one of writes.
+func (s *supervisor) answered(m *nats.Msg, p Purpose) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case unable(m.Data, p), p == Write && refused(m.Data) && s.writes.ongoing():
+		s.failed(time.Now(), p, true)
+	case p == Write && !refused(m.Data):
+		s.reads, s.writes = outage{}, outage{}
+	case p == Read:
+		s.reads = outage{}
+	}
+}
+
+// unanswered is called for each request that ended without an answer, with its beginning. How long
+// it waited counts, not why it ended: a caller may have had little time, or have lost interest.
+func (s *supervisor) unanswered(began time.Time, p Purpose, err error) {
+	if s == nil || errors.Is(err, driver.ErrDenied) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		s.failed(began, p, true)
+	case time.Since(began) >= suspicious:
+		s.failed(began, p, false)
+	}
+}
+
+// failed reconnects if nothing has succeeded for long, though the server lives. It is called under
+// the lock.
+func (s *supervisor) failed(began time.Time, p Purpose, explained bool) {
+	if p == Write {
+		s.writes.add(began, explained)
+	} else {
+		s.reads.add(began, explained)
+	}
+	if tooLong(s.replaced, s.reads, s.writes) {
+		s.begin(s.reconnect)
+	}
+}
+
+// doubt asks the server for a sign of life, and replaces the connection if there is none.
+func (s *supervisor) doubt() { s.try(s.ask) }
+
+// moveOn replaces the connection because it leads to another cluster.
+func (s *supervisor) moveOn() { s.try(s.reconnect) }
+
+func (s *supervisor) try(do func()) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(do)
+}
+
+// begin starts a task that may replace the connection, unless one is under way or it is too early.
+// It is called under the lock.
+func (s *supervisor) begin(task func()) {
+	if s.busy || s.tooEarly() {
+		return
+	}
+	s.busy = true
+	s.tasks.Go(task)
+}
+
+// tooEarly is called under the lock.
+func (s *supervisor) tooEarly() bool { return s.closed || time.Since(s.replaced) < s.pause() }
+
+func (s *supervisor) pause() time.Duration {
+	return min(max(leastPause, s.reads.age()/8, s.writes.age()/8), mostPause)
+}
+
+// ask goes by the answer to a ping, which the connected server gives by itself, in any state of the
+// stream's leader.
+func (s *supervisor) ask() {
+	before, start, patience := s.heard(), time.Now(), s.atLeast(pongWithin)
+	err := s.nc.FlushTimeout(patience)
+	took := time.Since(start)
+	silent := errors.Is(err, nats.ErrTimeout) && took < 2*patience && s.heard() == before
+	if silent && s.nc.IsConnected() {
+		s.reconnect()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	if err == nil {
+		s.roundTrip = took
+	}
+}
+
+// traffic identifies all that a connection has heard. A server that sends anything lives, though
+// its pong may have to wait behind a lot; and a process that was held up itself for as long again
+// cannot tell.
+type traffic struct {
+	reconnects, messages uint64
+	complained           *time.Time
+}
+
+func (s *supervisor) heard() traffic {
+	stats := s.nc.Stats()
+	return traffic{stats.Reconnects, stats.InMsgs, s.complained.at.Load()}
+}
+
+// silence returns for how long a request that began at a time, or any like it, was neither answered
+// nor refused.
+func (s *supervisor) silence(answers *lastAnswer, began time.Time) time.Duration {
+	d := answers.silence(began)
+	if s != nil {
+		d = min(d, s.complained.silence(began))
+	}
+	return d
+}
+
+// answerWithin is how long a request may wait. How far away the server of a borrowed connection is,
+// is not known.
+func (s *supervisor) answerWithin() time.Duration {
+	if s == nil {
+		return 2 * time.Second
+	}
+	return s.atLeast(time.Second)
+}
+
+// atLeast returns how long a server may take, which is longer than d if it is far away.
+func (s *supervisor) atLeast(d time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(d, farther*s.roundTrip)
+}
+
+// reconnect replaces the connection, with the next server if several are known. The library may
+// hold its lock for as long as a write may take, so nothing waits for this but close.
+func (s *supervisor) reconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	if s.closed {
+		return
+	}
+	s.replaced, s.forced = time.Now(), true
+	s.tasks.Go(func() {
+		_ = s.nc.ForceReconnect() // it fails only if the connection is closed
+	})
+}

@@ -1,0 +1,275 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/patience"
+)
+
+// question is a subject on which the servers of these tests answer.
+const question = "question"
+
+// startServer runs a server on which every question is answered after a while.
+func startServer(t *testing.T, after time.Duration) (url string) {
+	t.Helper()
+	s := natstest.StartServer(t, natstest.WithoutJetStream)
+	responder := natstest.Connect(t, s.ClientURL())
+	_, err := responder.Subscribe(question, func(m *nats.Msg) {
+		time.AfterFunc(after, func() { _ = m.Respond([]byte(`{}`)) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := responder.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return s.ClientURL()
+}
+
+func (c *Conn) ask(ctx context.Context) error {
+	_, err := c.Request(ctx, &nats.Msg{Subject: question}, Read)
+	return err
+}
+
+func reaches(t *testing.T, c *Conn) bool { return c.ask(patience.Context(t)) == nil }
+
+func own(t *testing.T, given *nats.Conn, opts ...nats.Option) *Conn {
+	t.Helper()
+	c, err := Own(natstest.JetStream(t, given), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// twoWays is an own connection that knows two ways to one server, and stands on the first.
+func twoWays(t *testing.T, opts ...nats.Option) (c *Conn, first *natstest.Proxy, lost *natstest.Errors) {
+	t.Helper()
+	given, first := natstest.TwoWays(t, startServer(t, 0))
+	lost = &natstest.Errors{}
+	c = own(t, given, append([]nats.Option{lost.OfLosses(), nats.IgnoreDiscoveredServers()}, opts...)...)
+	if url := c.nc.ConnectedUrl(); url != first.URL() || len(lost.All()) > 0 {
+		t.Fatalf("connected to %s, lost %v; want %s", url, lost.All(), first.URL())
+	}
+	return c, first, lost
+}
+
+// TestStranded: a server that has lost the rest of its cluster gives signs of life, and nothing
+// else. It is left, sooner if it says so.
+func TestStranded(t *testing.T) {
+	answer := func(text string) *nats.Msg { return &nats.Msg{Data: []byte(text)} }
+	silent := func(s *supervisor, p Purpose) {
+		s.unanswered(time.Now().Add(-suspicious), p, context.DeadlineExceeded)
+	}
+	for _, c := range []struct {
+		name  string
+		vain  func(s *supervisor)
+		after time.Duration // 0: never
+	}{
+		{"a write without an answer", func(s *supervisor) { silent(s, Write) }, silentFor},
+		{"a read without an answer", func(s *supervisor) { silent(s, Read) }, silentFor},
+		{"nobody listens", func(s *supervisor) { s.unanswered(time.Now(), Read, nats.ErrNoResponders) }, explainedFor},
+		{"not available", func(s *supervisor) { s.answered(answer(`{"error":{"code":503,"err_code":10008}}`), Read) }, explainedFor},
+		{"the last write is under way", func(s *supervisor) { s.answered(answer(`{"error":{"code":400,"err_code":10164}}`), Write) }, explainedFor},
+		{"writes fail and reads succeed", func(s *supervisor) {
+			s.answered(answer(`{"error":{"code":400,"err_code":10158}}`), Write)
+			s.answered(answer(`{"message":{}}`), Read)
+		}, explainedFor},
+		{"a write without an answer, then only reads", func(s *supervisor) {
+			s.mu.Lock()
+			begun := s.writes.ongoing()
+			s.mu.Unlock()
+			if !begun {
+				silent(s, Write)
+			}
+			s.answered(answer(`{"error":{"code":503,"err_code":10008}}`), Read)
+		}, explainedFor},
+		{"a write without an answer, then refused", func(s *supervisor) {
+			silent(s, Write)
+			s.answered(answer(`{"error":{"code":400,"err_code":10071}}`), Write)
+		}, explainedFor},
+		{"the bucket is described, and cannot be read", func(s *supervisor) {
+			s.answered(answer(`{"error":{"code":503,"err_code":10008}}`), Read)
+			s.answered(answer(`{"config":{}}`), Other)
+		}, explainedFor},
+		{"an ordinary conflict", func(s *supervisor) { s.answered(answer(`{"error":{"code":400,"err_code":10071}}`), Write) }, 0},
+		{"short contexts", func(s *supervisor) { s.unanswered(time.Now(), Read, context.DeadlineExceeded) }, 0},
+		{"denied", func(s *supervisor) { s.unanswered(time.Now().Add(-time.Hour), Read, driver.ErrDenied) }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			natstest.InBubble(t, func(t *testing.T) { stranded(t, c.vain, c.after) })
+		})
+	}
+}
+
+func stranded(t *testing.T, vain func(s *supervisor), after time.Duration) {
+	c, _, lost := twoWays(t, natstest.Unpinged)
+	s := c.supervisor
+	failed := func(since time.Duration) {
+		vain(s)
+		s.mu.Lock()
+		for _, o := range []*outage{&s.reads, &s.writes} {
+			if !o.since.IsZero() {
+				o.since = time.Now().Add(-since)
+			}
+		}
+		s.mu.Unlock()
+		vain(s)
+		s.tasks.Wait()
+	}
+	failed(explainedFor / 2)
+	s.answered(&nats.Msg{Data: []byte(`{"stream":"KV_B","seq":1}`)}, Write) // after which all is well
+	anew := time.Now().Add(-suspicious)
+	vain(s)
+	s.tasks.Wait()
+	for _, o := range []outage{s.reads, s.writes} {
+		if !o.since.IsZero() && o.since.Before(anew) {
+			t.Errorf("after a success the outage is of %v before that", anew.Sub(o.since))
+		}
+	}
+	failed(max(after, explainedFor) - explainedFor/2)
+	if c.Number() > 0 {
+		t.Fatal("it moved too early")
+	}
+	failed(max(after, explainedFor))
+	if after == 0 {
+		if c.Number() > 0 || len(lost.All()) > 0 {
+			t.Error("it moved for no reason")
+		}
+		return
+	}
+	natstest.Eventually(t, "it moves on", func() bool { return len(lost.All()) > 0 && reaches(t, c) })
+}
+
+// TestReconnectsAreRare: where another connection does not help, reconnects must not become the
+// trouble. There are about as many in the next minute as in the first seconds.
+func TestReconnectsAreRare(t *testing.T) { synctest.Test(t, reconnectsAreRare) }
+
+func reconnectsAreRare(t *testing.T) {
+	for _, c := range []struct{ outage, pause time.Duration }{
+		{0, time.Second}, {8 * time.Second, time.Second}, {20 * time.Second, 2500 * time.Millisecond}, {time.Hour, 30 * time.Second},
+	} {
+		s := &supervisor{}
+		if c.outage > 0 {
+			s.reads.add(time.Now().Add(-c.outage), true)
+		}
+		if d := s.pause(); d != c.pause {
+			t.Errorf("after an outage of %v the pause is %v; want %v", c.outage, d, c.pause)
+		}
+		s.replaced = time.Now().Add(1 - c.pause)
+		early := s.tooEarly()
+		s.replaced = time.Now().Add(-c.pause)
+		if !early || s.tooEarly() {
+			t.Errorf("after an outage of %v: early %v, after the pause %v", c.outage, early, s.tooEarly())
+		}
+	}
+}
+
+// TestFarServer: a sign of life from a server that is far away takes long.
+func TestFarServer(t *testing.T) {
+	s := &supervisor{roundTrip: 700 * time.Millisecond}
+	if d := s.atLeast(pongWithin); d != 2800*time.Millisecond {
+		t.Errorf("waits %v for a far server", d)
+	}
+	if s.roundTrip = time.Millisecond; s.atLeast(pongWithin) != pongWithin {
+		t.Errorf("waits %v for a near server", s.atLeast(pongWithin))
+	}
+}
+
+// TestPings: a follower asks for nothing, and must find out all the same.
+func TestPings(t *testing.T) { natstest.InBubble(t, pings) }
+
+func pings(t *testing.T) {
+	c, first, lost := twoWays(t)
+	start := time.Now()
+	first.Cut()
+	natstest.Eventually(t, "the loss is noticed", func() bool { return len(lost.All()) > 0 })
+	if err := lost.All()[0]; !errors.Is(err, nats.ErrStaleConnection) {
+		t.Errorf("lost because of %v", err)
+	}
+	natstest.Eventually(t, "the other way is taken", c.nc.IsConnected)
+	t.Logf("connected again after %v", time.Since(start))
+}
+
+// TestSlowAnswers: a stream without a leader answers nobody, and another connection would not help.
+func TestSlowAnswers(t *testing.T) { natstest.InBubble(t, slowAnswers) }
+
+func slowAnswers(t *testing.T) {
+	c := own(t, natstest.Connect(t, startServer(t, 2*suspicious))) // long enough to be doubted
+	s := c.supervisor
+	s.mu.Lock()
+	s.roundTrip = -1
+	s.mu.Unlock()
+	if err := c.ask(patience.Context(t)); err != nil {
+		t.Errorf("a slow answer: %v", err)
+	}
+	natstest.Eventually(t, "the server has given a sign of life", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.busy && s.roundTrip >= 0
+	})
+	if n := c.Number(); n != 0 {
+		t.Errorf("%d reconnects for the sake of a slow answer", n)
+	}
+}
+
+// TestBusyServer: a pong may have to wait behind thousands of answers, and a server that sends
+// those lives.
+func TestBusyServer(t *testing.T) { natstest.InBubble(t, busyServer) }
+
+func busyServer(t *testing.T) {
+	c, first, lost := twoWays(t, natstest.Unpinged)
+	first.Cut()
+	s := c.supervisor
+	s.mu.Lock()
+	s.busy, s.roundTrip = true, pongWithin/2 // so that it has patience for a while
+	s.mu.Unlock()
+	asked := make(chan struct{})
+	s.tasks.Go(func() { s.ask(); close(asked) })
+	for busy := true; busy; {
+		select {
+		case <-asked:
+			busy = false
+		case <-time.After(pongWithin / 10):
+			s.complaint(errors.New("anything"), "_INBOX")
+		}
+	}
+	s.tasks.Wait()
+	if n := len(lost.All()); n > 0 || s.busy || !s.replaced.IsZero() {
+		t.Errorf("%d losses, busy %v, replaced %v; want the connection to be kept", n, s.busy, s.replaced)
+	}
+	natstest.Eventually(t, "silence is no life", func() bool {
+		s.doubt()
+		return len(lost.All()) > 0 && reaches(t, c)
+	})
+}
+
+// TestCallersEnds: that a caller had little time, or left, says nothing about the connection.
+func TestCallersEnds(t *testing.T) { natstest.InBubble(t, callersEnds) }
+
+func callersEnds(t *testing.T) {
+	c, first, lost := twoWays(t, natstest.Unpinged)
+	first.Cut()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_ = c.ask(ctx)
+		cancel()
+		gone, leave := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Millisecond, leave)
+		_ = c.ask(gone)
+	}
+	s := c.supervisor
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads.age() > 0 || s.busy || len(lost.All()) > 0 {
+		t.Errorf("failing for %v, asking %v, lost %v; want the connection not to be doubted", s.reads.age(), s.busy, lost.All())
+	}
+}

@@ -1,0 +1,68 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
+	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
+)
+
+// ErrTwoClusters says that the connection has come to another bucket of the same name: one that was
+// there already while the known one was in use, so it did not follow it. The servers in the URL
+// belong to two clusters, or an older bucket was put back. Nothing is read or written there, since
+// another candidate may lead by the other bucket.
+var ErrTwoClusters = identity.ErrTwoClusters
+
+// identify refuses the stream of another cluster, and leaves the server that has it.
+func (b *bucket) identify(info streamInfo, connection uint64) error {
+	err := b.identity.Check(info.Created, info.Now, connection)
+	if err != nil {
+		b.conn.MoveOn()
+	}
+	return err
+}
+
+// confirm makes certain before a write that the connection still leads to the same stream.
+func (b *bucket) confirm(ctx context.Context) error {
+	return b.identity.Confirm(b.conn.Number, func() (time.Time, error) { return b.createdAt(ctx) })
+}
+
+func (b *bucket) createdAt(ctx context.Context) (time.Time, error) {
+	info, err := b.info(ctx)
+	return info.Created, err
+}
+
+// createdThere returns when the stream was created that another server has under the bucket's name,
+// zero if it has none.
+func (b *bucket) createdThere(ctx context.Context, there *connection.Conn) (time.Time, error) {
+	created, err := newBucket(there, b.name).createdAt(ctx)
+	if hasCode(err, jetstream.JSErrCodeStreamNotFound) || errors.Is(err, nats.ErrNoResponders) {
+		return time.Time{}, nil
+	}
+	return created, err
+}
+
+// atServers looks for servers of another cluster.
+func atServers(s survey, _ time.Duration) []driver.Finding {
+	const oneCluster = "give the servers of one cluster only, to all candidates the same"
+	var found []driver.Finding
+	for _, o := range s.others {
+		switch {
+		case o.Created.IsZero():
+			found = append(found, one(driver.Unsafe, "servers", fmt.Sprintf("%s, one of the servers given, has no bucket %s, so it "+
+				"belongs to another cluster: who connects to it does not take part, or makes a bucket there and elects a second "+
+				"leader", o.Server, s.bucket), oneCluster)...)
+		case !o.Created.Equal(s.info.Created):
+			found = append(found, one(driver.Unsafe, "servers", fmt.Sprintf("%s, one of the servers given, has another bucket %s, "+
+				"made on %s, so it belongs to another cluster: each of them elects a leader", o.Server, s.bucket,
+				identity.Stamp(o.Created)), oneCluster)...)
+		}
+	}
+	return found
+}
