@@ -32,14 +32,14 @@ import (
 //
 // Of the options only Translating has an effect here.
 func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
-	return newStore(settle(opts).overHandle(&handle{kv: modern{kv}}))
+	return newStore(settle(opts).overHandle(&handle{kv: jetstreamKeyValue{kv}}))
 }
 
 // FromLegacyKeyValue is FromKeyValue for a handle of the older JetStream API. Its calls take no
 // context, so a call that the store gives up with its context goes on in the background, for at
 // most the JetStream context's MaxWait, 5 s unless set otherwise, and two pauses of 250 ms.
 func FromLegacyKeyValue(kv nats.KeyValue, opts ...Option) *Store {
-	return newStore(settle(opts).overHandle(&handle{kv: legacy{kv}}))
+	return newStore(settle(opts).overHandle(&handle{kv: legacyKeyValue{kv}}))
 }
 
 // keyValue is what both client APIs offer, made alike.

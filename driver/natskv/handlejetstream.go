@@ -8,48 +8,48 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// modern is a handle of package jetstream.
-type modern struct{ kv jetstream.KeyValue }
+// jetstreamKeyValue is a keyValue over a handle of package jetstream.
+type jetstreamKeyValue struct{ kv jetstream.KeyValue }
 
-func (m modern) bucket() string { return m.kv.Bucket() }
+func (k jetstreamKeyValue) bucket() string { return k.kv.Bucket() }
 
-func (m modern) get(ctx context.Context, key string) (revision, error) {
-	e, err := m.kv.Get(ctx, key)
+func (k jetstreamKeyValue) get(ctx context.Context, key string) (revision, error) {
+	e, err := k.kv.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
 		return revision{}, fmt.Errorf("%w (%w)", errNoValue, err)
 	case err != nil:
 		return revision{}, err
 	}
-	return *m.revision(e), nil
+	return *k.revision(e), nil
 }
 
-func (m modern) update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
-	sequence, err := m.kv.Update(ctx, key, value, last)
+func (k jetstreamKeyValue) update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
+	sequence, err := k.kv.Update(ctx, key, value, last)
 	return sequence, conflict(err, isConflict(err))
 }
 
-func (m modern) follow(ctx context.Context, keys string, present bool, see func(*revision)) (<-chan struct{}, error) {
+func (k jetstreamKeyValue) follow(ctx context.Context, keys string, present bool, see func(*revision)) (<-chan struct{}, error) {
 	var opts []jetstream.WatchOpt
 	if !present {
 		opts = append(opts, jetstream.UpdatesOnly())
 	}
-	w, err := m.kv.Watch(ctx, keys, opts...)
+	w, err := k.kv.Watch(ctx, keys, opts...)
 	if err != nil {
 		return nil, err
 	}
-	return pump(w.Updates(), func(e jetstream.KeyValueEntry) { see(m.revision(e)) }), nil
+	return pump(w.Updates(), func(e jetstream.KeyValueEntry) { see(k.revision(e)) }), nil
 }
 
-func (m modern) revision(e jetstream.KeyValueEntry) *revision {
+func (k jetstreamKeyValue) revision(e jetstream.KeyValueEntry) *revision {
 	if e == nil {
 		return nil
 	}
 	return &revision{key: e.Key(), value: e.Value(), sequence: e.Revision(), notice: removed(e.Operation() == jetstream.KeyValueDelete, e.Operation() == jetstream.KeyValuePurge)}
 }
 
-func (m modern) info(ctx context.Context) (streamInfo, error) {
-	status, err := m.kv.Status(ctx)
+func (k jetstreamKeyValue) info(ctx context.Context) (streamInfo, error) {
+	status, err := k.kv.Status(ctx)
 	if err != nil {
 		return streamInfo{}, err
 	}

@@ -8,30 +8,31 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// legacy is a handle of package nats. A call that knows no context is at least not begun after its end.
-type legacy struct{ kv nats.KeyValue }
+// legacyKeyValue is a keyValue over a handle of package nats. A call that takes no context is at least
+// not begun after its end.
+type legacyKeyValue struct{ kv nats.KeyValue }
 
-func (l legacy) bucket() string { return l.kv.Bucket() }
+func (k legacyKeyValue) bucket() string { return k.kv.Bucket() }
 
-func (l legacy) get(ctx context.Context, key string) (revision, error) {
+func (k legacyKeyValue) get(ctx context.Context, key string) (revision, error) {
 	if err := ctx.Err(); err != nil {
 		return revision{}, err
 	}
-	e, err := l.kv.Get(key)
+	e, err := k.kv.Get(key)
 	switch {
 	case errors.Is(err, nats.ErrKeyNotFound), errors.Is(err, nats.ErrKeyDeleted):
 		return revision{}, fmt.Errorf("%w (%w)", errNoValue, err)
 	case err != nil:
 		return revision{}, err
 	}
-	return *l.revision(e), nil
+	return *k.revision(e), nil
 }
 
-func (l legacy) update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
+func (k legacyKeyValue) update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	sequence, err := l.kv.Update(key, value, last)
+	sequence, err := k.kv.Update(key, value, last)
 	return sequence, conflict(err, isLegacyConflict(err))
 }
 
@@ -41,18 +42,18 @@ func isLegacyConflict(err error) bool {
 		api.ErrorCode == nats.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-func (l legacy) follow(ctx context.Context, keys string, present bool, see func(*revision)) (<-chan struct{}, error) {
+func (k legacyKeyValue) follow(ctx context.Context, keys string, present bool, see func(*revision)) (<-chan struct{}, error) {
 	opts := []nats.WatchOpt{nats.Context(ctx)}
 	if !present {
 		opts = append(opts, nats.UpdatesOnly())
 	}
-	w, err := l.kv.Watch(keys, opts...)
+	w, err := k.kv.Watch(keys, opts...)
 	if err != nil {
 		return nil, err
 	}
 	return pump(w.Updates(), func(e nats.KeyValueEntry) {
 		if e != nil || !timedOut(w) {
-			see(l.revision(e))
+			see(k.revision(e))
 		}
 	}), nil
 }
@@ -67,18 +68,18 @@ func timedOut(w nats.KeyWatcher) bool {
 	}
 }
 
-func (l legacy) revision(e nats.KeyValueEntry) *revision {
+func (k legacyKeyValue) revision(e nats.KeyValueEntry) *revision {
 	if e == nil {
 		return nil
 	}
 	return &revision{key: e.Key(), value: e.Value(), sequence: e.Revision(), notice: removed(e.Operation() == nats.KeyValueDelete, e.Operation() == nats.KeyValuePurge)}
 }
 
-func (l legacy) info(ctx context.Context) (streamInfo, error) {
+func (k legacyKeyValue) info(ctx context.Context) (streamInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return streamInfo{}, err
 	}
-	status, err := l.kv.Status()
+	status, err := k.kv.Status()
 	if err != nil {
 		return streamInfo{}, err
 	}

@@ -28,8 +28,8 @@ type Store struct {
 	conn  *connection.Conn // nil: a handle hides it
 }
 
-// cells is one way of reaching a bucket: over the connection, or over a handle that hides it. Its
-// methods may take longer than their contexts allow.
+// cells is one way of reaching a bucket: bucket over a connection, handle over a client's handle that
+// hides its connection. Methods may take longer than their contexts allow.
 type cells interface {
 	driver.Store
 	source
