@@ -21,6 +21,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
@@ -38,40 +39,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func startServer(t testing.TB, change ...func(*server.Options)) *server.Server {
-	t.Helper()
-	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true}
-	for _, c := range change {
-		c(o)
-	}
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(time.Until(limit())) {
-		t.Fatal("the server does not start")
-	}
-	return s
-}
-
 func connect(t testing.TB, s *server.Server, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
-	opts = append(opts, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	nc, err := nats.Connect(s.ClientURL(), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
+	return natstest.JetStream(t, natstest.Connect(t, s.ClientURL(), opts...))
 }
 
 // started is a little earlier than the time from which package testing counts its limit.
@@ -107,7 +77,7 @@ func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
 	for _, ch := range change {
 		ch(&c)
 	}
-	s := &scene{t, connect(t, startServer(t)), memory.New(), "billing" + rand.Text()[:8], c}
+	s := &scene{t, connect(t, natstest.StartServer(t)), memory.New(), "billing" + rand.Text()[:8], c}
 	s.create()
 	return s
 }

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // standIn answers for a stream what a test wants, as a cluster may in the moment in which two servers lead it.
@@ -35,7 +35,7 @@ const replicatedInfo = `{"created":"2026-11-21T10:00:00Z","config":{"subjects":[
 
 func newStandIn(t *testing.T, info string, answers ...string) *standIn {
 	t.Helper()
-	s := startServer(t, func(o *server.Options) { o.JetStream = false })
+	s := natstest.StartServer(t, natstest.WithoutJetStream)
 	in := &standIn{
 		scene: &scene{t, connect(t, s), memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS"}},
 		info:  info, last: map[string]*nats.Msg{}, at: map[string]uint64{}, answers: answers,

@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
 // TestUnfit: a stream that cannot keep a fence is refused, with what to do.
@@ -63,7 +64,7 @@ func TestUnfit(t *testing.T) {
 // and a way to change it.
 func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 	t.Helper()
-	srv := startServer(t)
+	srv := natstest.StartServer(t)
 	remap = func(percent uint8) {
 		must(t, srv.GlobalAccount().AddWeightedMappings(fence+".>",
 			server.NewMapDest("payments.elsewhere.>", percent), server.NewMapDest(fence+".>", 100-percent)))
@@ -170,7 +171,7 @@ func TestDenied(t *testing.T) {
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		}}
 	}
-	srv := startServer(t, func(o *server.Options) {
+	srv := natstest.StartServer(t, func(o *server.Options) {
 		o.NoAuthUser = "all"
 		o.Users = []*server.User{{Username: "all", Password: "all"}, user("leader", rights...)}
 		for i := range rights {
@@ -203,7 +204,7 @@ func TestDenied(t *testing.T) {
 // TestDeniedInDomain: a server in the domain looks at rights after it has taken the domain out of the subject.
 func TestDeniedInDomain(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, func(o *server.Options) {
+	srv := natstest.StartServer(t, func(o *server.Options) {
 		o.JetStreamDomain = "hub"
 		o.Users = []*server.User{{Username: "user", Password: "user", Permissions: &server.Permissions{
 			Publish:   &server.SubjectPermission{Allow: []string{"$JS.hub.API.>"}},
