@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 // toy shows a value with its version and the bucket's TTL, and writes one with what it was told of
@@ -21,7 +20,7 @@ type toy struct{}
 var errToy = errors.New("not for toys")
 
 func (toy) Check(ttl time.Duration) error {
-	if ttl < time.Minute {
+	if ttl > 0 && ttl < time.Minute {
 		return errToy
 	}
 	return nil
@@ -155,7 +154,7 @@ func TestTranslatorHasRights(t *testing.T) { inBubble(t, translatorHasRights) }
 
 func translatorHasRights(t *testing.T) {
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
-	s := closedAfter(t, newStore(opening{translator: toy{}}.over(newBucket(connection.Borrow(newJetStream(t, f.user)), "B"))))
+	s := openStore(t, newJetStream(t, f.user), "B", Translating(toy{}))
 	if err := s.CheckRights(testContext(t), testKey); !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("without the right: %v", err)
 	}
