@@ -1,4 +1,4 @@
-module github.com/tenure-go/tenure/cmd/tenure
+module github.com/tenure-go/tenure/cmd
 
 go 1.26.0
 
@@ -84,9 +84,9 @@ require (
 )
 
 replace (
-	github.com/tenure-go/tenure => ../..
-	github.com/tenure-go/tenure/compat/nats-kv-leader-elect => ../../compat/nats-kv-leader-elect
-	github.com/tenure-go/tenure/driver/kafkalog => ../../driver/kafkalog
-	github.com/tenure-go/tenure/driver/natskv => ../../driver/natskv
-	github.com/tenure-go/tenure/driver/s3object => ../../driver/s3object
+	github.com/tenure-go/tenure => ..
+	github.com/tenure-go/tenure/compat/nats-kv-leader-elect => ../compat/nats-kv-leader-elect
+	github.com/tenure-go/tenure/driver/kafkalog => ../driver/kafkalog
+	github.com/tenure-go/tenure/driver/natskv => ../driver/natskv
+	github.com/tenure-go/tenure/driver/s3object => ../driver/s3object
 )

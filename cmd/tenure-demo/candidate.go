@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/demo"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
 // newCandidate is what the demo runs. The name is there for those who look at the list of processes.
@@ -14,16 +12,9 @@ func newCandidate() *cobra.Command {
 		Use:    "candidate NAME",
 		Short:  "One candidate of the demo",
 		Hidden: true,
-		Args:   oneArg,
+		Args:   cli.OneArg,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return demo.RunCandidate(c.Context(), c.InOrStdin(), c.OutOrStdout())
 		},
 	}
-}
-
-func oneArg(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fault.OfUsage(errors.New(c.CommandPath() + " takes one argument"))
-	}
-	return nil
 }

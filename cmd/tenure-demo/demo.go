@@ -1,3 +1,8 @@
+// Command tenure-demo shows an election at work, and checks it. It starts candidates as processes and,
+// unless a store is named, a server for them:
+//
+//	tenure-demo
+//	tenure-demo --help
 package main
 
 import (
@@ -5,8 +10,9 @@ import (
 	"os/exec"
 
 	"github.com/spf13/cobra"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/demo"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
 const aboutDemo = `Starts candidates as processes of their own, lets them elect a leader, and every few seconds
@@ -25,36 +31,11 @@ s3-embedded: a server of object storage, with kafka-embedded: three brokers of K
 they last, anybody on this machine can look into them with the nats command, with curl or with
 Kafka's tools.
 
-Object storage, --store s3://BUCKET[/PREFIX][?...], takes these parameters:
-  endpoint=URL       a server other than S3 itself
-  region=NAME        that of the bucket; us-east-1 does for most other servers
-  path-style=BOOL    address the bucket by path; true by default where there is an endpoint
-  unquoted=true      begin with ETags without quotes, as Ceph wants them; found out otherwise
-Credentials come from where all of AWS's tools have them, such as AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY, AWS_PROFILE, ~/.aws or the machine's role, never from the URL.
+The flags that name a store take what they take for tenure run, and the parameters of Kafka may
+follow kafka-embedded: too. With --peer, a port of 0 is a free one for each candidate, another one
+the first candidate's, and the others take those after it.
 
-Kafka, --store kafka://[USER:PASSWORD@]HOST[:PORT],.../TOPIC[?...], takes these parameters:
-  mode=neli          a consumer group names who is to lead: the owner of partition 0 of its topic
-  group=NAME         the group; by default it is named like the election
-  group-topic=NAME   its topic, any will do; by default the group's name with .neli
-  nominee-only=true  nobody else ever claims; by default others do after a lease more
-  without-goneli=true  others claim without the group too: no process of goNELI joins it any more
-  session=15s        how long a member of the group may be silent
-  replicas=N         how many brokers keep a topic that --create makes; by default three
-  timeout=2s         how long a broker may take to answer; by default half a lease, 2s at most
-With kafka-embedded:?... too. The topic is for elections alone. TLS and users come from a file of
-client properties as Kafka's own tools take it, --kafka-properties: certificates in PEM,
-sasl.mechanism PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; or from variables of the environment:
-TENURE_KAFKA_USER, TENURE_KAFKA_PASSWORD, and such as TENURE_KAFKA_SECURITY_PROTOCOL for
-security.protocol. The URL decides before the variables, and they before the file.
-
-Object storage does not push changes. With --peer each candidate listens, publishes its address in
-the record while it leads, and tells the others of renewals and of its release. A port of 0 is a
-free one for each candidate, another one the first candidate's, and the others take those after it.
-Only addresses in --peer-allow are dialled: by default those of the loopback interface if the
-candidate's own address is one, and otherwise the private ones (10.0.0.0/8, 172.16.0.0/12,
-192.168.0.0/16, fc00::/7). A public address needs --peer-allow. Without certificates peers talk
-plain HTTP; what they tell is signed in any case.
+` + cli.AboutStores + `
 
 Each line of --json has time, event, election, id and term. The library's events have their own
 names (candidate, elected, leaving, lost, released, leader, trouble, ...) and perhaps a cause. The
@@ -69,40 +50,45 @@ Environment, where the flag is not given:
   NO_COLOR   no colours
   TERM       dumb: line by line`
 
-const examplesDemo = `  tenure demo
-  tenure demo --for 1m --lease 5s --json
-  tenure demo --store nats://host:4222/ELECTIONS --create
-  tenure demo --store s3-embedded:
-  tenure demo --store s3-embedded: --peer 127.0.0.1:0
-  tenure demo --store kafka-embedded:
-  tenure demo --store 'kafka-embedded:?mode=neli&session=3s'
-  tenure demo --store 's3://bucket/elections?endpoint=http://127.0.0.1:9000&region=us-east-1' --create
-  tenure demo --store kafka://kafka-1:9092,kafka-2:9092/elections --kafka-properties client.properties`
+const examplesDemo = `  tenure-demo
+  tenure-demo --for 1m --lease 5s --json
+  tenure-demo --store nats://host:4222/ELECTIONS --create
+  tenure-demo --store s3-embedded:
+  tenure-demo --store s3-embedded: --peer 127.0.0.1:0
+  tenure-demo --store kafka-embedded:
+  tenure-demo --store 'kafka-embedded:?mode=neli&session=3s'
+  tenure-demo --store 's3://bucket/elections?endpoint=http://127.0.0.1:9000&region=us-east-1' --create
+  tenure-demo --store kafka://kafka-1:9092,kafka-2:9092/elections --kafka-properties client.properties`
 
-// newDemo is the command that shows an election.
-func newDemo() *cobra.Command {
+// newRoot is the whole command line: the demo, and what it runs.
+func newRoot() *cobra.Command {
 	var d demoFlags
 	c := &cobra.Command{
-		Use:     "demo",
-		Short:   "Show an election at work, and check it",
-		Long:    aboutDemo,
-		Example: examplesDemo,
-		Args:    noArgs,
+		Use:               "tenure-demo",
+		Short:             "Show an election at work, and check it",
+		Long:              aboutDemo,
+		Example:           examplesDemo,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(c *cobra.Command, _ []string) error {
 			o, err := d.options(c.Flags(), os.Getenv)
 			if err != nil {
 				return err
 			}
 			o.Command, o.In, o.Out = reexecute, c.InOrStdin(), c.OutOrStdout()
-			o.Await.Told = d.where.waiting(c.ErrOrStderr())
-			o.Colour = terminal.Colours(o.Out)
-			o.Live = !o.JSON && !o.Plain && !o.Verbose && terminal.Screen(o.Out)
+			o.Await.Told = d.where.Waiting(c.ErrOrStderr())
+			o.Colour = output.Colours(o.Out)
+			o.Live = !o.JSON && !o.Plain && !o.Verbose && output.Screen(o.Out)
 			return demo.Run(c.Context(), o)
 		},
 	}
+	cli.SetUp(c)
+	c.SetHelpCommand(&cobra.Command{Hidden: true})
 	d.define(c.Flags())
+	c.AddCommand(newCandidate())
 	return c
 }
+
+func main() { cli.Main(newRoot()) }
 
 // reexecute runs this very program as a candidate.
 func reexecute(id string) *exec.Cmd {

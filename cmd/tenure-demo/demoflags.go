@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/demo"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
 // demoFlags are what can be set on the command line, or by the environment.
 type demoFlags struct {
 	demo.Options
-	where storeFlags
+	where cli.StoreFlags
 	peers peers.Flags
 }
 
@@ -35,9 +35,9 @@ func (d *demoFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&d.CrashEvery, "crash-every", 0,
 		"time from one disturbance of the leader to the next; 0: never (default two and a half leases)")
 	f.DurationVar(&d.For, "for", 0, "end after this time (default on Ctrl-C)")
-	d.where = storeFlags{creates: true, bucket: demo.Bucket, serves: embeddedS3 + " starts a server of object storage, " +
+	d.where = cli.StoreFlags{Creates: true, Bucket: demo.Bucket, Serves: embeddedS3 + " starts a server of object storage, " +
 		embeddedKafka + " brokers of Kafka"}
-	d.where.define(f)
+	d.where.Define(f)
 	f.BoolVar(&d.Inspect, "inspect", false,
 		"try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests, and "+
 			"finds servers that ignore conditions")
@@ -50,8 +50,9 @@ func (d *demoFlags) define(f *pflag.FlagSet) {
 }
 
 // shortNames are variables of the environment with names of their own.
-var shortNames = []variable{
-	{"KEY", "election", asIs}, {"WORKERS", "candidates", asIs}, {"CONTEXT", "context", asIs}, {"NOSPLAY", "splay", noSplay},
+var shortNames = []cli.Variable{
+	{Name: "KEY", Flag: "election", Value: asIs}, {Name: "WORKERS", Flag: "candidates", Value: asIs},
+	{Name: "CONTEXT", Flag: "context", Value: asIs}, {Name: "NOSPLAY", Flag: "splay", Value: noSplay},
 }
 
 func asIs(value string) string { return value }
@@ -64,44 +65,44 @@ func noSplay(value string) string {
 }
 
 func (d *demoFlags) options(f *pflag.FlagSet, env func(string) string) (demo.Options, error) {
-	from, err := fill(f, env, shortNames)
+	from, err := cli.Fill(f, env, shortNames)
 	if err != nil {
 		return demo.Options{}, err
 	}
 	o := d.Options
-	o.Flags = settings.Flags{Named: from.named, Given: f.Changed}
-	o.Create, o.Await.Limit = d.where.create, d.where.timeout
+	o.Flags = cli.Flags{Named: from.Named, Given: f.Changed}
+	o.Create, o.Await.Limit = d.where.Create, d.where.Timeout
 	if err := d.place(f, &o, from, env); err != nil {
 		return o, fault.OfValue(err)
 	}
-	if o.Peers, err = d.peers.Settings(from.named); err != nil {
+	if o.Peers, err = d.peers.Settings(from.Named); err != nil {
 		return o, fault.OfValue(err)
 	}
 	if o.Peers != nil && !o.Polled() {
 		return o, fault.OfValue(fault.New("leave it out, or give object storage: --store s3://... or --store "+embeddedS3,
-			"%s: %s tells of changes by itself and needs no peers", from.named("peer"), o.StoreName()))
+			"%s: %s tells of changes by itself and needs no peers", from.Named("peer"), o.StoreName()))
 	}
 	return d.withDefaults(f, o), nil
 }
 
 // place is a running server, or which one to start.
-func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from sources, env func(string) string) (err error) {
-	url, err := d.where.url(f, from)
+func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from cli.Sources, env func(string) string) (err error) {
+	url, err := d.where.URL(f, from)
 	switch {
 	case err != nil:
 		return err
 	case url == embeddedS3:
 		o.EmbeddedS3 = true
 	case strings.HasPrefix(url, embeddedKafka):
-		o.EmbeddedKafka, err = stores.ParseEmbeddedKafka(from.named(flagStore), url, demo.KafkaTopic)
+		o.EmbeddedKafka, err = stores.ParseEmbeddedKafka(from.Named(cli.FlagStore), url, demo.KafkaTopic)
 	default:
-		o.Place, err = d.where.place(f, from, env)
+		o.Place, err = d.where.Place(f, from, env)
 		return orNoStore(url, err)
 	}
 	if err != nil {
 		return err
 	}
-	return d.where.withoutProperties(f, from)
+	return d.where.WithoutProperties(f, from)
 }
 
 // orNoStore adds what the demo alone can do for those who have no server.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/demo"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
 // parse reads a command line and an environment.

@@ -10,8 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
 )
 
 // Whole demos on servers inside of the demo, as people see them.
@@ -55,8 +56,8 @@ func TestDemoInWords(t *testing.T) {
 // inWords runs a demo of two candidates until one is elected.
 func inWords(t *testing.T, env, args []string) string {
 	t.Helper()
-	cmd := exec.Command(guardtest.Self(), append([]string{"demo", "--candidates", "2", "--crash-every", "0"}, args...)...)
-	cmd.Env = append(append(os.Environ(), mainEnv+"=1", "TMPDIR="+t.TempDir()), env...)
+	cmd := exec.Command(guardtest.Self(), append([]string{"--candidates", "2", "--crash-every", "0"}, args...)...)
+	cmd.Env = append(append(os.Environ(), program.Env, "TMPDIR="+t.TempDir()), env...)
 	var out, errs guardtest.Output
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
 // line is one line of --json.
@@ -37,10 +37,6 @@ type line struct {
 	Acts      int
 	Overlaps  *int
 	Address   string
-	Text      string
-	Leader    string
-	From      string
-	To, By    string
 
 	Millis      float64
 	LeastMillis *float64
@@ -62,7 +58,7 @@ type show struct {
 	lines  []line
 }
 
-// begin runs "tenure demo --json" with its own directory for temporary files.
+// begin runs "tenure-demo --json" with its own directory for temporary files.
 func begin(t *testing.T, args ...string) *show {
 	t.Helper()
 	return beginWith(t, nil, args...)
@@ -75,8 +71,8 @@ func beginWith(t *testing.T, env []string, args ...string) *show {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &show{T: t, temp: t.TempDir(), cmd: exec.Command(self, append([]string{"demo", "--json"}, args...)...)}
-	s.cmd.Env = append(append(os.Environ(), mainEnv+"=1", "TMPDIR="+s.temp), env...)
+	s := &show{T: t, temp: t.TempDir(), cmd: exec.Command(self, append([]string{"--json"}, args...)...)}
+	s.cmd.Env = append(append(os.Environ(), program.Env, "TMPDIR="+s.temp), env...)
 	s.cmd.Stderr = &s.errs
 	if s.stdout, err = s.cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
@@ -232,58 +228,13 @@ func TestDemoEndsByItself(t *testing.T) {
 	s.nothingLeft()
 }
 
-// startServer runs a server that does not belong to the demo.
-func startServer(t *testing.T, users ...*server.User) *server.Server {
-	t.Helper()
-	return startServerWith(t, &server.Options{Users: users})
-}
-
-// startServerWith adds to these options.
-func startServerWith(t *testing.T, o *server.Options) *server.Server {
-	t.Helper()
-	o.Host, o.Port, o.JetStream, o.StoreDir, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir(), true, true
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	deadline.Await(t, func() bool { return s.ReadyForConnections(time.Second) }, func() string { return "the server does not start" })
-	return s
-}
-
-// deleteKey is what "nats kv del" does.
-func deleteKey(t *testing.T, url, bucket, key string) {
-	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := deadline.Context(t)
-	kv, err := js.KeyValue(ctx, bucket)
-	if err == nil {
-		err = kv.Delete(ctx, key)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
 	t.Parallel()
-	url := startServer(t).ClientURL()
+	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--election", "billing", "--candidates", "3", "--lease", "1s", "--crash-every", "0")
 	last, kind := s.await("somebody leads", isElected), ""
 	for kind != "forced" { // a leader that the machine is too slow for is lost in another way
-		deleteKey(t, url, "ELECTIONS", "billing")
+		servers.DeleteKey(t, url, "ELECTIONS", "billing")
 		next := s.await("a failover", isDo("failover"))
 		if next.Term <= last.Term || next.Election != "billing" {
 			t.Errorf("got %+v after %+v", next, last)
@@ -309,7 +260,7 @@ func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
 func TestDemoEndsWhenNobodyMayWrite(t *testing.T) {
 	t.Parallel()
 	rights := &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}}
-	url := startServer(t, &server.User{Username: "reader", Password: "s3cret", Permissions: rights}).ClientURL()
+	url := servers.NATS(t, &server.User{Username: "reader", Password: "s3cret", Permissions: rights}).ClientURL()
 	host := strings.TrimPrefix(url, "nats://")
 	s := begin(t, "--store", "nats://reader:s3cret@"+host+"/ELECTIONS", "--create", "--candidates", "2")
 	for _, ok := s.read(); ok; _, ok = s.read() {
@@ -328,7 +279,7 @@ func TestDemoEndsWhenNobodyMayWrite(t *testing.T) {
 
 func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 	t.Parallel()
-	url := startServer(t).ClientURL()
+	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/MISSING")
 	out, _ := io.ReadAll(s.stdout)
 	_ = s.cmd.Wait()
@@ -336,7 +287,7 @@ func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 		t.Errorf("exit code %d, output %q", s.cmd.ProcessState.ExitCode(), out)
 	}
 	want := "error: --store " + url + "/MISSING: there is no bucket MISSING\n" +
-		"hint: check its name; --create, which tenure run and tenure demo have, makes it, and so does: nats --server " + url + " kv add MISSING --history 1 --storage file\n"
+		"hint: check its name; --create, which tenure run and tenure-demo have, makes it, and so does: nats --server " + url + " kv add MISSING --history 1 --storage file\n"
 	if got := s.errs.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -345,7 +296,7 @@ func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 // A demo that is killed cannot end its candidates, of which one is frozen. They end all the same.
 func TestCandidatesEndWithTheDemo(t *testing.T) {
 	t.Parallel()
-	url := startServer(t).ClientURL()
+	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--candidates", "3", "--lease", "2s", "--crash-every", "500ms")
 	s.await("one is frozen", isDo("pause"))
 	if err := s.cmd.Process.Kill(); err != nil {
@@ -377,7 +328,7 @@ func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
 	if err := os.MkdirAll(dir+"/nats/context", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := `{"url": "` + startServer(t).ClientURL() + `"}`
+	text := `{"url": "` + servers.NATS(t).ClientURL() + `"}`
 	if err := os.WriteFile(dir+"/nats/context/prod.json", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

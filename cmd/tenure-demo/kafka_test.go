@@ -5,22 +5,11 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
-
-// startBrokers starts brokers that do not belong to the demo, and returns how a URL names them.
-func startBrokers(t *testing.T, opts ...kfake.Opt) string {
-	t.Helper()
-	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return strings.Join(c.ListenAddrs(), ",")
-}
 
 func TestDemoOnKafkaSurvivesKillsPausesAndStops(t *testing.T) {
 	t.Parallel()
@@ -37,7 +26,7 @@ func TestDemoOnKafkaSurvivesKillsPausesAndStops(t *testing.T) {
 // Two demos that differ in their groups only hold one election. Both say so, and neither overlaps.
 func TestDemoTellsOfTwoGroupsOnOneElection(t *testing.T) {
 	t.Parallel()
-	store := "kafka://" + startBrokers(t) + "/elections?mode=neli&session=30s&timeout=20s&group="
+	store := "kafka://" + servers.Kafka(t) + "/elections?mode=neli&session=30s&timeout=20s&group="
 	args := []string{"--create", "--candidates", "1", "--lease", "30s", "--crash-every", "0", "--store"}
 	first := begin(t, append(args, store+"one")...)
 	first.await("somebody leads", isElected)
@@ -63,7 +52,7 @@ func TestDemoEndsWhenNobodyMayWriteToKafka(t *testing.T) {
 			Resource: kmsg.ACLResourceTypeTopic, Name: "elections", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: o, Allow: true,
 		})
 	}
-	hosts := startBrokers(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "reader", "s3cret", rights...))
+	hosts := servers.Kafka(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "reader", "s3cret", rights...))
 	s := begin(t, "--store", "kafka://reader:s3cret@"+hosts+"/elections?timeout=20s", "--create", "--candidates", "2")
 	fails(t, s, "error: --store kafka://***@"+hosts+"/elections?timeout=20s: ", "TOPIC_AUTHORIZATION_FAILED", "\nhint: grant it with kafka-acls.sh")
 	s.nothingLeft()

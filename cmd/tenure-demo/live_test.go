@@ -9,18 +9,19 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 )
 
-// openDemo runs "tenure demo" in a terminal.
+// openDemo runs "tenure-demo" in a terminal.
 func openDemo(t *testing.T, env []string, args ...string) (*terminaltest.Window, *exec.Cmd) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, append([]string{"demo", "--lease", "1s"}, args...)...)
-	cmd.Env = append(append(os.Environ(), mainEnv+"=1", "TERM=xterm-256color", "TMPDIR="+t.TempDir(), "NO_COLOR="), env...)
+	cmd := exec.Command(self, append([]string{"--lease", "1s"}, args...)...)
+	cmd.Env = append(append(os.Environ(), program.Env, "TERM=xterm-256color", "TMPDIR="+t.TempDir(), "NO_COLOR="), env...)
 	return terminaltest.Open(t, cmd, 80, 24), cmd
 }
 

@@ -3,70 +3,20 @@
 package main
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
-// objects is a server of object storage that does not belong to the demo.
-type objects struct {
-	url        string
-	gets, puts atomic.Int64
-	down       atomic.Bool
-	readOnly   bool
-	careless   bool // ignores conditions
-	inner      http.Handler
-}
-
-func startObjects(t *testing.T, change func(*objects)) *objects {
-	t.Helper()
-	backend := s3mem.New()
-	if err := backend.CreateBucket("bucket"); err != nil {
-		t.Fatal(err)
-	}
-	o := &objects{inner: gofakes3.New(backend).Server()}
-	change(o)
-	s := httptest.NewServer(o)
-	t.Cleanup(s.Close)
-	o.url = "s3://bucket/p?region=r&endpoint=" + s.URL
-	return o
-}
-
-func (o *objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	put := r.Method == http.MethodPut
-	switch {
-	case o.down.Load():
-		panic(http.ErrAbortHandler)
-	case put && o.readOnly:
-		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
-		return
-	case put && o.careless:
-		r.Header.Del("If-Match")
-		r.Header.Del("If-None-Match")
-	}
-	o.inner.ServeHTTP(w, r)
-	if put {
-		o.puts.Add(1)
-	} else {
-		o.gets.Add(1)
-	}
-}
-
 // renewals waits for so many further writes, and returns how many reads there were meanwhile.
-func (o *objects) renewals(t *testing.T, n int64) int64 {
+func renewals(t *testing.T, o *servers.Objects, n int64) int64 {
 	t.Helper()
-	gets, last := o.gets.Load(), o.puts.Load()+n
-	deadline.Await(t, func() bool { return o.puts.Load() >= last }, func() string { return "no renewals" })
-	return o.gets.Load() - gets
+	gets, last := o.Gets.Load(), o.Puts.Load()+n
+	deadline.Await(t, func() bool { return o.Puts.Load() >= last }, func() string { return "no renewals" })
+	return o.Gets.Load() - gets
 }
 
 func interrupt(t *testing.T, s *show) line {
@@ -108,10 +58,10 @@ func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := startObjects(t, func(*objects) {})
-			s := begin(t, append(args, "--store", o.url, "--lease", "4s", "--renew", "500ms", "--candidates", "4", "--crash-every", "0")...)
+			o := servers.StartObjects(t)
+			s := begin(t, append(args, "--store", o.URL, "--lease", "4s", "--renew", "500ms", "--candidates", "4", "--crash-every", "0")...)
 			s.await("somebody leads", isElected)
-			deadline.Await(t, func() bool { return (o.renewals(t, 4) > 0) == (name == "polled") }, func() string {
+			deadline.Await(t, func() bool { return (renewals(t, o, 4) > 0) == (name == "polled") }, func() string {
 				return "somebody goes on reading, or nobody reads"
 			})
 			sum := interrupt(t, s)
@@ -126,12 +76,12 @@ func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 
 func TestDemoOnObjectStorageThatIsDownForAWhile(t *testing.T) {
 	t.Parallel()
-	o := startObjects(t, func(*objects) {})
-	s := begin(t, "--store", o.url, "--lease", "2s", "--candidates", "3", "--crash-every", "0", "--peer", "127.0.0.1:0")
+	o := servers.StartObjects(t)
+	s := begin(t, "--store", o.URL, "--lease", "2s", "--candidates", "3", "--crash-every", "0", "--peer", "127.0.0.1:0")
 	first := s.await("somebody leads", isElected)
-	o.down.Store(true)
+	o.Down.Store(true)
 	s.await("the leader gives up in time", func(l line) bool { return l.Event == "lost" })
-	o.down.Store(false)
+	o.Down.Store(false)
 	if next := s.await("somebody leads again", isElected); next.Term <= first.Term {
 		t.Errorf("term %d after %d", next.Term, first.Term)
 	}
@@ -143,19 +93,21 @@ func TestDemoOnObjectStorageThatIsDownForAWhile(t *testing.T) {
 
 func TestDemoEndsWhenNobodyMayWriteObjects(t *testing.T) {
 	t.Parallel()
-	o := startObjects(t, func(o *objects) { o.readOnly = true })
-	s := begin(t, "--store", o.url, "--candidates", "2")
+	o := servers.StartObjects(t)
+	o.ReadOnly = true
+	s := begin(t, "--store", o.URL, "--candidates", "2")
 	fails(t, s, "error: --store s3://bucket/p?endpoint=", "s3:PutObject on arn:aws:s3:::bucket/p/*", "\nhint: grant it")
 	s.nothingLeft()
 }
 
 func TestDemoRefusesAServerThatIgnoresConditionsIfItInspects(t *testing.T) {
 	t.Parallel()
-	o := startObjects(t, func(o *objects) { o.careless = true })
-	s := begin(t, "--store", o.url, "--inspect")
+	o := servers.StartObjects(t)
+	o.Careless = true
+	s := begin(t, "--store", o.URL, "--inspect")
 	fails(t, s, "error: --store s3://bucket/p?endpoint=", "unsafe: If-", "\nhint: ")
-	if o.puts.Load() < 1 || s.count(isDo("start")) > 0 {
-		t.Errorf("%d writes, and candidates were started", o.puts.Load())
+	if o.Puts.Load() < 1 || s.count(isDo("start")) > 0 {
+		t.Errorf("%d writes, and candidates were started", o.Puts.Load())
 	}
 }
 

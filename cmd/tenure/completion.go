@@ -5,8 +5,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
 // addGenerated adds the commands that come with the library for commands, with errors like those of the others.
@@ -17,9 +18,9 @@ func addGenerated(root *cobra.Command) {
 		switch c.Name() {
 		case "completion":
 			c.Short = "Write the script with which a shell completes what is typed"
-			c.Args, c.RunE = noArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+			c.Args, c.RunE = cli.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
 			for _, shell := range c.Commands() {
-				shell.Args = noArgs
+				shell.Args = cli.NoArgs
 			}
 		case "help":
 			c.Args = aCommand
@@ -38,12 +39,12 @@ func aCommand(c *cobra.Command, args []string) error {
 // complete has flags completed whose values can be known. Others complete to nothing rather than to names of files.
 func complete(root *cobra.Command) {
 	for _, c := range root.Commands() {
-		if c.Flags().Lookup(flagContext) != nil {
-			_ = c.RegisterFlagCompletionFunc(flagContext, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		if c.Flags().Lookup(cli.FlagContext) != nil {
+			_ = c.RegisterFlagCompletionFunc(cli.FlagContext, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 				return stores.Contexts(), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
-		for _, name := range []string{flagStore, "election", "id", "to"} {
+		for _, name := range []string{cli.FlagStore, "election", "id", "to"} {
 			if c.Flags().Lookup(name) != nil {
 				_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 			}

@@ -13,19 +13,21 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
 // A connection that the other end breaks is no reader of standard output that went away, though the system has one signal for both.
 func TestBrokenConnectionIsToldAndEndsNoWatch(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := servers.NATS(t)
 	h := homeAt(t, s.ClientURL()+"/ELECTIONS?pristine=true")
 	h.put(record("node-1", 7, time.Hour, time.Now(), ""))
 	w := tenureRuns(t, h.args("watch", "--json")...).start()
 	w.says(`"leader":"node-1"`)
-	other := homeAt(t, startServerWith(t, &server.Options{MaxConn: 1}).ClientURL()+"/ELECTIONS?pristine=true") // has the only connection
+	other := homeAt(t, servers.JetStream(t, &server.Options{MaxConn: 1}).ClientURL()+"/ELECTIONS?pristine=true") // has the only connection
 	for range 10 {
 		status := tenureRuns(t, "status", "--store", other.url, "--election", "billing", "--connect-timeout", "0s").start()
 		status.ends(1)
@@ -74,7 +76,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	h := natsHome(t)
 	h.put(record("node-1", 7, time.Hour, time.Now(), ""))
 	cmd := exec.Command(guardtest.Self(), h.args("watch", "--json")...)
-	cmd.Env = append(cmd.Environ(), mainEnv+"=1")
+	cmd.Env = append(cmd.Environ(), program.Env)
 	var errs guardtest.Output
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()

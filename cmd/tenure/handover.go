@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 const aboutHandOver = `Asks the leader, wherever it is, to finish its work and hand over: to the candidate named by --to, or to
@@ -53,12 +53,12 @@ func newHandOver() *cobra.Command {
 		Short:   "Ask the leader to hand over",
 		Long:    aboutHandOver,
 		Example: examplesHandOver,
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return h.run(c) },
 	}
 	h.define(c.Flags())
 	c.Flags().StringVar(&h.to, "to", "", "ID of the candidate that is to lead (default any)")
-	c.Flags().DurationVar(&h.wait, "wait", usualTimeout, "how long to wait until leadership has moved; 0: not at all")
+	c.Flags().DurationVar(&h.wait, "wait", cli.UsualTimeout, "how long to wait until leadership has moved; 0: not at all")
 	return c
 }
 
@@ -139,7 +139,7 @@ func (o *observer) nobody() error {
 
 // outcome judges who leads now. Told is called if that is another term.
 func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()) error {
-	before, now := units.Plain(from.ID), units.Plain(to.ID)
+	before, now := output.Plain(from.ID), output.Plain(to.ID)
 	switch {
 	case !to.Exists():
 		f := fault.New("tenure watch tells when somebody does; candidates that are not eligible claim nothing",
@@ -183,22 +183,22 @@ func (t handOverText) asked(_ *observer, leader tenure.Leader, to string) {
 	if to != "" {
 		text += " to " + to
 	}
-	fmt.Fprintln(t.out, units.Plain(text))
+	fmt.Fprintln(t.out, output.Plain(text))
 }
 
 func (t handOverText) moved(_ *observer, _, to tenure.Leader, took time.Duration) {
-	fmt.Fprintln(t.out, units.Plain(fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took))))
+	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, output.Seconds(took))))
 }
 
 func (t handOverText) unchanged(_ *observer, leader tenure.Leader) {
-	fmt.Fprintln(t.out, units.Plain(fmt.Sprintf("%s leads, in term %d", leader.ID, leader.Term)))
+	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("%s leads, in term %d", leader.ID, leader.Term)))
 }
 
 type handOverJSON struct{ out io.Writer }
 
 // step is one line of --json.
 type step struct {
-	jsonl.Head
+	output.Head
 	Leader string   `json:"leader"`
 	To     *string  `json:"to,omitempty"`
 	From   string   `json:"from,omitempty"`
@@ -206,14 +206,14 @@ type step struct {
 }
 
 func (t handOverJSON) asked(o *observer, leader tenure.Leader, to string) {
-	jsonl.Print(t.out, step{Head: o.head("asked", leader.Term), Leader: leader.ID, To: &to})
+	output.JSON(t.out, step{Head: o.head("asked", leader.Term), Leader: leader.ID, To: &to})
 }
 
 func (t handOverJSON) moved(o *observer, from, to tenure.Leader, took time.Duration) {
-	ms := units.Millis(took)
-	jsonl.Print(t.out, step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms})
+	ms := output.Millis(took)
+	output.JSON(t.out, step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms})
 }
 
 func (t handOverJSON) unchanged(o *observer, leader tenure.Leader) {
-	jsonl.Print(t.out, step{Head: o.head("unchanged", leader.Term), Leader: leader.ID})
+	output.JSON(t.out, step{Head: o.head("unchanged", leader.Term), Leader: leader.ID})
 }

@@ -3,10 +3,6 @@
 //	tenure --help
 package main
 
-import (
-	"os"
-)
+import "github.com/tenure-go/tenure/cmd/internal/cli"
 
-func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { cli.Main(newRoot()) }

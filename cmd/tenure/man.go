@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 const aboutMan = `Writes a manual page for each command into a directory, which is made if it is missing: tenure.1,
@@ -24,9 +25,9 @@ func newMan() *cobra.Command {
 		Short:   "Write manual pages",
 		Long:    aboutMan,
 		Example: `  tenure man /usr/local/share/man/man1 && man tenure-run`,
-		Args:    oneArg,
+		Args:    cli.OneArg,
 		RunE: func(c *cobra.Command, args []string) error {
-			if _, err := fill(c.Flags(), os.Getenv, nil); err != nil {
+			if _, err := cli.Fill(c.Flags(), os.Getenv, nil); err != nil {
 				return err
 			}
 			pages, err := writeManual(newRoot(), args[0])
@@ -35,7 +36,7 @@ func newMan() *cobra.Command {
 			}
 			for _, page := range pages {
 				if asJSON {
-					jsonl.Print(c.OutOrStdout(), struct {
+					output.JSON(c.OutOrStdout(), struct {
 						File string `json:"file"`
 					}{page})
 				}

@@ -9,38 +9,38 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
 )
 
 // observerFlags are those of commands that look at an election from outside.
 type observerFlags struct {
-	where    storeFlags
+	where    cli.StoreFlags
 	election string
 	json     bool
 
 	place stores.Place
-	flags settings.Flags
+	flags cli.Flags
 }
 
 func (o *observerFlags) define(f *pflag.FlagSet) {
 	f.SortFlags = false
-	o.where.define(f)
+	o.where.Define(f)
 	f.StringVar(&o.election, "election", "", "name of the election, the key in the store")
 	f.BoolVar(&o.json, "json", false, "one JSON object per line")
 }
 
 // settle takes the settings from the environment that are not on the command line, and finds out where the election is.
 func (o *observerFlags) settle(c *cobra.Command) error {
-	from, err := fill(c.Flags(), os.Getenv, nil)
+	from, err := cli.Fill(c.Flags(), os.Getenv, nil)
 	if err != nil {
 		return err
 	}
-	o.flags = settings.Flags{Named: from.named, Given: c.Flags().Changed}
-	if o.place, err = o.where.place(c.Flags(), from, os.Getenv); err != nil {
+	o.flags = cli.Flags{Named: from.Named, Given: c.Flags().Changed}
+	if o.place, err = o.where.Place(c.Flags(), from, os.Getenv); err != nil {
 		return err
 	}
 	if o.election == "" {
@@ -101,12 +101,12 @@ func plainly(s driver.Store) driver.Store { return s }
 
 func (o *observerFlags) connect(c *cobra.Command, connection func(bool, error)) (*stores.Store, error) {
 	how := stores.Options{Client: "tenure " + c.Name(), OnConnection: connection}
-	return o.where.connect(c.Context(), o.place, o.election, how, o.where.waiting(c.ErrOrStderr()))
+	return o.where.Connect(c.Context(), o.place, o.election, how, o.where.Waiting(c.ErrOrStderr()))
 }
 
 // head begins a line of --json.
-func (o *observer) head(event string, term uint64) jsonl.Head {
-	return jsonl.Head{Time: time.Now().UTC(), Event: event, Election: o.Name(), ID: o.ID(), Term: term}
+func (o *observer) head(event string, term uint64) output.Head {
+	return output.Head{Time: time.Now().UTC(), Event: event, Election: o.Name(), ID: o.ID(), Term: term}
 }
 
 // remedy says what to do about a record that is unsound; nil if it is not.

@@ -12,8 +12,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -72,7 +73,7 @@ type home struct {
 
 func natsHome(t *testing.T) *home {
 	t.Helper()
-	url := startServer(t, &server.User{Username: "user", Password: "s3cret"}).ClientURL()
+	url := servers.NATS(t, &server.User{Username: "user", Password: "s3cret"}).ClientURL()
 	return homeAt(t, strings.Replace(url, "nats://", "nats://user:s3cret@", 1)+"/ELECTIONS?pristine=true")
 }
 

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/records"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -60,7 +60,7 @@ func newReset() *cobra.Command {
 		Short:   "Replace what is no record of an election, or a malformed one",
 		Long:    aboutReset,
 		Example: examplesReset,
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return r.run(c) },
 	}
 	r.define(c.Flags())
@@ -95,7 +95,7 @@ func (r *resetFlags) run(c *cobra.Command) error {
 		return err
 	}
 	if r.json {
-		jsonl.Print(c.OutOrStdout(), done)
+		output.JSON(c.OutOrStdout(), done)
 	} else {
 		done.print(c.OutOrStdout())
 	}
@@ -122,7 +122,7 @@ func (w *wreck) bytes() []byte {
 
 // replacement is what a reset did, as --json has it.
 type replacement struct {
-	jsonl.Head
+	output.Head
 	Was        tenure.RecordKind `json:"was"`
 	Bytes      int               `json:"bytes"`
 	Beginning  string            `json:"beginning"`
@@ -194,6 +194,6 @@ func (r replacement) print(out io.Writer) {
 		more = "..."
 	}
 	fmt.Fprintf(out, "was  %s, %d bytes: %s%s\n", r.Was, r.Bytes, r.Beginning, more)
-	fmt.Fprintf(out, "     %s\n", units.Plain(r.Problem))
+	fmt.Fprintf(out, "     %s\n", output.Plain(r.Problem))
 	fmt.Fprintf(out, "now  a vacant record after term %d: nobody can be elected for %v\n", r.Term, millis(r.WaitMillis))
 }

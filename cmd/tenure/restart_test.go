@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 )
 
 // Supervised machines whose command fails at once take turns, each no sooner than some seconds

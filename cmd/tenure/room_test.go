@@ -12,13 +12,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
 // A bucket that is full says so, with what to do.
 func TestBucketWithoutRoom(t *testing.T) {
 	t.Parallel()
-	url := startServer(t).ClientURL()
+	url := servers.NATS(t).ClientURL()
 	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)

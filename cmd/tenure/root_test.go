@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// typed are the commands that people type, but for those that come with the library for commands.
+// typed are the commands that people type, but for those that only explain, and for those that come with the library for commands.
 func typed() []*cobra.Command {
 	return slices.DeleteFunc(newRoot().Commands(), func(c *cobra.Command) bool {
-		return c.Hidden || c.Name() == "help" || c.Name() == "completion"
+		return c.Hidden || c.Name() == "stores" || c.Name() == "help" || c.Name() == "completion"
 	})
 }
 
@@ -83,7 +83,7 @@ func TestThePageOfTheCommandNamesEveryFlag(t *testing.T) {
 		if !strings.Contains(page, "tenure "+c.Name()) && !strings.Contains(page, "`"+c.Name()+"`") {
 			t.Errorf("%s is missing", c.Name())
 		}
-		if c.Name() == "run" || c.Name() == "demo" { // which have pages, and a long help, of their own
+		if c.Name() == "run" { // which has a page, and a long help, of its own
 			continue
 		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 )
 
@@ -33,7 +33,7 @@ func newRun() *cobra.Command {
 		},
 	}
 	r.define(c.Flags())
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(flagError(err)) })
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(cli.FlagError(err)) })
 	return c
 }
 
@@ -77,7 +77,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	out := newPatientLog(c.ErrOrStderr())
 	defer out.flush()
 	log := r.logger(out)
-	for _, name := range strangers(c.Root(), os.Environ()) {
+	for _, name := range cli.Strangers(c.Root(), os.Environ()) {
 		log.Warn("a variable of the environment sets no flag", "variable", name)
 	}
 	quit := func(code int) {
@@ -119,7 +119,7 @@ func coded(code int, err error) error {
 
 // campaign takes part in the election until there is no more to do.
 func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err error) {
-	s, err := r.where.connect(w.Context(), r.place, r.election, stores.Options{Client: "tenure run " + r.id, Lease: r.lease, Logger: log},
+	s, err := r.where.Connect(w.Context(), r.place, r.election, stores.Options{Client: "tenure run " + r.id, Lease: r.lease, Logger: log},
 		func(err error) { log.Warn("the store cannot be reached yet", "cause", err) })
 	if err != nil {
 		return 0, err
@@ -135,7 +135,7 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 	defer p.leave()
 	e, err := tenure.New(p.store, r.election, p.config)
 	if err != nil {
-		return 0, settings.Flags{}.InFlags(err)
+		return 0, cli.Flags{}.InFlags(err)
 	}
 	defer comment(e, r.lease, log)()
 	return w.Run(e)
@@ -189,12 +189,12 @@ func guardOf() *exec.Cmd {
 func (r *runFlags) logger(out io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: r.level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if cause, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(settings.Cause(cause))
+			a.Value = slog.StringValue(cli.Cause(cause))
 		}
 		return a
 	}}
 	if r.format == "json" {
-		return slog.New(slog.NewJSONHandler(jsonl.Escaping{Writer: out}, o))
+		return slog.New(slog.NewJSONHandler(output.Escaping{Writer: out}, o))
 	}
 	return slog.New(slog.NewTextHandler(out, o))
 }

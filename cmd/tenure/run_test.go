@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
 // wrapped is a "tenure run" in a process of its own.
@@ -34,7 +36,7 @@ func (h *home) wrap(flags []string, command ...string) *wrapped {
 func tenureRuns(t *testing.T, args ...string) *wrapped {
 	t.Helper()
 	w := &wrapped{T: t, cmd: exec.Command(guardtest.Self(), args...)}
-	w.cmd.Env = append(w.cmd.Environ(), mainEnv+"=1", guardtest.AtOnce)
+	w.cmd.Env = append(w.cmd.Environ(), program.Env, guardtest.AtOnce)
 	w.cmd.Stdout, w.cmd.Stderr = &w.out, &w.errs
 	return w
 }
@@ -99,7 +101,7 @@ func TestRunOnceEndsWhenLeadershipIsLost(t *testing.T) {
 	h := natsHome(t)
 	w := h.wrap([]string{"--once"}, "sh", "-c", "echo up; exec sleep 100").start()
 	w.says("up\n")
-	deleteKey(t, strings.TrimSuffix(h.url, "/ELECTIONS?pristine=true"), "ELECTIONS", "billing")
+	servers.DeleteKey(t, strings.TrimSuffix(h.url, "/ELECTIONS?pristine=true"), "ELECTIONS", "billing")
 	w.ends(121)
 }
 

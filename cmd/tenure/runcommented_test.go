@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
 // The first election in a bucket waits, and says so.
@@ -44,7 +45,7 @@ func TestRunWarnsOfUnknownVariables(t *testing.T) {
 // A store that is away is one line, and then a few with a count.
 func TestRunLogsTroubleEverLessOften(t *testing.T) {
 	t.Parallel()
-	server := startServer(t)
+	server := servers.NATS(t)
 	h := homeAt(t, server.ClientURL()+"/ELECTIONS?pristine=true")
 	w := h.wrap([]string{"--lease", "2s"}, "sleep", "100").start()
 	w.says("command started")

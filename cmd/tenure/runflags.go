@@ -11,16 +11,16 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 )
 
 // runFlags are what can be set for run.
 type runFlags struct {
-	where    storeFlags
+	where    cli.StoreFlags
 	peers    peers.Flags
 	election string
 	id       string
@@ -42,8 +42,8 @@ type runFlags struct {
 func (r *runFlags) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.SetInterspersed(false) // what comes after the command is the command's
-	r.where = storeFlags{creates: true}
-	r.where.define(f)
+	r.where = cli.StoreFlags{Creates: true}
+	r.where.Define(f)
 	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
 	f.StringVar(&r.id, "id", "", "name of this candidate, for people, not empty (default host name and process id)")
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
@@ -66,7 +66,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 
 // settle finds everything that is wrong before anything is started.
 func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
-	from, err := fill(f, env, nil)
+	from, err := cli.Fill(f, env, nil)
 	if err != nil {
 		return err
 	}
@@ -76,41 +76,41 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 	if r.json {
 		r.format = "json"
 	}
-	if r.place, err = r.where.place(f, from, env); err != nil {
+	if r.place, err = r.where.Place(f, from, env); err != nil {
 		return err
 	}
-	if r.members, err = r.peers.Settings(from.named); err != nil {
+	if r.members, err = r.peers.Settings(from.Named); err != nil {
 		return err
 	}
 	if r.members != nil && r.place.Pushes() {
-		return fault.New("leave it out", "%s: %s tells of changes by itself and needs no peers", from.named("peer"), r.place.Kind())
+		return fault.New("leave it out", "%s: %s tells of changes by itself and needs no peers", from.Named("peer"), r.place.Kind())
 	}
 	return errors.Join(r.checkWords(from), r.checkElection(f, from))
 }
 
-func (r *runFlags) checkWords(from sources) error {
+func (r *runFlags) checkWords(from cli.Sources) error {
 	if !slices.Contains(wrap.Restarts, wrap.Restart(r.restart)) {
-		return fmt.Errorf("%s is %q; it must be never, on-failure or always", from.named("restart"), r.restart)
+		return fmt.Errorf("%s is %q; it must be never, on-failure or always", from.Named("restart"), r.restart)
 	}
 	if r.format != "text" && r.format != "json" {
-		return fmt.Errorf("%s is %q; it must be text or json", from.named("log-format"), r.format)
+		return fmt.Errorf("%s is %q; it must be text or json", from.Named("log-format"), r.format)
 	}
 	if err := r.level.UnmarshalText([]byte(r.loudness)); err != nil {
-		return fmt.Errorf("%s is %q; it must be debug, info, warn or error", from.named("log-level"), r.loudness)
+		return fmt.Errorf("%s is %q; it must be debug, info, warn or error", from.Named("log-level"), r.loudness)
 	}
 	return nil
 }
 
 // checkElection leaves it to the command to be killed in a part of --stop-within.
-func (r *runFlags) checkElection(f *pflag.FlagSet, from sources) error {
+func (r *runFlags) checkElection(f *pflag.FlagSet, from cli.Sources) error {
 	if f.Changed("stop-within") && r.stopWithin < wrap.LeastStopWithin {
-		return fmt.Errorf("%s is %v; it must be at least %v", from.named("stop-within"), r.stopWithin, wrap.LeastStopWithin)
+		return fmt.Errorf("%s is %v; it must be at least %v", from.Named("stop-within"), r.stopWithin, wrap.LeastStopWithin)
 	}
 	limits, err := r.place.Limits()
 	if err != nil {
 		return err
 	}
-	return settings.Flags{Named: from.named, Given: f.Changed}.Check(limits, r.election, r.config())
+	return cli.Flags{Named: from.Named, Given: f.Changed}.Check(limits, r.election, r.config())
 }
 
 func (r *runFlags) config() tenure.Config {

@@ -31,7 +31,7 @@ Exit codes:
   127  there is no such command
 
 TENURE_* stands for any flag that is not given: TENURE_STORE for --store, TENURE_STOP_WITHIN for
---stop-within and so on. tenure demo --help says what --store and --peer take.`
+--stop-within and so on. tenure help stores says what --store and --peer take.`
 
 const examplesRun = `  tenure run --store nats://nats:4222/ELECTIONS --election billing -- ./billing-scheduler --config prod.yaml
   tenure run --store s3://bucket/elections --election nightly --lease 30s --once -- backup.sh

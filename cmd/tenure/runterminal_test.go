@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 )
 
 // Keys of a terminal.

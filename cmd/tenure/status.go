@@ -6,8 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 const aboutStatus = `Says who leads an election. It takes no part in it and writes nothing.
@@ -48,11 +49,11 @@ func newStatus() *cobra.Command {
 		Short:   "Say who leads an election",
 		Long:    aboutStatus,
 		Example: examplesStatus,
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return s.run(c) },
 	}
 	s.define(c.Flags())
-	c.Flags().DurationVar(&s.wait, "wait", usualTimeout, "how long to watch a record that looks old; 0: not at all")
+	c.Flags().DurationVar(&s.wait, "wait", cli.UsualTimeout, "how long to watch a record that looks old; 0: not at all")
 	return c
 }
 
@@ -71,7 +72,7 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	}
 	out := c.OutOrStdout()
 	if s.json {
-		jsonl.Print(out, now)
+		output.JSON(out, now)
 	} else {
 		now.print(out)
 	}
@@ -107,7 +108,7 @@ func fresh(r tenure.Record, now time.Time) bool {
 
 // standing is what status says, as --json has it.
 type standing struct {
-	jsonl.Head
+	output.Head
 	Store       string            `json:"store"`
 	Record      tenure.RecordKind `json:"record"`
 	Leader      string            `json:"leader,omitempty"`

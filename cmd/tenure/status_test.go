@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -140,7 +141,7 @@ func TestObserversWriteNothing(t *testing.T) {
 func TestObserversNeedNoRightToWrite(t *testing.T) {
 	t.Parallel()
 	publish := []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.*.$KV.ELECTIONS.>", "$JS.FC.KV_ELECTIONS.>"}
-	url := startServer(t, &server.User{Username: "all", Password: "x"}, &server.User{
+	url := servers.NATS(t, &server.User{Username: "all", Password: "x"}, &server.User{
 		Username: "looker", Password: "s3cret", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		},

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/records"
 )
 
 // print writes it for people, a line for each thing that is known.
 func (st standing) print(out io.Writer) {
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(out, "%-9s %s\n", name, units.Plain(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(out, "%-9s %s\n", name, output.Plain(fmt.Sprintf(format, args...)))
 	}
 	row("election", "%s", st.Election)
 	row("store", "%s", st.Store)

@@ -7,7 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 func newVersion() *cobra.Command {
@@ -16,9 +17,9 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Long:  "Prints the version. The object of --json has version, go, os and arch.",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if _, err := fill(c.Flags(), os.Getenv, nil); err != nil {
+			if _, err := cli.Fill(c.Flags(), os.Getenv, nil); err != nil {
 				return err
 			}
 			out := c.OutOrStdout()
@@ -26,7 +27,7 @@ func newVersion() *cobra.Command {
 				fmt.Fprintf(out, "tenure %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 				return nil
 			}
-			jsonl.Print(out, struct {
+			output.JSON(out, struct {
 				Version string `json:"version"`
 				Go      string `json:"go"`
 				OS      string `json:"os"`

@@ -2,7 +2,11 @@
 
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
+)
 
 // These wait for a while.
-func TestWaitingScripts(t *testing.T) { runScripts(t, "testdata/waiting") }
+func TestWaitingScripts(t *testing.T) { program.Scripts(t, "tenure", "testdata/waiting") }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/watch"
 	"github.com/tenure-go/tenure/driver"
 )
@@ -51,7 +52,7 @@ func newWatch() *cobra.Command {
 		Short:   "Tell who leads an election, and every change",
 		Long:    aboutWatch,
 		Example: examplesWatch,
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return w.run(c) },
 	}
 	w.define(c.Flags())
@@ -90,10 +91,10 @@ func (w *watchFlags) run(c *cobra.Command) error {
 func (w *watchFlags) options(c *cobra.Command, cfg tenure.Config) watch.Options {
 	out := c.OutOrStdout()
 	o := watch.Options{
-		Place: w.place, Election: w.election, Config: cfg, Out: out, JSON: w.json, Colour: terminal.Colours(out),
+		Place: w.place, Election: w.election, Config: cfg, Out: out, JSON: w.json, Colour: output.Colours(out),
 		Hints: []string{"look in: " + w.place.Commands(w.election).Look},
 	}
-	if terminal.Screen(out) && !w.json && !w.plain {
+	if output.Screen(out) && !w.json && !w.plain {
 		o.Screen = out.(*os.File)
 		o.In, _ = c.InOrStdin().(*os.File)
 	}

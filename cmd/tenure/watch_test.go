@@ -14,11 +14,27 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
+
+// line is one line of --json.
+type line struct {
+	Time            time.Time
+	Event           string
+	Election        string
+	ID              string
+	Term            uint64
+	Kind            string
+	Leader, Address string
+	From, To, By    string
+	Millis          float64
+	LeastMillis     *float64
+}
 
 // vigil is a watch that goes on.
 type vigil struct {
@@ -164,7 +180,7 @@ func TestWatchTellsOfALeaderThatGoesSilent(t *testing.T) {
 
 func TestWatchTellsOfTheStore(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := servers.NATS(t)
 	h := homeAt(t, s.ClientURL()+"/ELECTIONS?pristine=true")
 	v := h.watch()
 	v.await("nobody leads", leader(""))
@@ -186,9 +202,9 @@ func TestWatchWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 // The same on stores of other kinds.
 func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 	t.Parallel()
-	objects := startObjects(t, func(*objects) {})
-	brokers := startBrokers(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "user", "s3cret"))
-	for name, url := range map[string]string{"object storage": objects.url, "Kafka": "kafka://user:s3cret@" + brokers + "/elections?timeout=20s"} {
+	objects := servers.StartObjects(t)
+	brokers := servers.Kafka(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "user", "s3cret"))
+	for name, url := range map[string]string{"object storage": objects.URL, "Kafka": "kafka://user:s3cret@" + brokers + "/elections?timeout=20s"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := homeAt(t, url)
@@ -228,7 +244,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 	open := func(args ...string) *terminaltest.Window {
 		cmd := exec.Command(self, h.args("watch", args...)...)
-		cmd.Env = append(os.Environ(), mainEnv+"=1", "TERM=xterm-256color")
+		cmd.Env = append(os.Environ(), program.Env, "TERM=xterm-256color")
 		return terminaltest.Open(t, cmd, 80, 24)
 	}
 	w := open()

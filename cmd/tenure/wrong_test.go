@@ -26,7 +26,6 @@ func TestWrongValues(t *testing.T) {
 		{"one rule for 0", "run" + at + "--finish-within 0", nil, "--finish-within is 0; it must be longer"},
 		{"one rule for 0", "watch" + at + "--for 0", nil, "--for is 0; it must be longer"},
 		{"one rule for 0", "reset" + at + "--lease 0 --force", nil, "--lease is 0; it must be longer"},
-		{"one rule for 0", "demo --for 0s", nil, "--for is 0; it must be longer"},
 		{"by a variable", "run" + at, env{"TENURE_RENEW": "0s"}, "TENURE_RENEW is 0; it must be longer"},
 		{"nothing lasts negatively", "run" + at + "--renew -1s", nil, "--renew is -1s; it must not be negative"},
 		{"nothing lasts negatively", "run" + at + "--splay -1s", nil, "--splay is -1s; it must not be negative"},
@@ -35,17 +34,14 @@ func TestWrongValues(t *testing.T) {
 		{"nothing lasts negatively", "hand-over" + at + "--wait -1s", nil, "--wait is -1s; it must not be negative"},
 		{"nothing lasts negatively", "status" + at + "--connect-timeout -1s", nil, "--connect-timeout is -1s; it must not be negative"},
 		{"nothing lasts negatively", "watch" + at, env{"TENURE_FOR": "-1s"}, "TENURE_FOR is -1s; it must not be negative"},
-		{"all at once", "demo --crash-every -1s --for 0", nil, "--crash-every is -1s; it must not be negative|--for is 0; it must be longer"},
 
 		{"the lease alone", "run" + at + "--lease 2h", nil, "--lease is 2h0m0s; it must be from 500ms to 1h0m0s"},
 		{"the lease alone", "reset" + at + "--lease 2h --force", nil, "--lease is 2h0m0s; it must be from 500ms to 1h0m0s"},
-		{"the lease alone", "demo --lease 2h", nil, "--lease is 2h0m0s; it must be from 500ms to 1h0m0s"},
 		{"the lease by a variable", "run" + at, env{"TENURE_LEASE": "1ms"}, "TENURE_LEASE is 1ms; it must be from 500ms to 1h0m0s"},
 		{"the time to stop alone", "run" + at + "--lease 1s --stop-within 2s", nil, "--stop-within is 2s, too long for --lease 1s: it must be at most 619ms"},
 		{"the time to stop alone", "run" + at + "--stop-within 1m", nil, "--stop-within is 1m0s, too long for the default lease of 15s: it must be at most 9.6s"},
 		{"too short to stop in", "run" + at + "--stop-within 10ms", nil, "--stop-within is 10ms; it must be at least 100ms"},
 		{"renewing alone", "run" + at + "--renew 14s", nil, "--renew is 14s, too long for the default lease of 15s: it must be at most 11.6s"},
-		{"renewing alone", "demo --lease 2s --renew 3s", nil, "--renew is 3s, too long for --lease 2s: it must be at most 1.918s"},
 		{"the time to finish", "run" + at + "--finish-within 25h", nil, "--finish-within is 25h0m0s; it must be from 1ms to 24h0m0s"},
 		{"the priority", "run" + at + "--priority 10000000", nil, "--priority is 10000000, beyond ±1000000"},
 
@@ -53,8 +49,6 @@ func TestWrongValues(t *testing.T) {
 			`TENURE_ELECTION: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
 		{"the election by a variable", "status --store nats://127.0.0.1:1/E", env{"TENURE_ELECTION": "a b"},
 			`TENURE_ELECTION: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
-		{"the election by a variable", "demo", env{"KEY": "a b"}, `KEY: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
-		{"no number", "demo", env{"TENURE_CANDIDATES": "many"}, `TENURE_CANDIDATES is "many", not a whole number`},
 		{"no duration", "status" + at, env{"TENURE_WAIT": "soon"}, `TENURE_WAIT is "soon", not a time such as 500ms, 15s or 1h30m`},
 		{"no number", "run" + at + "--priority x", nil, `--priority is "x", not a whole number`},
 		{"no number that fits", "run" + at + "--priority 99999999999999999999", nil, `--priority is "99999999999999999999", which is out of range`},
@@ -63,7 +57,6 @@ func TestWrongValues(t *testing.T) {
 		{"an empty ID", "run" + at + "--id=", nil, "--id is empty"},
 		{"an empty successor", "hand-over" + at + "--to=", nil, "--to is empty"},
 		{"an empty store", "status --election e --store=", nil, "--store is empty"},
-		{"an empty peer", "demo --peer=", nil, "--peer is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
 		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
 		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://h/E": unknown scheme; known are nats, tls, s3, kafka`},
@@ -78,7 +71,6 @@ func TestWrongValues(t *testing.T) {
 			"TENURE_KAFKA_SSL_KEYSTORE_LOCATION: ssl.keystore.location cannot be read: read .: is a directory"},
 		{"authorities of peers", "run --election e --store s3://bucket?region=r --peer 127.0.0.1:0 --peer-ca none --peer-cert none --peer-key none", nil,
 			"--peer-ca none: authorities: open none: no such file or directory"},
-		{"certificates of peers", "demo --store s3-embedded: --peer 127.0.0.1:0 --peer-cert none", nil, "--peer-cert needs --peer-ca and --peer-key too"},
 	} {
 		t.Run(c.why+" "+c.args, func(t *testing.T) {
 			for name, value := range c.env {
@@ -120,7 +112,6 @@ func TestMisuseNamesTheHelpOfItsCommand(t *testing.T) {
 		{"run" + at + "--context prod -- true", "tenure run"},
 		{"run" + at + "--kafka-properties f -- true", "tenure run"},
 		{"run" + at + "--peer-ca f -- true", "tenure run"},
-		{"demo --peer-ca f", "tenure demo"},
 	} {
 		_, said := answers(t, strings.Fields(c.args)...)
 		if want := "\nhint: see " + c.help + " --help\n"; !strings.HasSuffix(said, want) {
@@ -134,7 +125,7 @@ func TestUnknownVariables(t *testing.T) {
 	t.Setenv("TENURE_STOER", "nats://h/E")
 	t.Setenv("TENURE_KAFKA_SECURITY_PROTOCOL", "SSL")
 	t.Setenv("TENURE_TOKEN", "7")
-	t.Setenv("TENURE_CRASH_EVERY", "1s") // of another command
+	t.Setenv("TENURE_STOP_WITHIN", "1s") // of another command
 	const want = "the variable TENURE_STOER of the environment sets no flag\n"
 	if _, said := answers(t, "status", "--election", "e"); strings.Count(said, "warning:") != 1 || !strings.HasPrefix(said, "warning: "+want) {
 		t.Errorf("status says\n%s", said)

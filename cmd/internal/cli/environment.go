@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -11,29 +11,29 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// variable is one of the environment that stands for a flag, besides the flag's own, and what it sets it to.
-type variable struct {
-	name, flag string
-	value      func(string) string
+// Variable is one of the environment that stands for a flag, besides the flag's own, and what it sets it to.
+type Variable struct {
+	Name, Flag string
+	Value      func(string) string
 }
 
-// sources say what has set each flag of a command: its name, or a variable's.
-type sources map[string]string
+// Sources say what has set each flag of a command: its name, or a variable's.
+type Sources map[string]string
 
-// named is for errors.
-func (s sources) named(flag string) string {
+// Named is for errors.
+func (s Sources) Named(flag string) string {
 	if name, ok := s[flag]; ok {
 		return name
 	}
 	return "--" + flag
 }
 
-// byHand reports whether the command line has set a flag.
-func (s sources) byHand(f *pflag.FlagSet, flag string) bool {
+// ByHand reports whether the command line has set a flag.
+func (s Sources) ByHand(f *pflag.FlagSet, flag string) bool {
 	_, byVariable := s[flag]
 	return f.Changed(flag) && !byVariable
 }
@@ -43,14 +43,14 @@ func ownVariable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// strangers are the variables named like those of this program that mean nothing to any command,
+// Strangers are the variables named like those of this program that mean nothing to any command,
 // such as misspelled ones.
-func strangers(root *cobra.Command, environ []string) []string {
+func Strangers(root *cobra.Command, environ []string) []string {
 	known := map[string]bool{}
 	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID") {
 		known[name] = true
 	}
-	for _, c := range root.Commands() {
+	for _, c := range append(root.Commands(), root) {
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[ownVariable(f.Name)] = true })
 	}
 	var all []string
@@ -65,18 +65,18 @@ func strangers(root *cobra.Command, environ []string) []string {
 
 // warnOfStrangers does so where a command can be set by variables to work on an election.
 func warnOfStrangers(c *cobra.Command) {
-	if c.Name() == "run" || c.Flags().Lookup(flagStore) == nil {
+	if c.Name() == "run" || c.Flags().Lookup(FlagStore) == nil {
 		return // it has a log of its own, or none of these
 	}
-	for _, name := range strangers(c.Root(), os.Environ()) {
+	for _, name := range Strangers(c.Root(), os.Environ()) {
 		fault.Tell(c.ErrOrStderr(), "warning", fmt.Errorf("the variable %s of the environment sets no flag", name))
 	}
 }
 
-// fill sets the flags that the command line has not set from the environment: from their own variables, or else from others
+// Fill sets the flags that the command line has not set from the environment: from their own variables, or else from others
 // that stand for them. An empty variable is none.
-func fill(f *pflag.FlagSet, env func(string) string, others []variable) (sources, error) {
-	from := sources{}
+func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources, error) {
+	from := Sources{}
 	var problems []error
 	hint := "leave it out for its default"
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -89,7 +89,7 @@ func fill(f *pflag.FlagSet, env func(string) string, others []variable) (sources
 			}
 			from[flag.Name] = name
 		}
-		problems = append(problems, checkDuration(flag, from.named(flag.Name)), checkText(flag))
+		problems = append(problems, checkDuration(flag, from.Named(flag.Name)), checkText(flag))
 	})
 	if err := errors.Join(problems...); err != nil {
 		return from, &fault.Error{Err: err, Hint: hint, Code: fault.Usage}
@@ -116,16 +116,16 @@ func checkDuration(flag *pflag.Flag, name string) error {
 	return nil
 }
 
-func lookUp(flag string, env func(string) string, others []variable) (name, value string) {
+func lookUp(flag string, env func(string) string, others []Variable) (name, value string) {
 	if value := env(ownVariable(flag)); value != "" {
 		return ownVariable(flag), value
 	}
 	for _, v := range others {
-		if v.flag != flag {
+		if v.Flag != flag {
 			continue
 		}
-		if value := v.value(env(v.name)); value != "" {
-			return v.name, value
+		if value := v.Value(env(v.Name)); value != "" {
+			return v.Name, value
 		}
 	}
 	return "", ""
@@ -139,8 +139,8 @@ func checkText(flag *pflag.Flag) error {
 	return nil
 }
 
-// flagError says what is wrong with the flags of the command line.
-func flagError(err error) error {
+// FlagError says what is wrong with the flags of the command line.
+func FlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		err = noValue("--"+invalid.GetFlag().Name, err)

@@ -1,5 +1,4 @@
-// Package settings speaks of what the library configures by the names of the command's flags.
-package settings
+package cli
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package settings_test
+package cli_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -14,13 +14,13 @@ func TestInFlags(t *testing.T) {
 	_, err := tenure.New(memory.New(), "", tenure.Config{
 		ID: strings.Repeat("x", 300), Lease: time.Millisecond, StopWithin: -1, FinishWithin: -1, Priority: 1e9,
 	})
-	text := settings.Flags{}.InFlags(err).Error()
+	text := cli.Flags{}.InFlags(err).Error()
 	for _, flag := range []string{"--election", "--id", "--lease", "--stop-within", "--finish-within", "--priority"} {
 		if !strings.Contains(text, flag) {
 			t.Errorf("%s is not named in:\n%s", flag, text)
 		}
 	}
-	if (settings.Flags{}).InFlags(nil) != nil {
+	if (cli.Flags{}).InFlags(nil) != nil {
 		t.Error("nothing wrong is an error")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -8,25 +8,25 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
 // placeOf reads a command line and an environment as a command does that starts no server itself.
-func placeOf(t *testing.T, args string, env map[string]string) (stores.Place, storeFlags, error) {
+func placeOf(t *testing.T, args string, env map[string]string) (stores.Place, StoreFlags, error) {
 	t.Helper()
-	var s storeFlags
+	var s StoreFlags
 	f := pflag.NewFlagSet("status", pflag.ContinueOnError)
-	s.define(f)
+	s.Define(f)
 	if err := f.Parse(strings.Fields(args)); err != nil {
 		t.Fatal(err)
 	}
 	look := func(name string) string { return env[name] }
-	from, err := fill(f, look, nil)
+	from, err := Fill(f, look, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.place(f, from, look)
+	p, err := s.Place(f, from, look)
 	return p, s, err
 }
 
@@ -53,8 +53,8 @@ func TestStoreFlagsNameAPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.String() != c.want || p.Setting != c.setting || s.timeout != 30*time.Second {
-				t.Errorf("got %v from %s, waits %v", p, p.Setting, s.timeout)
+			if p.String() != c.want || p.Setting != c.setting || s.Timeout != 30*time.Second {
+				t.Errorf("got %v from %s, waits %v", p, p.Setting, s.Timeout)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestConnectTellsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := 0
-		_, err = s.connect(t.Context(), p, "billing", stores.Options{}, func(err error) {
+		_, err = s.Connect(t.Context(), p, "billing", stores.Options{}, func(err error) {
 			told++
 			if !strings.HasPrefix(err.Error(), "--store nats://127.0.0.1:1/E: cannot connect") {
 				t.Errorf("told %v", err)

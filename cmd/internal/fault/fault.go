@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // The exit codes of every command.
@@ -125,10 +125,10 @@ func Print(w io.Writer, err error) {
 // Tell does so for what is no error yet, under another word. Servers and records may have put anything into the text.
 func Tell(w io.Writer, word string, err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w, "%s: %s\n", word, units.Plain(strings.TrimRight(line, "\n")))
+		fmt.Fprintf(w, "%s: %s\n", word, output.Plain(strings.TrimRight(line, "\n")))
 	}
 	var f *Error
 	if errors.As(err, &f) && f.Hint != "" {
-		fmt.Fprintf(w, "hint: %s\n", units.Plain(f.Hint))
+		fmt.Fprintf(w, "hint: %s\n", output.Plain(f.Hint))
 	}
 }

@@ -1,5 +1,5 @@
-// Package jsonl writes what --json promises: one object per line.
-package jsonl
+// Package output writes to people and to programs: quantities, lines of JSON, and what a terminal can show.
+package output
 
 import (
 	"encoding/json"
@@ -22,8 +22,8 @@ type Head struct {
 	Term uint64 `json:"term"`
 }
 
-// Print writes one object. The types are ours, so that none of them can fail.
-func Print(out io.Writer, v any) {
+// JSON writes one object. The types are ours, so that none of them can fail.
+func JSON(out io.Writer, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic("tenure: a line of JSON: " + err.Error())

@@ -1,4 +1,4 @@
-package jsonl_test
+package output_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 func TestLinesHoldNothingThatATerminalObeys(t *testing.T) {
@@ -21,7 +21,7 @@ func TestLinesHoldNothingThatATerminalObeys(t *testing.T) {
 		"日本語 \U0001f600": `"日本語 \U0001f600"`,
 	} {
 		var out strings.Builder
-		jsonl.Print(&out, text)
+		output.JSON(&out, text)
 		if got := strings.ReplaceAll(out.String(), "\U0001f600", `\U0001f600`); got != want+"\n" {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
@@ -34,7 +34,7 @@ func TestLinesHoldNothingThatATerminalObeys(t *testing.T) {
 
 func TestEscapingLeavesLengthsAlone(t *testing.T) {
 	var out strings.Builder
-	slog.New(slog.NewJSONHandler(jsonl.Escaping{Writer: &out}, nil)).Info("seen", "leader", "\u202ex")
+	slog.New(slog.NewJSONHandler(output.Escaping{Writer: &out}, nil)).Info("seen", "leader", "\u202ex")
 	if got := out.String(); !strings.Contains(got, `"leader":"\u202ex"`) || !strings.HasSuffix(got, "}\n") {
 		t.Errorf("got %s", got)
 	}

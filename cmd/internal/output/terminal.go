@@ -1,5 +1,4 @@
-// Package terminal tells how to write to people.
-package terminal
+package output
 
 import (
 	"io"

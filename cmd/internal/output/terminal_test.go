@@ -1,11 +1,11 @@
-package terminal_test
+package output_test
 
 import (
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 func TestNoColoursButOnATerminal(t *testing.T) {
@@ -14,10 +14,10 @@ func TestNoColoursButOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	if terminal.Colours(file) || terminal.Colours(&strings.Builder{}) {
+	if output.Colours(file) || output.Colours(&strings.Builder{}) {
 		t.Error("a file or a builder has colours")
 	}
-	if terminal.Screen(file) || terminal.Screen(&strings.Builder{}) || terminal.Keys(file) || terminal.Keys(nil) {
+	if output.Screen(file) || output.Screen(&strings.Builder{}) || output.Keys(file) || output.Keys(nil) {
 		t.Error("a file or a builder is a screen, or has keys")
 	}
 }

@@ -1,5 +1,4 @@
-// Package units writes quantities for people.
-package units
+package output
 
 import (
 	"fmt"

@@ -1,10 +1,10 @@
-package units_test
+package output_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 func TestSeconds(t *testing.T) {
@@ -12,7 +12,7 @@ func TestSeconds(t *testing.T) {
 		0: "0", 3200 * time.Microsecond: "3.2 ms", 99 * time.Millisecond: "99.0 ms", 100 * time.Millisecond: "0.100 s",
 		1871499 * time.Microsecond: "1.871 s", 75 * time.Second: "75.000 s",
 	} {
-		if got := units.Seconds(d); got != want {
+		if got := output.Seconds(d); got != want {
 			t.Errorf("%v is told as %s, want %s", d, got, want)
 		}
 	}
@@ -20,7 +20,7 @@ func TestSeconds(t *testing.T) {
 
 func TestPlain(t *testing.T) {
 	for text, want := range map[string]string{"nœud \"1\"": "nœud \"1\"", "a\nb\tc": "a b c", "\x1b[31mred": "·[31mred", "\u202ex": "·x"} {
-		if got := units.Plain(text); got != want {
+		if got := output.Plain(text); got != want {
 			t.Errorf("%q is told as %q, want %q", text, got, want)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/peers"
 )
 
 func parse(t *testing.T, args ...string) (*peers.Settings, error) {

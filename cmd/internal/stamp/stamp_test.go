@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
 // The clock is the one that package time counts by, so both must agree on how long a while took.

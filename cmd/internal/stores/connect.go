@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
 // Forever is a limit for those who have nothing else to do.

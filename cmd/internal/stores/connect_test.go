@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -76,7 +77,7 @@ func TestConnectWaitsForServersThatCannotBeReached(t *testing.T) {
 	t.Run("Kafka", func(t *testing.T) {
 		t.Parallel()
 		at := freePort(t)
-		if await(t, "kafka://"+at.String()+"/t", func() { cluster(t, kfake.Ports(at.Port), kfake.NumBrokers(1)) }) == 0 {
+		if await(t, "kafka://"+at.String()+"/t", func() { servers.Kafka(t, kfake.Ports(at.Port), kfake.NumBrokers(1)) }) == 0 {
 			t.Error("nothing told")
 		}
 	})
@@ -94,7 +95,7 @@ func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
 		"s3://bucket?region=r&endpoint=" + refusing(t, 404, "NoSuchBucket"),
 		"s3://bucket?region=r&endpoint=" + refusing(t, 403, "AccessDenied"),
 		"s3://bucket?region=r&endpoint=" + withTLS(t),
-		"kafka://" + cluster(t) + "/t",
+		"kafka://" + servers.Kafka(t) + "/t",
 		"kafka://all:wrong@" + withUsers(t) + "/t",
 	} {
 		ctx, cancel := context.WithCancel(deadline.Context(t))

@@ -18,24 +18,14 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
-
-// cluster starts three brokers, and returns how a URL names them.
-func cluster(t *testing.T, opts ...kfake.Opt) string {
-	t.Helper()
-	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return strings.Join(c.ListenAddrs(), ",")
-}
 
 // enter opens a place in Kafka and reads a record there. It returns an error that passes only if it is the wanted one.
 func enter(t *testing.T, url string, properties map[string]string, create bool, want string) (*stores.Store, error) {
@@ -82,7 +72,7 @@ func right(user, topic string, rights ...kmsg.ACLOperation) kfake.Opt {
 }
 
 func withUsers(t *testing.T) string {
-	return cluster(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "all", "s3cret"),
+	return servers.Kafka(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "all", "s3cret"),
 		right("reader", "there", kmsg.ACLOperationRead, kmsg.ACLOperationDescribe),
 		right("maker", "missing", kmsg.ACLOperationDescribe, kmsg.ACLOperationRead, kmsg.ACLOperationWrite),
 		right("stranger", "other", kmsg.ACLOperationRead))
@@ -124,7 +114,7 @@ func TestOpenSaysThatNoBrokerSpeaks(t *testing.T) {
 // The brokers of this test drop connections where real ones say what is wrong, so that errors of those are made up below.
 func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
 	t.Parallel()
-	hosts, plain := withUsers(t), cluster(t)
+	hosts, plain := withUsers(t), servers.Kafka(t)
 	for _, c := range []struct {
 		why, url   string
 		properties map[string]string
@@ -153,7 +143,7 @@ func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
 
 func TestOpenRefusesAnUnsafeTopic(t *testing.T) {
 	t.Parallel()
-	hosts := cluster(t)
+	hosts := servers.Kafka(t)
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(hosts, ",")...))
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +178,7 @@ func TestOpenOverTLS(t *testing.T) {
 	s := httptest.NewUnstartedServer(nil)
 	s.StartTLS() // for its certificate
 	s.Close()
-	hosts := cluster(t, kfake.TLS(&tls.Config{Certificates: s.TLS.Certificates}))
+	hosts := servers.Kafka(t, kfake.TLS(&tls.Config{Certificates: s.TLS.Certificates}))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	if err := os.WriteFile(ca, text, 0o600); err != nil {
@@ -234,7 +224,7 @@ func nominate(t *testing.T, s *stores.Store, election string) *stores.Nomination
 
 func TestNomineeLeads(t *testing.T) {
 	t.Parallel()
-	s, err := enter(t, "kafka://"+cluster(t)+"/t?mode=neli&session=30s&nominee-only=true", nil, true, "")
+	s, err := enter(t, "kafka://"+servers.Kafka(t)+"/t?mode=neli&session=30s&nominee-only=true", nil, true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +284,7 @@ func (l log) Write(line []byte) (int, error) {
 
 func TestNominationSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	hosts := cluster(t)
+	hosts := servers.Kafka(t)
 	if _, err := enter(t, "kafka://"+hosts+"/t", nil, true, ""); err != nil {
 		t.Fatal(err)
 	}

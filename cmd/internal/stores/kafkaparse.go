@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
 // shapeKafka is how hints show what is wanted of Kafka.

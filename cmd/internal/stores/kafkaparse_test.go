@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
 func TestParseKafka(t *testing.T) {
@@ -91,7 +91,7 @@ func TestParseKafkaRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"kafka://host/t?replicas=0", "replicas is no number", "kafka://"},
 		{"kafka://host/t?replicas=99999", "replicas is no number", "kafka://"},
 		{"kafka://host/t?group=%zz", "cannot be read", "%26"},
-		{"kafka-embedded:?mode=neli", "inside of the demo", "tenure demo"},
+		{"kafka-embedded:?mode=neli", "inside of the demo", "tenure-demo"},
 	} {
 		t.Run(c.raw, func(t *testing.T) {
 			_, err := stores.Parse("--store", c.raw)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/magiconair/properties"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/driver/kafkalog/clientprops"
 )
 

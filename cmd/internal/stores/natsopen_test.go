@@ -15,9 +15,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver"
 )
@@ -37,18 +37,7 @@ accounts: {
 
 func startServer(t *testing.T, o *server.Options) string {
 	t.Helper()
-	o.NoLog, o.NoSigs = true, true
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	deadline.Await(t, func() bool { return s.ReadyForConnections(time.Second) }, func() string { return "the server does not start" })
-	return strings.TrimPrefix(s.ClientURL(), "nats://")
+	return strings.TrimPrefix(servers.Start(t, o).ClientURL(), "nats://")
 }
 
 func withAccounts(t *testing.T) string {

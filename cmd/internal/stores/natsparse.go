@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
 // The parameters of nats:// URLs.

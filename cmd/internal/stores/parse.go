@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
 // shape is how every hint shows what is wanted.
@@ -48,10 +48,10 @@ func schemeOf(raw string) (string, error) {
 		return "", fault.New(shape,
 			"a store in memory is inside one process, and candidates are processes of their own")
 	case scheme == "s3-embedded":
-		return "", fault.New("give s3-embedded: to tenure demo, with nothing behind the colon, or "+shapeS3,
+		return "", fault.New("give s3-embedded: to tenure-demo, with nothing behind the colon, or "+shapeS3,
 			"the server in question is inside of the demo")
 	case scheme == "kafka-embedded":
-		return "", fault.New("give kafka-embedded: to tenure demo, with parameters behind a ? at most, or "+shapeKafka,
+		return "", fault.New("give kafka-embedded: to tenure-demo, with parameters behind a ? at most, or "+shapeKafka,
 			"the broker in question is inside of the demo")
 	case !slices.Contains(schemes, scheme):
 		return "", fault.New(shape, "unknown scheme; known are %s", strings.Join(schemes, ", "))

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -113,7 +113,7 @@ func (e *deniedError) Unwrap() error { return driver.ErrDenied }
 
 // madeBy is the hint for a bucket or topic that is missing. Those commands that only look cannot make it.
 func madeBy(command string) string {
-	return "check its name; --create, which tenure run and tenure demo have, makes it, and so does: " + command
+	return "check its name; --create, which tenure run and tenure-demo have, makes it, and so does: " + command
 }
 
 // blame puts the setting and its value, without credentials, in front of an error.

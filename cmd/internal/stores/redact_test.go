@@ -3,7 +3,7 @@ package stores_test
 import (
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
 func TestRedact(t *testing.T) {

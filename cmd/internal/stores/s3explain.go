@@ -14,7 +14,7 @@ import (
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/driver"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
 // shapeS3 is how hints show what is wanted of object storage.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // Widths of the columns of failovers.
@@ -52,7 +52,7 @@ func (m *Model) change(c change, f frame, names int, most bool) string {
 	if c.fact.Took <= 0 {
 		return line + m.ink.with(dim, padLeft("-", tookWidth))
 	}
-	line += m.ink.with(strong, padLeft(units.Seconds(c.fact.Took), tookWidth)) + padLeft(limit(c.fact.Least, c.fact.Least >= 0), leastWidth)
+	line += m.ink.with(strong, padLeft(output.Seconds(c.fact.Took), tookWidth)) + padLeft(limit(c.fact.Least, c.fact.Least >= 0), leastWidth)
 	if most {
 		line += padLeft(limit(c.fact.Most, c.fact.Most > 0), leastWidth)
 	}
@@ -63,7 +63,7 @@ func limit(d time.Duration, known bool) string {
 	if !known {
 		return "-"
 	}
-	return units.Seconds(d)
+	return output.Seconds(d)
 }
 
 // compare draws what a failover took: thin as far as it had to, and thick beyond. All are drawn to one scale.

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // Take adds one fact.
 func (m *Model) Take(f Fact) {
-	f.What, f.Who, f.Text, f.Address = What(units.Plain(string(f.What))), units.Plain(f.Who), units.Plain(f.Text), units.Plain(f.Address)
+	f.What, f.Who, f.Text, f.Address = What(output.Plain(string(f.What))), output.Plain(f.Who), output.Plain(f.Text), output.Plain(f.Address)
 	if m.began.IsZero() {
 		m.began = f.At
 	}

@@ -3,7 +3,7 @@ package view
 import (
 	"slices"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // legend says how to leave, and what the signs of the timeline mean that were used.
@@ -43,7 +43,7 @@ func (m *Model) hints(f frame, lines int) []string {
 func (m *Model) fitting(f frame) []string {
 	var all []string
 	for _, text := range m.screen.Hints {
-		if text = units.Plain(text); width(text)+2 <= f.width {
+		if text = output.Plain(text); width(text)+2 <= f.width {
 			all = append(all, text)
 		}
 	}

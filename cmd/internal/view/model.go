@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // Bounds of what is remembered, each more than the largest terminal shows.
@@ -35,9 +35,9 @@ type Model struct {
 // New knows nothing yet but what stays the same.
 func New(s Screen) *Model {
 	m := &Model{screen: s, ink: palette(s.Colour), began: s.Began}
-	m.screen.Title, m.screen.Place, m.screen.Election = units.Plain(s.Title), units.Plain(s.Place), units.Plain(s.Election)
+	m.screen.Title, m.screen.Place, m.screen.Election = output.Plain(s.Title), output.Plain(s.Place), output.Plain(s.Election)
 	for _, id := range s.Members {
-		m.member(units.Plain(id))
+		m.member(output.Plain(id))
 	}
 	return m
 }

@@ -19,8 +19,8 @@ func TestPictureOfTheREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "../../../../docs/demo.svg", draw(string(frame), standard))
-	readme, err := os.ReadFile("../../../../README.md")
+	golden(t, "../../../docs/demo.svg", draw(string(frame), standard))
+	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func draw(frame string, z size) string {
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" shape-rendering="crispEdges" `+
 		`font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace" font-size="%d">`+"\n",
 		w, h, w, h, fontSize)
-	fmt.Fprintf(&svg, "<title>tenure demo</title>\n")
+	fmt.Fprintf(&svg, "<title>tenure-demo</title>\n")
 	fmt.Fprintf(&svg, `<rect x="0.5" y="0.5" width="%.0f" height="%.0f" rx="9" fill="%s" stroke="%s" shape-rendering="auto"/>`+"\n", w-1, h-1, ground, edge)
 	for y := range z.height {
 		drawLine(&svg, cells, y, z.width)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // pace is the time from one frame to the next.
@@ -35,7 +35,7 @@ func show(in, out *os.File, m tea.Model) error {
 }
 
 func keys(in *os.File) tea.ProgramOption {
-	if !terminal.Keys(in) {
+	if !output.Keys(in) {
 		return tea.WithInput(nil)
 	}
 	return tea.WithInput(in)

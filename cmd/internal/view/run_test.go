@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
 // childEnv makes the test binary a program with a view: it says how that is to end.

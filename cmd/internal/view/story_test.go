@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
 // noon is when every story begins.
@@ -23,7 +23,7 @@ type story struct {
 }
 
 var screen = view.Screen{
-	Title: "tenure demo", Place: "nats://127.0.0.1:41231/DEMO_ELECTION", Election: "demo",
+	Title: "tenure-demo", Place: "nats://127.0.0.1:41231/DEMO_ELECTION", Election: "demo",
 	Lease: 2 * time.Second, Renew: 2 * time.Second / 3, Members: []string{"c1", "c2", "c3", "c4", "c5"}, Began: noon,
 	Hints: []string{
 		"look in:   nats --server nats://127.0.0.1:41231 kv get DEMO_ELECTION demo",

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 )
 
 // Note is one line of a journal. Token is 0 where there is none.

@@ -1,4 +1,5 @@
-package main
+// Package program lets a test binary be the program that it tests, in processes of their own.
+package program
 
 import (
 	"errors"
@@ -15,29 +16,30 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// mainEnv makes the test binary the program: so do its candidates, which inherit it.
-const mainEnv = "TEST_OF_TENURE_MAIN"
+// variable makes the test binary the program: so do its candidates and guards, which inherit it.
+const variable = "TEST_OF_TENURE_MAIN"
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
-func TestMain(m *testing.M) {
-	if os.Getenv(mainEnv) != "" {
+// Env is for the environment of a process that is the program.
+const Env = variable + "=1"
+
+// Main is for TestMain. It lets more tests run side by side than there are processors: they wait far more than they work.
+func Main(m *testing.M, main func()) {
+	if os.Getenv(variable) != "" {
 		main()
 	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		// Without mainEnv a test would run all tests here, and each of them could start more.
-		fmt.Fprintf(os.Stderr, "%s is not set for %q\n", mainEnv, os.Args)
+		// Without the variable a test would run all tests here, and each of them could start more.
+		fmt.Fprintf(os.Stderr, "%s is not set for %q\n", variable, os.Args)
 		os.Exit(99)
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	must(flag.Set("test.parallel", "8"))
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} { // as nohup has them, or the background of a shell
 		if signal.Ignored(s) { // which the programs under test would inherit
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-	for _, variable := range os.Environ() { // those of the tests' own tools would be warned of
-		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "TENURE_") {
+	for _, v := range os.Environ() { // those of the tests' own tools would be warned of
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TENURE_") {
 			_ = os.Unsetenv(name)
 		}
 	}
@@ -45,27 +47,29 @@ func TestMain(m *testing.M) {
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none",
 		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
 	} {
-		if err := os.Setenv(name, value); err != nil {
-			panic(err)
-		}
+		must(os.Setenv(name, value))
 	}
 	os.Exit(m.Run())
 }
 
-// The scripts hold whole command lines with all that they print.
-func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
 
-func runScripts(t *testing.T, dir string) {
+// Scripts runs those of a directory. They hold whole command lines with all that they print, and compare the exit code:
+// NAME CODE ARGUMENT...
+func Scripts(t *testing.T, name, dir string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{
 		Dir:   dir,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"tenure": runTenure},
-		Setup: func(e *testscript.Env) error { e.Setenv(mainEnv, "1"); return nil },
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){name: execute},
+		Setup: func(e *testscript.Env) error { e.Setenv(variable, "1"); return nil },
 	})
 }
 
-// runTenure runs the program and compares its exit code: tenure CODE ARGUMENT...
-func runTenure(ts *testscript.TestScript, _ bool, args []string) {
+func execute(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	self, err := os.Executable()

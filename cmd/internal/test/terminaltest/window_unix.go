@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"golang.org/x/term"
 )
 

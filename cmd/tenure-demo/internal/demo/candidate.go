@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -21,7 +21,7 @@ func RunCandidate(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
 	if err != nil {
-		return errors.New("this command is for the demo itself: run tenure demo")
+		return errors.New("this command is for the demo itself: run tenure-demo")
 	}
 	var s spec
 	if err := json.Unmarshal(line, &s); err != nil {
@@ -124,7 +124,7 @@ func (c *candidate) refuse(err error) {
 
 // open waits for the store, since a candidate may be started while the server is down.
 func (c *candidate) open(ctx context.Context) (*stores.Store, error) {
-	o := stores.Options{Client: "tenure demo " + c.spec.ID, Lease: c.spec.Lease}
+	o := stores.Options{Client: "tenure-demo " + c.spec.ID, Lease: c.spec.Lease}
 	return stores.Connect(ctx, c.spec.Place, c.spec.Election, o, stores.Patience{Limit: stores.Forever, Told: func(err error) {
 		c.tell(tenure.Event{
 			Time: time.Now(), Kind: tenure.EventTrouble, Election: c.spec.Election, ID: c.spec.ID, Cause: err,

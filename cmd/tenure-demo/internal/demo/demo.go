@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -88,7 +88,7 @@ func (d *director) watch(ctx context.Context, store *stores.Store) (stop func())
 // connect opens the store and reads the record, to see whether it may.
 func (o Options) connect(ctx context.Context, connection chan<- deed) (*stores.Store, error) {
 	return stores.Connect(ctx, o.Place, o.Election, stores.Options{
-		Client: "tenure demo", Create: o.Create, Lease: o.Lease, OnConnection: tellConnection(connection),
+		Client: "tenure-demo", Create: o.Create, Lease: o.Lease, OnConnection: tellConnection(connection),
 	}, o.Await)
 }
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
 // director runs the demo: one goroutine to which everything comes that happens, as functions or entries.

@@ -3,7 +3,7 @@ package demo
 import (
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
 // entry is one thing that happened: an event of a candidate's, a deed of the demo's, or a sight of the record.

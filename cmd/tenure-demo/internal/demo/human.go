@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // human writes lines for people: time, candidate, what happened, term, and why.
@@ -45,7 +45,7 @@ func (h *human) begin(_ time.Time, o Options) {
 
 // introduce says in a few lines what is going on and what to try.
 func (h *human) introduce(o Options) {
-	say := func(format string, args ...any) { fmt.Fprintln(h.out, units.Plain(fmt.Sprintf(format, args...))) }
+	say := func(format string, args ...any) { fmt.Fprintln(h.out, output.Plain(fmt.Sprintf(format, args...))) }
 	say("Election %q in %v", o.Election, o.Place)
 	try := o.Place.Commands(o.Election)
 	say("  look in:          %s", try.Look)
@@ -83,7 +83,7 @@ func plan(o Options) string {
 
 func (h *human) line(s style, at, who, what, term, text string) {
 	row := fmt.Sprintf("%s  %-*s  %s %*s  %s", h.paint.with(dim, fmt.Sprintf("%-12s", at)),
-		max(h.width, len("who")), units.Plain(who), h.paint.with(s, fmt.Sprintf("%-9s", what)), h.digits, term, units.Plain(text))
+		max(h.width, len("who")), output.Plain(who), h.paint.with(s, fmt.Sprintf("%-9s", what)), h.digits, term, output.Plain(text))
 	fmt.Fprintln(h.out, strings.TrimRight(row, " "))
 }
 
@@ -163,13 +163,13 @@ var befell = map[kind]string{
 
 // String is the time that it took beside the time that it had to take.
 func (f *failover) String() string {
-	text := fmt.Sprintf("%s after %s %s", units.Seconds(f.took), f.from, befell[f.kind])
+	text := fmt.Sprintf("%s after %s %s", output.Seconds(f.took), f.from, befell[f.kind])
 	if !f.known {
 		return text
 	}
-	text += "; the least is " + units.Seconds(f.least)
+	text += "; the least is " + output.Seconds(f.least)
 	if f.most > 0 {
-		text += ", the most " + units.Seconds(f.most)
+		text += ", the most " + output.Seconds(f.most)
 	}
 	return text
 }

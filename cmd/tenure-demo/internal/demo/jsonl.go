@@ -4,8 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // jsonLines writes one object per line: the library's events as they are, and the demo's own lines, which begin with the
@@ -16,15 +15,15 @@ type jsonLines struct {
 	election string
 }
 
-func (j *jsonLines) head(at time.Time, event, id string, term uint64) jsonl.Head {
-	return jsonl.Head{Time: at.UTC(), Event: event, Election: j.election, ID: id, Term: term}
+func (j *jsonLines) head(at time.Time, event, id string, term uint64) output.Head {
+	return output.Head{Time: at.UTC(), Event: event, Election: j.election, ID: id, Term: term}
 }
 
-func (j *jsonLines) line(v any) { jsonl.Print(j.out, v) }
+func (j *jsonLines) line(v any) { output.JSON(j.out, v) }
 
 func (j *jsonLines) begin(at time.Time, o Options) {
 	j.line(struct {
-		jsonl.Head
+		output.Head
 		Do               string `json:"do"`
 		Store            string `json:"store"`
 		Candidates       int    `json:"candidates"`
@@ -50,7 +49,7 @@ func (j *jsonLines) show(e entry, f *failover) {
 
 func (j *jsonLines) deed(d *deed) {
 	j.line(struct {
-		jsonl.Head
+		output.Head
 		Do      do     `json:"do"`
 		Process int    `json:"process,omitempty"`
 		Text    string `json:"text,omitempty"`
@@ -59,7 +58,7 @@ func (j *jsonLines) deed(d *deed) {
 
 func (j *jsonLines) failover(e *event, f *failover) {
 	j.line(struct {
-		jsonl.Head
+		output.Head
 		Do          string   `json:"do"`
 		Kind        kind     `json:"kind"`
 		From        string   `json:"from"`
@@ -67,14 +66,14 @@ func (j *jsonLines) failover(e *event, f *failover) {
 		LeastMillis *float64 `json:"leastMillis,omitempty"`
 		MostMillis  *float64 `json:"mostMillis,omitempty"`
 	}{
-		j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, units.Millis(f.took), optional(f.least, f.known),
+		j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, output.Millis(f.took), optional(f.least, f.known),
 		optional(f.most, f.most > 0),
 	})
 }
 
 func (j *jsonLines) overlap(at time.Time, o overlap) {
 	j.line(struct {
-		jsonl.Head
+		output.Head
 		Do        string `json:"do"`
 		OlderID   string `json:"olderID"`
 		OlderTerm uint64 `json:"olderTerm"`
@@ -104,7 +103,7 @@ func (j *jsonLines) end(at time.Time, s summary) {
 		})
 	}
 	j.line(struct {
-		jsonl.Head
+		output.Head
 		Seconds   float64    `json:"seconds"`
 		Elections int        `json:"elections"`
 		Failovers []kindJSON `json:"failovers"`
@@ -120,6 +119,6 @@ func optional(d time.Duration, known bool) *float64 {
 	if !known {
 		return nil
 	}
-	ms := units.Millis(d)
+	ms := output.Millis(d)
 	return &ms
 }

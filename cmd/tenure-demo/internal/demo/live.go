@@ -5,8 +5,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
 // live shows what happens on a terminal, drawn anew all the time. What human tells at the beginning and at the end is
@@ -42,7 +42,7 @@ func newLive(o Options, quit func()) *live {
 func (l *live) begin(at time.Time, o Options) {
 	l.introduce(o)
 	s := view.Screen{
-		Title: "tenure demo", Place: o.Place.String(), Election: o.Election, Lease: o.Lease, Renew: o.Renew,
+		Title: "tenure-demo", Place: o.Place.String(), Election: o.Election, Lease: o.Lease, Renew: o.Renew,
 		Hints: hints(o), Began: at, Colour: o.Colour,
 	}
 	for i := range o.Candidates {

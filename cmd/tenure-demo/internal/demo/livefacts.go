@@ -2,7 +2,7 @@ package demo
 
 import (
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
 // The view's words for deeds and events. What is not among them is not shown.

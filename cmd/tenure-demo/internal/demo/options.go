@@ -7,10 +7,10 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/settings"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
 // Options say what to show.
@@ -40,7 +40,7 @@ type Options struct {
 	// For ends the demo; 0: when it is interrupted.
 	For time.Duration
 	// Flags say what has set the others, for errors.
-	Flags settings.Flags
+	Flags cli.Flags
 
 	// Command runs a candidate: it ends in a call of RunCandidate.
 	Command func(id string) *exec.Cmd
@@ -80,7 +80,7 @@ func (o Options) validate() error {
 	}
 	problems = append(problems, o.Peers.CheckMembers(o.Candidates), o.validateElection())
 	if err := errors.Join(problems...); err != nil {
-		return fault.OfValue(fault.New("tenure demo --help says what each setting means", "%w", err))
+		return fault.OfValue(fault.New("tenure-demo --help says what each setting means", "%w", err))
 	}
 	return nil
 }

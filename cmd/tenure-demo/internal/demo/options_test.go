@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/fault"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/peers"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
 func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
 // checker finds leaders at the same time. It is told every act, of any process and in any order, and holds that

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
 // report is one line that a candidate tells the demo: an act, an event, or why it cannot take part.

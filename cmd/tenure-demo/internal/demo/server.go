@@ -1,6 +1,6 @@
 package demo
 
-import "github.com/tenure-go/tenure/cmd/tenure/internal/stores"
+import "github.com/tenure-go/tenure/cmd/internal/stores"
 
 // Bucket is where the demo keeps its election unless a URL names another one.
 const Bucket = "DEMO_ELECTION"

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/records"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/driver"
 )
 

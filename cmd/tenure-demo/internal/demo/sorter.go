@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
 // hold is how long an entry waits for others that happened before it and are still on their way.

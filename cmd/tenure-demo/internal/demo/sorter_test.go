@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
 func stamps(entries []entry) []stamp.Time {

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
+	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // end is a table of what failovers took, and the verdict.
@@ -88,12 +88,12 @@ func (r row) cells() []string {
 	if r.n == 0 {
 		return c
 	}
-	c[0], c[1], c[2] = units.Seconds(r.median), units.Seconds(r.max), "unknown"
+	c[0], c[1], c[2] = output.Seconds(r.median), output.Seconds(r.max), "unknown"
 	if r.known {
-		c[2], c[3] = units.Seconds(r.leastMedian), units.Seconds(r.leastMax)
+		c[2], c[3] = output.Seconds(r.leastMedian), output.Seconds(r.leastMax)
 	}
 	if r.mostMax > 0 {
-		c[4], c[5] = units.Seconds(r.mostMedian), units.Seconds(r.mostMax)
+		c[4], c[5] = output.Seconds(r.mostMedian), output.Seconds(r.mostMax)
 	}
 	return c
 }

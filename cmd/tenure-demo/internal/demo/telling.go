@@ -3,7 +3,7 @@ package demo
 import (
 	"context"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/driver"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
 // long is a lease whose end no test waits for.

@@ -5,8 +5,8 @@ package guard
 import (
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
 // leaving is a command that ends by itself and leaves its children behind.

@@ -5,7 +5,7 @@ package guard
 import (
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
 func TestMain(m *testing.M) { guardtest.Main(m, Main) }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package pages
+package guard
 
 // GiveBack does nothing here.
 func GiveBack() {}

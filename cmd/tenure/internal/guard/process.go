@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/pages"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,7 +37,7 @@ func Main(numbers []string) error {
 	}
 	p := &process{clock: tenure.SystemClock(), kernel: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
 	p.listen(in)
-	defer time.AfterFunc(settled, pages.GiveBack).Stop()
+	defer time.AfterFunc(settled, GiveBack).Stop()
 	_ = p.reports.send(report{Ready: true})
 	p.loop()
 	return nil

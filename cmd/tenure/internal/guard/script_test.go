@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"golang.org/x/sys/unix"
 )
 

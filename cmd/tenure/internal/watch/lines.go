@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
@@ -21,7 +21,7 @@ type lines struct {
 
 // newLines says what is watched.
 func newLines(o Options) *lines {
-	fmt.Fprintln(o.Out, units.Plain(fmt.Sprintf("Election %q in %v. Ctrl-C ends.", o.Election, o.Place)))
+	fmt.Fprintln(o.Out, output.Plain(fmt.Sprintf("Election %q in %v. Ctrl-C ends.", o.Election, o.Place)))
 	return &lines{out: o.Out, name: o.Election}
 }
 
@@ -55,7 +55,7 @@ func (l *lines) worry(f view.Fact) {
 }
 
 func (l *lines) line(at time.Time, format string, args ...any) {
-	fmt.Fprintf(l.out, "%s  %s\n", at.Local().Format("15:04:05.000"), units.Plain(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(l.out, "%s  %s\n", at.Local().Format("15:04:05.000"), output.Plain(fmt.Sprintf(format, args...)))
 }
 
 // circumstances are where a leader is, and what it took to get there.
@@ -64,14 +64,14 @@ func (l *lines) circumstances(i item) string {
 	if f.Address != "" {
 		text = ", at " + f.Address
 	}
-	took := units.Seconds(f.Took)
+	took := output.Seconds(f.Took)
 	switch f.Text {
 	case graceful:
 		text += fmt.Sprintf(", %s after %s released the lease", took, i.before.ID)
 	case forced:
 		text += fmt.Sprintf(", %s after the record of %s was deleted", took, i.before.ID)
 	case silence:
-		text += fmt.Sprintf(", %s after %s last renewed; the least is %s", took, i.before.ID, units.Seconds(f.Least))
+		text += fmt.Sprintf(", %s after %s last renewed; the least is %s", took, i.before.ID, output.Seconds(f.Least))
 	}
 	return text
 }

@@ -4,9 +4,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/jsonl"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
 // objects writes one for each thing: the library's events as they are, and others that begin alike.
@@ -17,7 +16,7 @@ type objects struct {
 
 func (o *objects) tell(i item) {
 	if i.event != nil {
-		jsonl.Print(o.out, i.event)
+		output.JSON(o.out, i.event)
 	}
 	switch f := i.fact; {
 	case f.What == view.Elected && f.Text != "":
@@ -29,30 +28,30 @@ func (o *objects) tell(i item) {
 	}
 }
 
-func (o *objects) head(at time.Time, event string, term uint64) jsonl.Head {
-	return jsonl.Head{Time: at.UTC(), Event: event, Election: o.options.Election, ID: o.options.Config.ID, Term: term}
+func (o *objects) head(at time.Time, event string, term uint64) output.Head {
+	return output.Head{Time: at.UTC(), Event: event, Election: o.options.Election, ID: o.options.Config.ID, Term: term}
 }
 
 // failover comes after the event of the new leader.
 func (o *objects) failover(i item) {
 	line := struct {
-		jsonl.Head
+		output.Head
 		Leader      string   `json:"leader"`
 		From        string   `json:"from"`
 		Kind        string   `json:"kind"`
 		Millis      float64  `json:"millis"`
 		LeastMillis *float64 `json:"leastMillis,omitempty"`
-	}{o.head(i.fact.At, "failover", i.fact.Term), i.fact.Who, i.before.ID, i.fact.Text, units.Millis(i.fact.Took), nil}
+	}{o.head(i.fact.At, "failover", i.fact.Term), i.fact.Who, i.before.ID, i.fact.Text, output.Millis(i.fact.Took), nil}
 	if i.fact.Least >= 0 {
-		least := units.Millis(i.fact.Least)
+		least := output.Millis(i.fact.Least)
 		line.LeastMillis = &least
 	}
-	jsonl.Print(o.out, line)
+	output.JSON(o.out, line)
 }
 
 func (o *objects) asked(i item) {
-	jsonl.Print(o.out, struct {
-		jsonl.Head
+	output.JSON(o.out, struct {
+		output.Head
 		Leader string `json:"leader"`
 		To     string `json:"to"`
 		By     string `json:"by"`
@@ -64,8 +63,8 @@ func (o *objects) connection(i item) {
 	if i.cause != nil {
 		cause = i.cause.Error()
 	}
-	jsonl.Print(o.out, struct {
-		jsonl.Head
+	output.JSON(o.out, struct {
+		output.Head
 		Up    bool   `json:"up"`
 		Cause string `json:"cause,omitempty"`
 	}{o.head(i.fact.At, "store", 0), i.up, cause})

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/units"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/records"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -197,7 +197,7 @@ func (s *story) why(now time.Time) string {
 	case s.last.Vacant():
 		return "the record is vacant"
 	case s.last.Held() && g != nil && now.Sub(g.renewed) >= s.last.Lease:
-		return fmt.Sprintf("the lease of %s, last seen to be renewed %s ago, has run out", s.last.Leader, units.Seconds(now.Sub(g.renewed)))
+		return fmt.Sprintf("the lease of %s, last seen to be renewed %s ago, has run out", s.last.Leader, output.Seconds(now.Sub(g.renewed)))
 	}
 	return "what is there is no sound record"
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/records"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/view"
+	"github.com/tenure-go/tenure/cmd/internal/records"
+	"github.com/tenure-go/tenure/cmd/internal/view"
 	"github.com/tenure-go/tenure/driver"
 )
 

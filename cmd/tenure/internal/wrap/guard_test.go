@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
 // patient is a lease that is not over within a test, with no pause after a guard has died.

@@ -5,8 +5,8 @@ package wrap
 import (
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
 )
 
 func TestMain(m *testing.M) { guardtest.Main(m, guard.Main) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
 // restarting is a wrapper whose command ends by itself and is run again.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/tenure/internal/guard/guardtest"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/terminal/terminaltest"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"golang.org/x/sys/unix"
 )
 

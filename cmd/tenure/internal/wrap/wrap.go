@@ -13,7 +13,6 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
-	"github.com/tenure-go/tenure/cmd/tenure/internal/pages"
 	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
@@ -78,7 +77,7 @@ func New(o Options) (*Wrapper, error) {
 // returns the exit code for that, and with CodeFailed the reason.
 func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	w.election = e
-	defer time.AfterFunc(settled, pages.GiveBack).Stop()
+	defer time.AfterFunc(settled, guard.GiveBack).Stop()
 	err = e.Run(w.ctx, w.lead)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,0 +1,32 @@
+package cli
+
+// AboutStores is for help texts: how the flags name stores.
+const AboutStores = `Object storage, --store s3://BUCKET[/PREFIX][?...], takes these parameters:
+  endpoint=URL       a server other than S3 itself
+  region=NAME        that of the bucket; us-east-1 does for most other servers
+  path-style=BOOL    address the bucket by path; true by default where there is an endpoint
+  unquoted=true      begin with ETags without quotes, as Ceph wants them; found out otherwise
+Credentials come from where all of AWS's tools have them, such as AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, AWS_PROFILE, ~/.aws or the machine's role, never from the URL.
+
+Kafka, --store kafka://[USER:PASSWORD@]HOST[:PORT],.../TOPIC[?...], takes these parameters:
+  mode=neli          a consumer group nominates a candidate: the owner of partition 0 of its topic
+  group=NAME         the group; by default it is named like the election
+  group-topic=NAME   its topic, any will do; by default the group's name with .neli
+  nominee-only=true  nobody else ever claims; by default others do after a lease more
+  without-goneli=true  others claim without the group too: no process of goNELI joins it any more
+  session=15s        how long a member of the group may be silent
+  replicas=N         how many brokers keep a topic that --create makes; by default three
+  timeout=2s         how long a broker may take to answer; by default half a lease, 2s at most
+The topic is for elections alone. TLS and users come from a file of client properties as Kafka's
+own tools take it, --kafka-properties: certificates in PEM, sasl.mechanism PLAIN, SCRAM-SHA-256 or
+SCRAM-SHA-512; or from variables of the environment: TENURE_KAFKA_USER, TENURE_KAFKA_PASSWORD, and
+such as TENURE_KAFKA_SECURITY_PROTOCOL for security.protocol. The URL decides before the variables,
+and they before the file.
+
+Object storage does not push changes. With --peer each candidate listens, publishes its address in
+the record while it leads, and tells the others of renewals and of its release. Only addresses in
+--peer-allow are dialled: by default those of the loopback interface if the candidate's own address
+is one, and otherwise the private ones (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7). A
+public address needs --peer-allow. Without certificates peers talk plain HTTP; what they tell is
+signed in any case.`

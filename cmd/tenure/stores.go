@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+)
+
+const aboutStores = `NATS, --store nats://[USER:PASSWORD@]HOST[:PORT],.../BUCKET[?...] or tls://..., takes these parameters:
+  migrating=true     candidates of nats-kv-leader-elect take part
+  pristine=true      nobody knew an earlier bucket of this name, so nobody waits for a lease from it
+With --context NAME[/BUCKET] the servers and credentials come from a context of the nats command.
+
+` + cli.AboutStores
+
+// newStores is what --store and --peer take, for all commands that have them.
+func newStores() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stores",
+		Short: "Explain what --store and --peer take",
+		Long:  aboutStores,
+		Args:  cli.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+}
