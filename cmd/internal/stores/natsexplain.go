@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/nats-io/jsm.go/natscontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -67,9 +66,6 @@ func connectHint(err error) string {
 	}
 	return "check the host and the port, and that the server runs"
 }
-
-// Contexts are the names of those that the nats command knows.
-func Contexts() []string { return natscontext.KnownContexts() }
 
 func contexts() string {
 	known := Contexts()

@@ -3,7 +3,6 @@ package stores
 import (
 	"strings"
 
-	"github.com/nats-io/jsm.go/natscontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -35,15 +34,15 @@ func (n *NATS) login() []nats.Option {
 }
 
 func fromContext(name string) (target, error) {
-	c, err := natscontext.New(name, true)
+	c, err := readContext(name)
 	if err != nil {
 		return target{}, &contextError{err}
 	}
-	options, err := c.NATSOptions()
+	options, err := c.options()
 	if err != nil {
 		return target{}, &contextError{err}
 	}
-	return target{url: c.ServerURL(), options: options, domain: c.JSDomain(), prefix: c.JSAPIPrefix()}, nil
+	return target{url: c.URL, options: options, domain: c.Domain, prefix: c.APIPrefix}, nil
 }
 
 // contextError is about the context itself, not about its servers.
