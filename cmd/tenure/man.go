@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -49,46 +52,108 @@ func newMan() *cobra.Command {
 }
 
 // writeManual returns the names of the files.
-func writeManual(root *cobra.Command, dir string) ([]string, error) {
+func writeManual(root *cobra.Command, dir string) (pages []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	forManual(root)
-	header := &doc.GenManHeader{Section: "1", Source: "tenure " + version(), Manual: "Tenure"}
-	if err := doc.GenManTree(root, header, dir); err != nil {
-		return nil, err
-	}
-	return filepath.Glob(filepath.Join(dir, "tenure*.1"))
-}
-
-// forManual has the help texts read as the manual's markup, for all commands.
-func forManual(c *cobra.Command) {
-	c.DisableAutoGenTag = true
-	c.Long = asMarkup(c.Long)
-	c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = markup.Replace(f.Usage) })
-	for _, sub := range c.Commands() {
-		forManual(sub)
-	}
-}
-
-// markup are the characters that mean something there.
-var markup = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, "`", "\\`", `[`, `\[`)
-
-// asMarkup keeps lists, whose lines are indented, as they stand.
-func asMarkup(text string) string {
-	var b strings.Builder
-	listed := false
-	for line := range strings.Lines(text) {
-		indented := strings.HasPrefix(line, "  ")
-		if indented != listed {
-			b.WriteByte('\n')
-			listed = indented
+	for _, c := range documented(root) {
+		page := filepath.Join(dir, pageOf(c)+".1")
+		if err := os.WriteFile(page, []byte(manual(c)), 0o644); err != nil {
+			return pages, err
 		}
-		if indented {
-			b.WriteString("    " + line)
-		} else {
-			b.WriteString(markup.Replace(line))
+		pages = append(pages, page)
+	}
+	return pages, nil
+}
+
+// documented are a command and those under it that people type.
+func documented(c *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{c}
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			all = append(all, documented(sub)...)
+		}
+	}
+	return all
+}
+
+func pageOf(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+
+// manual is one page, in the markup of man(7).
+func manual(c *cobra.Command) string {
+	var b strings.Builder
+	name := pageOf(c)
+	fmt.Fprintf(&b, ".TH %q 1 %q %q Tenure\n.nh\n.ad l\n", strings.ToUpper(name), dated().Format("Jan 2006"), "tenure "+version())
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", markup(name), markup(c.Short))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", markup(c.UseLine()))
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s", paragraphs(c.Long))
+	options(&b, c)
+	if c.Example != "" {
+		fmt.Fprintf(&b, ".SH EXAMPLES\n%s", paragraphs(c.Example))
+	}
+	b.WriteString(".SH SEE ALSO\n")
+	for _, other := range documented(c.Root()) {
+		if other != c && (other == c.Parent() || other.Parent() == c) {
+			fmt.Fprintf(&b, ".BR %s (1)\n", markup(pageOf(other)))
 		}
 	}
 	return b.String()
+}
+
+// options are those of a command, with the values that they have otherwise.
+func options(b *strings.Builder, c *cobra.Command) {
+	if !c.HasAvailableFlags() {
+		return
+	}
+	b.WriteString(".SH OPTIONS\n")
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		kind, usage := pflag.UnquoteUsage(f)
+		if !slices.Contains([]string{"", "0", "0s", "false"}, f.DefValue) {
+			usage += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", markup(strings.TrimSpace("--"+f.Name+" "+kind)), markup(usage))
+	})
+}
+
+// dated is today, unless the page must be the same on every day.
+func dated() time.Time {
+	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		return time.Unix(seconds, 0).UTC()
+	}
+	return time.Now()
+}
+
+// paragraphs keeps lists, whose lines are indented, as they stand.
+func paragraphs(text string) string {
+	var b strings.Builder
+	listed := false
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		indented := strings.HasPrefix(line, "  ")
+		switch {
+		case indented && !listed:
+			b.WriteString(".nf\n")
+		case listed && !indented:
+			b.WriteString(".fi\n")
+		}
+		listed = indented
+		switch {
+		case line == "\n":
+			b.WriteString(".PP\n")
+		default:
+			b.WriteString(markup(line))
+		}
+	}
+	if listed {
+		b.WriteString(".fi\n")
+	}
+	return b.String()
+}
+
+// markup escapes what means something there.
+func markup(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		return `\&` + text
+	}
+	return text
 }
