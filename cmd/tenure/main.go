@@ -5,4 +5,7 @@ package main
 
 import "github.com/tenure-go/tenure/cmd/internal/cli"
 
-func main() { cli.Main(newRoot()) }
+func main() {
+	beGuard()
+	cli.Main(newRoot())
+}

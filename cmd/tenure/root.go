@@ -28,8 +28,7 @@ func newRoot() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cli.SetUp(root)
-	addRun(root)
-	root.AddCommand(newStatus(), newWatch(), newHandOver(), newReset(), newStores(), newDemo(), newMan(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newWatch(), newHandOver(), newReset(), newStores(), newDemo(), newMan(), newVersion())
 	addGenerated(root)
 	complete(root)
 	return root

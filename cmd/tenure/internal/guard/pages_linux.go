@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GiveBack returns to the system what starting has left behind: free memory, and the pages of the program's own file.
-func GiveBack() {
+// giveBack returns to the system what is not needed at the moment: free memory, and the pages of the program's own file. What is
+// used again comes from the system's cache.
+func giveBack() {
 	debug.FreeOSMemory()
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

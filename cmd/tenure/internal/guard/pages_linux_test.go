@@ -11,7 +11,7 @@ import (
 // TestGiveBack: the program goes on as before, and holds less.
 func TestGiveBack(t *testing.T) {
 	before := shared(t)
-	GiveBack()
+	giveBack()
 	if after := shared(t); after >= before {
 		t.Errorf("%d pages of files are held after, %d before", after, before)
 	}

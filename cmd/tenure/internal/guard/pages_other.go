@@ -2,5 +2,5 @@
 
 package guard
 
-// GiveBack does nothing here.
-func GiveBack() {}
+// giveBack does nothing here.
+func giveBack() {}

@@ -37,7 +37,7 @@ func Main(numbers []string) error {
 	}
 	p := &process{clock: tenure.SystemClock(), kernel: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
 	p.listen(in)
-	defer time.AfterFunc(settled, GiveBack).Stop()
+	defer KeepSmall(settled)()
 	_ = p.reports.send(report{Ready: true})
 	p.loop()
 	return nil

@@ -77,7 +77,7 @@ func New(o Options) (*Wrapper, error) {
 // returns the exit code for that, and with CodeFailed the reason.
 func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	w.election = e
-	defer time.AfterFunc(settled, guard.GiveBack).Stop()
+	defer guard.KeepSmall(settled)()
 	err = e.Run(w.ctx, w.lead)
 	w.mu.Lock()
 	defer w.mu.Unlock()
