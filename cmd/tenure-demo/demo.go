@@ -22,9 +22,10 @@ could take; q ends it. Elsewhere, and with --plain, each line shows when a candi
 which term and why, and a new leader's line what the failover took.
 
 Meanwhile every act of every leader is checked: none may come after the first act of a later term.
-An overlap is reported and makes the exit code 1. Terms grow, with gaps: a new leader takes a
-number above all writes to the bucket or topic, on object storage the server's clock in
-milliseconds, so that none is ever used twice.
+An overlap is reported and makes the exit code 1. Terms are numbered as the demo saw them, #1, #2 and
+so on, with the fencing token beside. Tokens grow, with gaps: a new leader takes one above all writes
+to the bucket or topic, on NATS and object storage above a clock of the server, so that none is ever
+used twice.
 
 Without --store and --context a NATS server with JetStream is started for the demo, with --store
 s3-embedded: a server of object storage, with kafka-embedded: three brokers of Kafka. As long as

@@ -25,17 +25,17 @@ func TestDemoInWords(t *testing.T) {
 	}{
 		"object storage": {"", "--store s3-embedded:", []string{
 			`^Election "demo" in s3://demo-election\?endpoint=http://127\.0\.0\.1:[0-9]+&region=us-east-1$`,
-			`look in: +curl http://127\.0\.0\.1:[0-9]+/demo-election/demo$`, `a failover takes up to 2s longer than it must`, ` elected +[0-9]+$`,
+			`look in: +curl http://127\.0\.0\.1:[0-9]+/demo-election/demo$`, `a failover takes up to 2s longer than it must`, ` elected +#1 [0-9]+$`,
 		}, "over http"},
 		"with peers": {"TENURE_STORE=s3-embedded: TENURE_PEER=127.0.0.1:0", "", []string{
-			`Followers hear from the leader itself, over http\.`, ` elected +[0-9]+$`,
+			`Followers hear from the leader itself, over http\.`, ` elected +#1 [0-9]+$`,
 		}, "longer than it must"},
 		"Kafka": {"", "--store kafka-embedded: --lease 30s", []string{
 			`^Election "demo" in kafka://127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+/demo-election$`,
-			`look in: +kafka-console-consumer\.sh --bootstrap-server 127\.0\.0\.1:[0-9]+,.* --topic demo-election --partition 0`, ` elected +1$`,
+			`look in: +kafka-console-consumer\.sh --bootstrap-server 127\.0\.0\.1:[0-9]+,.* --topic demo-election --partition 0`, ` elected +#1 1$`,
 		}, "force a failover"},
 		"a group": {"TENURE_STORE=kafka-embedded:?mode=neli&session=30s&nominee-only=true", "--lease 30s --inspect", []string{
-			`^Consumer group demo names who is to lead: the owner of partition 0 of demo\.neli\. Nobody else ever does\.$`, ` elected +1$`,
+			`^Consumer group demo names who is to lead: the owner of partition 0 of demo\.neli\. Nobody else ever does\.$`, ` elected +#1 1$`,
 		}, "force a failover"},
 	} {
 		t.Run(name, func(t *testing.T) {

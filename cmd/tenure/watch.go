@@ -18,7 +18,8 @@ const aboutWatch = `Tells who leads an election, and every change of it, until C
 writes nothing.
 
 On a terminal it shows a live view: who leads, the time left on the lease as far as an observer can know it,
-who led when, and what failovers took. With --plain, --json, or where standard output is no terminal, it
+who led when, and what failovers took. It numbers the terms that it saw, #1, #2 and so on, and shows the
+fencing token beside. With --plain, --json, or where standard output is no terminal, it
 writes a line for each change.
 
 A failover is counted from the last sign of the leader before: from its release, or from its last renewal that was

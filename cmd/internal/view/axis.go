@@ -1,9 +1,6 @@
 package view
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // axisEvery is how many columns there are from one label of the axis to the next.
 const axisEvery = 20
@@ -22,13 +19,13 @@ func (m *Model) axis(f frame, lines int) []string {
 func (m *Model) numbers(l *timeline) string {
 	line := ""
 	for i := range m.terms {
-		at, number := l.column(m.terms[i].from), number(m.terms[i].number)
+		at, name := l.column(m.terms[i].from), m.terms[i].name()
 		room := len(l.cells)
 		if i+1 < len(m.terms) {
 			room = l.column(m.terms[i+1].from) - 1
 		}
-		if at >= len(line) && at+len(number) <= room {
-			line += blanks(at-len(line)) + number + " "
+		if at >= len(line) && at+len(name) <= room {
+			line += blanks(at-len(line)) + name + " "
 		}
 	}
 	return line
@@ -45,5 +42,3 @@ func (m *Model) times(columns int) string {
 	}
 	return line
 }
-
-func number(term uint64) string { return strconv.FormatUint(term, 10) }

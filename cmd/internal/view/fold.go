@@ -60,7 +60,7 @@ func (m *Model) leading(who string) bool {
 func (m *Model) renew(f Fact, at time.Duration) {
 	m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
 	t := m.current()
-	if t == nil || t.number != f.Term {
+	if t == nil || t.token != f.Term {
 		return
 	}
 	t.address = cmp.Or(f.Address, t.address)
@@ -80,7 +80,7 @@ func (m *Model) lease(f Fact) time.Duration {
 func (m *Model) elect(f Fact, at time.Duration) bool {
 	before := m.current()
 	m.vacant = ""
-	if before != nil && before.who == f.Who && before.number == f.Term {
+	if before != nil && before.who == f.Who && before.token == f.Term {
 		before.address = f.Address
 		return false
 	}
@@ -95,7 +95,8 @@ func (m *Model) elect(f Fact, at time.Duration) bool {
 		m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
 	}
 	address := cmp.Or(f.Address, m.renewal.address)
-	m.terms = bound(append(m.terms, term{who: f.Who, number: f.Term, address: address, from: at}), maxTerms)
+	m.seen++
+	m.terms = bound(append(m.terms, term{who: f.Who, token: f.Term, ordinal: m.seen, address: address, from: at}), maxTerms)
 	return true
 }
 
@@ -110,7 +111,7 @@ func (m *Model) befall(f Fact, at time.Duration) {
 	if f.What == Nobody {
 		m.vacant = f.Text
 	}
-	if t == nil || t.taken || f.What != Nobody && t.who != f.Who || f.Term != 0 && f.Term != t.number {
+	if t == nil || t.taken || f.What != Nobody && t.who != f.Who || f.Term != 0 && f.Term != t.token {
 		return
 	}
 	switch f.What {

@@ -47,7 +47,7 @@ var moments = []moment{
 	{"hand-over", func(s view.Screen) (*story, int) {
 		d := demo(s)
 		d.leave(55150)
-		d.elect(55160, "c1", 56, graceful(4900), 55900)
+		d.elect(55160, "c1", first+56, graceful(4900), 55900)
 		return d, 55900
 	}},
 	{"nobody", func(s view.Screen) (*story, int) {
@@ -58,9 +58,9 @@ var moments = []moment{
 	}},
 	{"overlap", func(s view.Screen) (*story, int) {
 		d := demo(s)
-		d.elect(55160, "c1", 56, view.Fact{Text: "other", Took: ms(20), Least: -1}, 55900)
-		d.tell(55200, view.Fact{What: view.Overlap, Who: "c1", Term: 56,
-			Text: "c3 (process 4712) acts in term 51 35ms after c1 (process 4711) first acted in term 56"})
+		d.elect(55160, "c1", first+56, view.Fact{Text: "other", Took: ms(20), Least: -1}, 55900)
+		d.tell(55200, view.Fact{What: view.Overlap, Who: "c1", Term: first + 56,
+			Text: "c3 (process 4712) acts in term 1795390486643682 35ms after c1 (process 4711) first acted in term 1795390486643687"})
 		return d, 55900
 	}},
 }

@@ -37,11 +37,11 @@ func (m *Model) who(now time.Duration) string {
 	if t == nil {
 		return m.ink.with(dim, "○ nobody leads yet"+m.because(""))
 	}
-	one, number := m.member(t.who), m.ink.with(dim, fmt.Sprintf("  term %d", t.number))
+	one, number := m.member(t.who), m.ink.with(dim, "  "+t.full())
 	switch {
 	case t.taken:
 		return m.ink.with(bad, "○ nobody leads") + m.ink.with(dim, "  for "+age(now-t.gone)+
-			m.because(fmt.Sprintf("since %s %s term %d", t.who, pastOf[t.ended], t.number)))
+			m.because(fmt.Sprintf("since %s %s term %s", t.who, pastOf[t.ended], t.name())))
 	case t.over() && now < m.deadline(t):
 		return m.ink.with(bad, stateGlyphs[stateOf(t.ended)]+" "+t.who+" "+presentOf[t.ended]) + number +
 			m.ink.with(dim, "  its lease runs out")

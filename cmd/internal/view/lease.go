@@ -31,7 +31,7 @@ func (m *Model) leaseLeft(now time.Duration) (whole, left time.Duration, how ink
 	if t == nil || t.taken {
 		return whole, 0, dim
 	}
-	if m.renewal.term == t.number {
+	if m.renewal.term == t.token {
 		whole = max(m.renewal.lease, time.Millisecond)
 	}
 	left = min(whole, max(0, m.deadline(t)-now))

@@ -22,6 +22,7 @@ type Model struct {
 	began   time.Time // all that follows counts from here
 	members []*member
 	terms   []term
+	seen    int // how many terms there were
 	marks   []mark
 	changes []change
 	news    []Fact

@@ -33,8 +33,8 @@ func (m *Model) newsName() int {
 
 // told is the text, and that of an election says the term instead of why there was one.
 func (m *Model) told(f Fact) string {
-	if f.What == Elected {
-		return "term " + number(f.Term)
+	if t := m.numbered(f.Term); f.What == Elected && t != nil {
+		return t.full()
 	}
 	return f.Text
 }

@@ -1,11 +1,16 @@
 package view
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
 
 // term is a time for which somebody led.
 type term struct {
 	who     string
-	number  uint64
+	token   uint64
+	ordinal int // among those that were seen, from 1
 	address string
 	from    time.Duration
 	ended   What          // why it is over; empty while it is not
@@ -16,6 +21,12 @@ type term struct {
 }
 
 func (t *term) over() bool { return t.ended != "" }
+
+// name is short, as tokens have many digits and gaps between them.
+func (t *term) name() string { return "#" + strconv.Itoa(t.ordinal) }
+
+// full has the token beside the name.
+func (t *term) full() string { return fmt.Sprintf("term %s (%d)", t.name(), t.token) }
 
 // end takes the first of what ends a term for the cause of all that follows.
 func (t *term) end(why What, at time.Duration) {
@@ -42,9 +53,19 @@ func (m *Model) current() *term {
 	return &m.terms[len(m.terms)-1]
 }
 
+// numbered is the term with a token, nil if it was forgotten.
+func (m *Model) numbered(token uint64) *term {
+	for i := len(m.terms) - 1; i >= 0; i-- {
+		if m.terms[i].token == token {
+			return &m.terms[i]
+		}
+	}
+	return nil
+}
+
 // deadline is when the lease of a term ends, as far as renewals were seen.
 func (m *Model) deadline(t *term) time.Duration {
-	if m.renewal.term == t.number {
+	if m.renewal.term == t.token {
 		return m.renewal.at + m.renewal.lease
 	}
 	return t.from + m.screen.Lease

@@ -20,22 +20,41 @@ type human struct {
 	verbose bool
 	width   int // of the candidates' names
 	digits  int // of terms
+	terms   ordinals
 	quiet   map[string]time.Time
 }
 
 func newHuman(o Options) *human {
 	return &human{
 		out: o.Out, paint: palette(o.Colour), lease: o.Lease, verbose: o.Verbose,
-		width: len(fmt.Sprintf("c%d", o.Candidates)), digits: digits(o), quiet: map[string]time.Time{},
+		width: len(fmt.Sprintf("c%d", o.Candidates)), digits: digits(o), terms: ordinals{}, quiet: map[string]time.Time{},
 	}
 }
 
-// digits: where the store's clock is the floor of terms, they are as long as that in milliseconds.
+// digits: where a clock of the server is the floor of terms, they are as long as that, on NATS in microseconds and on object
+// storage in milliseconds.
 func digits(o Options) int {
-	if o.kindOfPlace().S3 != nil {
-		return len("1795270861001")
+	switch place := o.kindOfPlace(); {
+	case place.NATS != nil:
+		return len("#99 1795270861001002")
+	case place.S3 != nil:
+		return len("#99 1795270861001")
 	}
-	return len("9999")
+	return len("#99 9999")
+}
+
+// ordinals number terms in the order in which they are first told, since tokens have many digits and gaps between them.
+type ordinals map[uint64]int
+
+// name has the token beside the number. A term that there is none of has none.
+func (o ordinals) name(token uint64) string {
+	if token == 0 {
+		return ""
+	}
+	if o[token] == 0 {
+		o[token] = len(o) + 1
+	}
+	return fmt.Sprintf("#%d %d", o[token], token)
 }
 
 func (h *human) begin(_ time.Time, o Options) {
@@ -82,7 +101,7 @@ func plan(o Options) string {
 }
 
 func (h *human) line(s style, at, who, what, term, text string) {
-	row := fmt.Sprintf("%s  %-*s  %s %*s  %s", h.paint.with(dim, fmt.Sprintf("%-12s", at)),
+	row := fmt.Sprintf("%s  %-*s  %s %-*s  %s", h.paint.with(dim, fmt.Sprintf("%-12s", at)),
 		max(h.width, len("who")), output.Plain(who), h.paint.with(s, fmt.Sprintf("%-9s", what)), h.digits, term, output.Plain(text))
 	fmt.Fprintln(h.out, strings.TrimRight(row, " "))
 }
@@ -93,7 +112,7 @@ func (h *human) show(e entry, f *failover) {
 	case e.deed != nil:
 		h.deed(e.deed)
 	case !h.dull(e.event):
-		h.line(styles[e.event.Kind], clock(e.event.Time), e.event.ID, string(e.event.Kind), number(e.event.Term), h.why(e.event, f))
+		h.line(styles[e.event.Kind], clock(e.event.Time), e.event.ID, string(e.event.Kind), h.terms.name(e.event.Term), h.why(e.event, f))
 	}
 }
 
@@ -146,14 +165,6 @@ func (h *human) overlap(at time.Time, o overlap) {
 }
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05.000") }
-
-// number leaves out a term that there is none of.
-func number(term uint64) string {
-	if term == 0 {
-		return ""
-	}
-	return fmt.Sprint(term)
-}
 
 // befell is what a failover was counted from.
 var befell = map[kind]string{

@@ -17,7 +17,7 @@ func (h *human) deed(d *deed) {
 	case doKill, doPause, doResume, doStop:
 		what = strings.ToUpper(what)
 	}
-	h.line(deedStyles[d.do], clock(d.time), who, what, number(d.term), d.tell(h.lease))
+	h.line(deedStyles[d.do], clock(d.time), who, what, h.terms.name(d.term), d.tell(h.lease))
 }
 
 func (d *deed) tell(lease time.Duration) string {

@@ -17,10 +17,12 @@ type keeper struct {
 // maxKept is how many lines are kept.
 const maxKept = 100
 
-func newKeeper(o Options) keeper {
+func newKeeper(o Options, terms ordinals) keeper {
 	text := &bytes.Buffer{}
 	o.Out = text
-	return keeper{human: newHuman(o), text: text}
+	h := newHuman(o)
+	h.terms = terms
+	return keeper{human: h, text: text}
 }
 
 // room reports whether there is some for one more line.

@@ -32,9 +32,10 @@ const factsWaiting = 4096
 func newLive(o Options, quit func()) *live {
 	in, _ := o.In.(*os.File)
 	screen, _ := o.Out.(*os.File)
+	h := newHuman(o)
 	return &live{
-		human: newHuman(o), in: in, screen: screen, quit: quit,
-		facts: make(chan view.Fact, factsWaiting), asked: map[string]bool{}, kept: newKeeper(o),
+		human: h, in: in, screen: screen, quit: quit,
+		facts: make(chan view.Fact, factsWaiting), asked: map[string]bool{}, kept: newKeeper(o, h.terms),
 	}
 }
 

@@ -66,7 +66,7 @@ func TestFactsOfTheView(t *testing.T) {
 		{What: view.Follows, Who: "c1"},
 		{What: view.Elected, Who: "c1", Term: 1},
 		{What: view.Renewed, Term: 1, Lease: time.Second, Address: "h:1"},
-		{What: view.Checked, Text: "12 acts checked, 0 overlaps"},
+		{What: view.Checked, Text: "0 overlaps in 12 acts"},
 		{What: view.Crashed, Who: "c1", Term: 1, Text: "the demo kills the leader (SIGKILL)"},
 		{What: view.Elected, Who: "c2", Term: 7, Text: "crash", Took: time.Second, Least: 900 * time.Millisecond, Most: 2 * time.Second},
 		{What: view.Asked, Who: "c2", Term: 7, Text: "the demo asks the leader to end (SIGTERM)"},
@@ -101,6 +101,22 @@ func TestFactsAreDroppedRatherThanWaitedFor(t *testing.T) {
 	}
 	if n := len(heard(l)); n != factsWaiting {
 		t.Errorf("%d facts wait", n)
+	}
+}
+
+// What is told when the picture is gone names terms as the picture did.
+func TestNumbersOfTermsOutliveTheView(t *testing.T) {
+	var out bytes.Buffer
+	o := told
+	o.Out = &out
+	l := newLive(o, func() {})
+	l.shown = make(chan struct{})
+	close(l.shown)
+	l.show(library(t, 1, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 7}), nil)
+	l.show(library(t, 2, tenure.Event{Kind: tenure.EventElected, ID: "c2", Term: 9}), nil)
+	l.show(library(t, 3, tenure.Event{Kind: tenure.EventAlarm, ID: "c2", Term: 9}), nil)
+	if err := l.leave(); err != nil || !strings.Contains(out.String(), "#2 9") {
+		t.Errorf("%v, and got:\n%s", err, out.String())
 	}
 }
 

@@ -54,6 +54,9 @@ func (l *live) showEvent(e entry, f *failover) {
 			fact.Least = -1
 		}
 	}
+	if what == view.Elected {
+		l.terms.name(e.event.Term) // as the view does
+	}
 	l.tell(fact)
 	switch {
 	case what == view.Released && l.asked[fact.Who]:
@@ -72,5 +75,5 @@ func (l *live) see(e entry, acts int) {
 	l.nonce = s.nonce
 	at := moment(e.at)
 	l.tell(view.Fact{At: at, What: view.Renewed, Term: s.term, Lease: s.lease, Address: s.address})
-	l.tell(view.Fact{At: at, What: view.Checked, Text: count(acts, "act") + " checked, " + count(l.overlaps, "overlap")})
+	l.tell(view.Fact{At: at, What: view.Checked, Text: count(l.overlaps, "overlap") + " in " + count(acts, "act")})
 }

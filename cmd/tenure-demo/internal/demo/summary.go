@@ -42,9 +42,9 @@ func (s summary) terms() string {
 	case 0:
 		return "no term"
 	case 1:
-		return fmt.Sprintf("term %d", s.first)
+		return fmt.Sprintf("term #1 (%d)", s.first)
 	}
-	return fmt.Sprintf("terms %d to %d", s.first, s.last)
+	return fmt.Sprintf("terms #1 to #%d (%d to %d)", s.elections, s.first, s.last)
 }
 
 func count(n int, what string) string {

@@ -161,7 +161,7 @@ func TestHumanLeavesOutWhatIsDull(t *testing.T) {
 	} {
 		h.show(e, nil)
 	}
-	want := "12:00:00.001  c1   trouble         down\n12:00:08.001  c2   trouble         down\n12:00:14.000  c1   trouble         down\n"
+	want := "12:00:00.001  c1   trouble                         down\n12:00:08.001  c2   trouble                         down\n12:00:14.000  c1   trouble                         down\n"
 	if out.String() != want {
 		t.Errorf("got:\n%s", out.String())
 	}
