@@ -9,8 +9,9 @@
 //	})
 //
 // A store is an adapter over a system that can compare and swap one value: NATS JetStream
-// (driver/natskv), or memory for tests (driver/memory). [New] starts nothing. [Election.Run]
-// campaigns, leads, hands over and campaigns again until its context ends.
+// (driver/natskv), S3-style object storage (driver/s3object), Kafka (driver/kafkalog), or memory for
+// tests (driver/memory). [New] starts nothing. [Election.Run] campaigns, leads, hands over and campaigns
+// again until its context ends.
 //
 // # Guarantee
 //

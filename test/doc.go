@@ -1,8 +1,15 @@
-// Package test is nothing to import: this module holds what needs a real server and real processes, so that the others
-// need neither.
+// Package test is nothing to import: this module holds what needs real servers and real processes, so
+// that the others need neither.
 //
-//	bench    measures elections of separate processes on a server process, and counts two leaders
-//	chaos    conformance, linearizability, and elections whose server is killed
-//	kafka    conformance, linearizability and elections on Kafka brokers in this process that fail and move
-//	fenced   writes to an SQL database that an old leader cannot make any more
+//	battery     injects process, network and store faults into tenure run
+//	bench       measures elections of separate processes on each store, and counts two leaders
+//	chaos       conformance, linearizability, and elections whose NATS server is killed
+//	checks      runs the steps of .ci/run and .ci/soak
+//	fenced      writes to an SQL database that refuses those of an old leader
+//	fencednats  messages to NATS streams that refuse those of an old leader
+//	kafka       conformance, linearizability and elections on Kafka brokers that fail and move
+//	nats        elections on a cluster of three NATS servers, under every fault
+//	recipes     the recipes of deploy, and every command line in the documents
+//	s3          conformance and linearizability on servers of object storage
+//	internal    what these share: servers as processes, relays, journals of acts
 package test
