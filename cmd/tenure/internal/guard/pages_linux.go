@@ -3,16 +3,13 @@ package guard
 import (
 	"bytes"
 	"os"
-	"runtime/debug"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// giveBack returns to the system what is not needed at the moment: free memory, and the pages of the program's own file. What is
-// used again comes from the system's cache.
-func giveBack() {
-	debug.FreeOSMemory()
+// giveBackPages returns to the system the pages of the program's own file. What is used again comes from the system's cache.
+func giveBackPages() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestGiveBack: the program goes on as before, and holds less.
-func TestGiveBack(t *testing.T) {
+// TestGiveBackPages: the program goes on as before, and holds less.
+func TestGiveBackPages(t *testing.T) {
 	before := shared(t)
-	giveBack()
+	giveBackPages()
 	if after := shared(t); after >= before {
 		t.Errorf("%d pages of files are held after, %d before", after, before)
 	}

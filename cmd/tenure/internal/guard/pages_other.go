@@ -2,5 +2,5 @@
 
 package guard
 
-// giveBack does nothing here.
-func giveBack() {}
+// giveBackPages does nothing here.
+func giveBackPages() {}
