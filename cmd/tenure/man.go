@@ -136,12 +136,12 @@ func paragraphs(text string) string {
 			b.WriteString(".fi\n")
 		}
 		listed = indented
-		switch {
-		case line == "\n":
-			b.WriteString(".PP\n")
-		default:
-			b.WriteString(markup(line))
+		if line == "\n" {
+			line = ".PP\n"
+		} else {
+			line = markup(line)
 		}
+		b.WriteString(line)
 	}
 	if listed {
 		b.WriteString(".fi\n")

@@ -130,7 +130,7 @@ func (c *natsContext) options() ([]nats.Option, error) {
 	add(c.CA != "", func() nats.Option { return nats.RootCAs(expand(c.CA)) })
 	add(c.SOCKSProxy != "", func() nats.Option { return nats.SetCustomDialer(socks(c.SOCKSProxy)) })
 	add(c.InboxPrefix != "", func() nats.Option { return nats.CustomInboxPrefix(c.InboxPrefix) })
-	add(c.TLSFirst, func() nats.Option { return nats.TLSHandshakeFirst() })
+	add(c.TLSFirst, nats.TLSHandshakeFirst)
 	if c.CertStore != "" {
 		return nil, errors.New("windows_cert_store is not supported; put the certificate into files (cert, key, ca)")
 	}
