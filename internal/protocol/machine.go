@@ -44,7 +44,7 @@ type Op struct {
 	sent   clock.Reading
 	pushes uint64
 	nonce  string
-	// doubted: while it was under way there was cause to look again.
+	// doubted: while it was under way there was cause to read afterwards.
 	doubted bool
 }
 
@@ -223,10 +223,11 @@ func (m *Machine) awake() {
 	}
 }
 
-// Watching says whether the store pushes changes at present. What changed between the last read and the beginning of
-// pushes would go unseen, so the cell is read once more; a leader need not, it hears of all that concerns it when it renews.
+// Watching says whether the store pushes changes at present. What changed between the last read or
+// write and the beginning of pushes would go unseen, so the cell is read once more. A leader reads,
+// too: with a request to hand over it would otherwise wait for its next renewal.
 func (m *Machine) Watching(on bool) {
-	if on && !m.watching && m.phase != Leading {
+	if on && !m.watching {
 		m.doubt()
 	}
 	m.watching = on

@@ -64,6 +64,7 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 		m.view.learn(now, c, sight{ownWrite, op.sent.Instant}, m.incarnation)
 	}
 	m.confirm(now, a)
+	m.view.suspect = op.doubted
 }
 
 // conflict: the version moved, by another or by an earlier delivery of the own request (L7). Only a read tells. The first
@@ -281,7 +282,8 @@ func (m *Machine) attested(c *Cell) bool {
 	return m.view.known() && c.Kind == Valid && c.sameTerm(&m.view.cell) && r.Lease == shown.Lease && r.Drift == shown.Drift
 }
 
-// doubt has the cell read, and once more if a read is under way, which may not show what there is cause to look for.
+// doubt has the cell read, after the operation that is under way, which may not show what there is
+// cause to look for.
 func (m *Machine) doubt() {
 	m.view.suspect = true
 	if m.op != nil {
