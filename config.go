@@ -1,7 +1,6 @@
 package tenure
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -231,19 +230,15 @@ func doubling(lease time.Duration) func(int) time.Duration {
 // validate returns all problems of the given Config at once. It leaves out those that follow from
 // another problem, or from a default.
 func (c *Config) validate(store driver.Store, name string, given *Config) error {
-	timing := errors.Join(c.checkLease(store), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
-	if timing == nil {
-		timing = errors.Join(c.checkMargin(), between("PollStable", c.PollStable, c.Poll, time.Hour), c.checkRetry(c.Renew))
+	timing := slices.Concat(c.checkLease(store), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
+	if len(timing) == 0 {
+		timing = slices.Concat(c.checkMargin(), between("PollStable", c.PollStable, c.Poll, time.Hour), c.checkRetry(c.Renew))
 	}
-	if err := errors.Join(c.checkRecord(), checkName(store, name), timing, c.checkNomination()); err != nil {
-		return invalid(name, err)
-	}
-	return nil
+	return invalid(name, c.checkRecord(), checkName(store, name), timing, c.checkNomination())
 }
 
 // checkLimits checks each time by itself. Those that are 0 have their defaults.
-func (c *Config) checkLimits() error {
-	var problems []error
+func (c *Config) checkLimits() (found problems) {
 	for _, f := range []struct {
 		name        string
 		value       time.Duration
@@ -259,27 +254,13 @@ func (c *Config) checkLimits() error {
 		{"Precedence", c.Precedence, 0, time.Hour},
 	} {
 		if f.value != 0 {
-			problems = append(problems, between(f.name, f.value, f.least, f.most))
+			found = append(found, between(f.name, f.value, f.least, f.most)...)
 		}
 	}
-	return errors.Join(problems...)
+	return found
 }
 
-func invalid(name string, err error) error { return fmt.Errorf("tenure: election %q: %w", name, err) }
-
-func checkName(store driver.Store, name string) error {
-	if name == "" {
-		return errors.New("the name of the election is empty")
-	}
-	if b, ok := store.(driver.Bounded); ok {
-		if err := b.CheckKey(name); err != nil {
-			return fmt.Errorf("the store cannot hold this name: %w", err)
-		}
-	}
-	return nil
-}
-
-func (c *Config) checkLease(store driver.Store) error {
+func (c *Config) checkLease(store driver.Store) problems {
 	least, most := time.Millisecond, MaxLease
 	if b, ok := store.(driver.Bounded); ok {
 		least = b.MinLease()
@@ -287,34 +268,36 @@ func (c *Config) checkLease(store driver.Store) error {
 	if k, ok := store.(driver.LeaseLimiter); ok {
 		most = min(most, k.MaxLease())
 	}
-	if err := between("Lease", c.Lease, least, most); err != nil {
-		return err
+	if found := between("Lease", c.Lease, least, most); found != nil {
+		return found
 	}
 	if c.Lease%time.Millisecond != 0 {
-		return fmt.Errorf("Lease is %v; it must be whole milliseconds", c.Lease)
+		return problem("Lease", c.Lease, fmt.Sprintf("is %v", c.Lease), "it must be whole milliseconds")
 	}
 	return nil
 }
 
-func (c *Config) checkRetry(most time.Duration) error {
+func (c *Config) checkRetry(most time.Duration) problems {
 	if len(c.Retry) > maxRetry {
-		return fmt.Errorf("Retry has %d waits, more than %d", len(c.Retry), maxRetry)
+		return problem("Retry", c.Retry, fmt.Sprintf("has %d waits, more than %d", len(c.Retry), maxRetry), "")
 	}
 	for i, d := range c.Retry {
-		if err := between(fmt.Sprintf("Retry[%d]", i), d, 0, most); err != nil {
-			return err
+		if found := between(fmt.Sprintf("Retry[%d]", i), d, 0, most); found != nil {
+			return found
 		}
 	}
 	return nil
 }
 
 // checkNomination: either the Nominator or the Priority decides which candidate has precedence.
-func (c *Config) checkNomination() error {
+func (c *Config) checkNomination() problems {
 	switch {
 	case c.Nominator != nil && c.Priority != 0:
-		return fmt.Errorf("Priority is %d; with a Nominator, which decides who leads rather, it must be 0", c.Priority)
+		return problem("Priority", c.Priority, fmt.Sprintf("is %d", c.Priority),
+			"it must be 0 with a Nominator, which alone decides which candidate has precedence")
 	case c.Nominator == nil && c.NomineeOnly:
-		return errors.New("NomineeOnly without a Nominator: nobody would ever lead")
+		return problem("NomineeOnly", true, "is true without a Nominator, so no candidate can ever lead",
+			"set Nominator, or leave NomineeOnly false")
 	}
 	return nil
 }
@@ -322,52 +305,48 @@ func (c *Config) checkNomination() error {
 // maxRetry bounds the number of tries in a row that are faster than Renew.
 const maxRetry = 10
 
-func (c *Config) checkDrift() error {
+func (c *Config) checkDrift() problems {
 	if math.IsNaN(c.Drift) || c.Drift < 0 || c.Drift >= 0.5 {
-		return fmt.Errorf("Drift is %v; it is a bound such as 0.01 and must lie in [0, 0.5)", c.Drift)
+		return problem("Drift", c.Drift, fmt.Sprintf("is %v", c.Drift), "it is a bound such as 0.01 and must lie in [0, 0.5)")
 	}
 	return nil
 }
 
 // checkRecord also checks the total: quotes and the like take up to six bytes in JSON, so fields
 // within their limits may be too long together.
-func (c *Config) checkRecord() error {
-	err := errors.Join(record.CheckName("ID", c.ID), record.CheckName("Address", c.Address),
-		record.CheckMetadata(c.Metadata), record.CheckPriority(c.Priority))
-	if err != nil {
-		return err
+func (c *Config) checkRecord() problems {
+	found := slices.Concat(predicate("ID", c.ID, record.CheckName(c.ID)),
+		predicate("Address", c.Address, record.CheckName(c.Address)),
+		predicate("Metadata", c.Metadata, record.CheckMetadata(c.Metadata)),
+		predicate("Priority", c.Priority, record.CheckPriority(c.Priority)))
+	if len(found) > 0 {
+		return found
 	}
 	random := strings.Repeat("0", 16)
-	_, err = record.Encode(record.Record{
+	_, err := record.Encode(record.Record{
 		LeaderID: c.ID, LeaderAddr: c.Address, Metadata: c.Metadata, LastUpdated: time.Unix(0, 1), Lease: MaxLease,
 		Term: record.MaxTerm, Seq: record.MaxTerm, Incarnation: strings.Repeat("0", record.MaxToken), Nonce: random,
 		Priority: -record.MaxPriority, Drift: record.MaxDrift,
 		Released: true, Successor: strings.Repeat("x", record.MaxName),
 	})
 	if err != nil {
-		return fmt.Errorf("ID, Address and Metadata do not fit into one record: %w", err)
+		return problem("Metadata", c.Metadata, fmt.Sprintf("does not fit into one record together with ID and Address: %v", err), "")
 	}
 	return nil
 }
 
 // checkMargin: the time between a renewal and the deadline must allow two tries.
-func (c *Config) checkMargin() error {
+func (c *Config) checkMargin() problems {
 	margin := protocol.Margin(c.Lease, c.Drift, c.TimerLateness, c.StopWithin)
 	usable := c.Lease - margin
 	if c.Renew+2*time.Millisecond > usable {
-		return fmt.Errorf("Lease is %v, too short for Renew (%v) and a margin of %v for clock drift, "+
-			"TimerLateness and StopWithin; lengthen Lease, or shorten Renew or StopWithin",
-			c.Lease, c.Renew, margin.Round(time.Millisecond))
+		return problem("Lease", c.Lease, fmt.Sprintf("is %v, too short for Renew (%v) and a margin of %v for clock drift, "+
+			"TimerLateness and StopWithin", c.Lease, c.Renew, margin.Round(time.Millisecond)),
+			"lengthen Lease, or shorten Renew or StopWithin")
 	}
 	if c.Grace < 0 || c.Grace >= usable {
-		return fmt.Errorf("Grace is %v; it must be at least 0 and below the usable %v of the Lease", c.Grace, usable)
-	}
-	return nil
-}
-
-func between(field string, d, least, most time.Duration) error {
-	if d < least || d > most {
-		return fmt.Errorf("%s is %v; it must be from %v to %v", field, d, least, most)
+		return problem("Grace", c.Grace, fmt.Sprintf("is %v", c.Grace),
+			fmt.Sprintf("it must be at least 0 and below the usable %v of the Lease", usable))
 	}
 	return nil
 }

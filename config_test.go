@@ -1,7 +1,9 @@
 package tenure_test
 
 import (
+	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,47 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in: %v", field, err)
 		}
+	}
+}
+
+func TestConfigErrorsAreOnePerProblem(t *testing.T) {
+	store := memory.New()
+	e, err := tenure.New(store, "job", tenure.Config{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Splay: -1, Retry: []time.Duration{0, -1}}
+	_, atNew := tenure.New(store, "", bad)
+	_, atSibling := e.Sibling("", &appointer{})
+	bad.ID = ""
+	for what, c := range map[string]struct {
+		err    error
+		fields []string
+	}{
+		"New":              {atNew, []string{"ID", "Name", "Lease", "Splay", "Retry[1]"}},
+		"Sibling":          {atSibling, []string{"Name", "Nominator"}},
+		"Reconfigure":      {e.Reconfigure(bad), []string{"Lease", "Splay", "Retry[1]"}},
+		"Reconfigure's ID": {e.Reconfigure(tenure.Config{ID: "b"}), []string{"ID"}},
+	} {
+		var fields []string
+		for _, err := range c.err.(interface{ Unwrap() []error }).Unwrap() {
+			p, ok := errors.AsType[*tenure.ConfigError](err)
+			if !ok {
+				t.Fatalf("%s: %v is no ConfigError", what, err)
+			}
+			fields = append(fields, p.Field)
+			if !strings.Contains(c.err.Error(), p.Error()) {
+				t.Errorf("%s: %q is missing in %q", what, p, c.err)
+			}
+		}
+		if !slices.Equal(fields, c.fields) {
+			t.Errorf("%s: problems of %q, want %q", what, fields, c.fields)
+		}
+	}
+	p, ok := errors.AsType[*tenure.ConfigError](e.Reconfigure(tenure.Config{Lease: 2 * time.Hour}))
+	want := tenure.ConfigError{Field: "Lease", Value: 2 * time.Hour, Problem: "is 2h0m0s", Remedy: "it must be from 50ms to 1h0m0s"}
+	if !ok || *p != want {
+		t.Errorf("got %+v, want %+v", p, want)
 	}
 }
 
@@ -63,7 +106,7 @@ func TestConfigLimits(t *testing.T) {
 		{"stop eats the lease", tenure.Config{Lease: time.Second, StopWithin: 700 * time.Millisecond}, "StopWithin", "the remedy is named"},
 		{"grace beyond the lease", tenure.Config{Grace: time.Minute}, "Grace", "it would never be told"},
 		{"negative finish", tenure.Config{FinishWithin: -1}, "FinishWithin", ""},
-		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "metadata", "records are small"},
+		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "Metadata", "records are small"},
 		{"quotes", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("<", 1000)}}, "Metadata", "in JSON they are too long for a record, and nobody could lead"},
 		{"no number", tenure.Config{Drift: math.NaN()}, "Drift", "no margin could be made of it"},
 		{"a priority beside a nominator", tenure.Config{Nominator: &appointer{}, Priority: 1}, "Priority", "one thing decides"},

@@ -18,7 +18,8 @@ import (
 type Election struct{ runner runner }
 
 // New returns an election under the given name, which is the key in the store. It starts nothing
-// and does not call the store. Its error lists all problems of the name and the config.
+// and does not call the store. Its error lists all problems of the name and the config, each as a
+// *ConfigError.
 func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if store == nil {
 		return nil, errors.New("tenure: the store is nil")

@@ -21,8 +21,8 @@ import (
 // holds no sound record, one that wraps driver.ErrDenied if rights are missing, ctx's error, or the
 // store's if the request could not be made in a few attempts.
 func (e *Election) HandOver(ctx context.Context, to string) error {
-	if err := record.CheckName("successor", to); err != nil {
-		return fmt.Errorf("tenure: %w", err)
+	if err := record.CheckName(to); err != nil {
+		return fmt.Errorf("tenure: successor %w", err)
 	}
 	if e.runner.handOverOwn(to) {
 		return nil

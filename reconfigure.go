@@ -38,14 +38,14 @@ func (m *runner) nominator() driver.Nominator {
 // once, and holds when that is confirmed; a larger Drift or TimerLateness by the next one. ID,
 // Clock, Logger, OnEvent and Nominator cannot change. All but ID are ignored here.
 //
-// It returns one error that lists all problems, as New does, and then changes nothing.
+// It returns one error with a *ConfigError for each problem, as New does, and then changes nothing.
 //
 // Members may have different leases for a while, which is safe as long as the record is in the
 // store. If it is deleted in that time, no member knows how long to wait: see docs/guarantees.md.
 func (e *Election) Reconfigure(cfg Config) error {
 	m := &e.runner
 	if cfg.ID != "" && cfg.ID != m.id {
-		return fmt.Errorf("tenure: election %q: ID is %q and cannot be changed to %q", m.key, m.id, cfg.ID)
+		return invalid(m.key, problem("ID", cfg.ID, fmt.Sprintf("is %q and cannot be changed to %q", m.id, cfg.ID), ""))
 	}
 	cfg.Nominator = m.nominator()
 	full := cfg

@@ -68,16 +68,19 @@ func incarnation(store driver.Store) string {
 // A Nominator serves one candidate, so the sibling takes the one that is given here. It must be nil
 // if this election has none, and only then.
 //
-// It returns an error if the store cannot hold the name, if the nominator is missing, or if there
-// must be none.
+// It returns an error with a *ConfigError for each problem: the store cannot hold the name, the
+// nominator is missing, or there must be none.
 func (e *Election) Sibling(name string, nominator driver.Nominator) (*Election, error) {
 	m := &e.runner
-	err := checkName(m.store, name)
-	if err == nil && (nominator == nil) != (m.nomination == nil) {
-		err = fmt.Errorf("its sibling %q has a Nominator, or it has one itself, and not both", m.key)
+	found := checkName(m.store, name)
+	switch {
+	case nominator == nil && m.nomination != nil:
+		found = append(found, problem("Nominator", nil, fmt.Sprintf("is nil, but its sibling %q has one", m.key), "")...)
+	case nominator != nil && m.nomination == nil:
+		found = append(found, problem("Nominator", nominator, fmt.Sprintf("is set, but its sibling %q has none", m.key), "")...)
 	}
-	if err != nil {
-		return nil, invalid(name, err)
+	if err := invalid(name, found); err != nil {
+		return nil, err
 	}
 	m.mu.Lock()
 	s := m.settings

@@ -86,7 +86,7 @@ func TestSiblingOfAWrongNameOrNominator(t *testing.T) {
 		"the name of the election is empty": {alone, "", nil},
 		"longer than 512":                   {alone, strings.Repeat("x", 513), nil},
 		"Nominator":                         {alone, "one too many", &appointed{}},
-		"and not both":                      {led, "missing", nil},
+		"has one":                           {led, "missing", nil},
 	} {
 		if _, err := refused.of.Sibling(refused.name, refused.by); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: error %v, which does not say %q", refused.name, err, why)

@@ -46,9 +46,9 @@ func TestWrongValues(t *testing.T) {
 		{"the priority", "run" + at + "--priority 10000000", nil, "--priority is 10000000, beyond ±1000000"},
 
 		{"the election by a variable", "run --store nats://127.0.0.1:1/E", env{"TENURE_ELECTION": "a b"},
-			`TENURE_ELECTION: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
+			`TENURE_ELECTION cannot be a key of the store: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
 		{"the election by a variable", "status --store nats://127.0.0.1:1/E", env{"TENURE_ELECTION": "a b"},
-			`TENURE_ELECTION: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
+			`TENURE_ELECTION cannot be a key of the store: natskv: key "a b" holds ' ': only letters, digits and -/_=. may be in a key`},
 		{"no duration", "status" + at, env{"TENURE_WAIT": "soon"}, `TENURE_WAIT is "soon", not a time such as 500ms, 15s or 1h30m`},
 		{"no number", "run" + at + "--priority x", nil, `--priority is "x", not a whole number`},
 		{"no number that fits", "run" + at + "--priority 99999999999999999999", nil, `--priority is "99999999999999999999", which is out of range`},

@@ -33,7 +33,7 @@ func (e *BrokenError) Unwrap() error { return e.Reason }
 // panics. Unknown fields are ignored.
 func Decode(b []byte) (Record, error) {
 	if len(b) > MaxBytes {
-		return Record{}, fmt.Errorf("%w: %w", ErrForeign, tooLong("value", len(b), MaxBytes))
+		return Record{}, fmt.Errorf("%w: %w", ErrForeign, about("value", tooLong(len(b), MaxBytes)))
 	}
 	var w wire
 	err := json.Unmarshal(b, &w)

@@ -18,30 +18,39 @@ func check(r *Record) error {
 		number("term", r.Term),
 		number("seq", r.Seq),
 		lease(r.Lease),
-		CheckPriority(r.Priority),
+		about("priority", CheckPriority(r.Priority)),
 		drift(r.Drift),
 		holder(r),
 		request(r.Request),
-		CheckMetadata(r.Metadata),
+		about("metadata", CheckMetadata(r.Metadata)),
 	)
 }
 
 // CheckName returns an error unless an id or an address is valid UTF-8 of at most MaxName bytes.
-func CheckName(field, s string) error { return name(field, s, MaxName) }
+// The errors of CheckName, CheckPriority and CheckMetadata are predicates: the caller puts the name
+// of its field in front.
+func CheckName(s string) error { return text(s, MaxName) }
 
-func name(field, s string, limit int) error {
+func name(field, s string, limit int) error { return about(field, text(s, limit)) }
+
+func text(s string, limit int) error {
 	if len(s) > limit {
-		return tooLong(field, len(s), limit)
+		return tooLong(len(s), limit)
 	}
 	if !utf8.ValidString(s) {
-		return fmt.Errorf("%s is not valid UTF-8", field)
+		return errors.New("is not valid UTF-8")
 	}
 	return nil
 }
 
-func tooLong(field string, n, limit int) error {
-	return fmt.Errorf("%s has %d bytes, more than %d", field, n, limit)
+func about(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %w", field, err)
 }
+
+func tooLong(n, limit int) error { return fmt.Errorf("has %d bytes, more than %d", n, limit) }
 
 func number(field string, n uint64) error {
 	if n > MaxTerm {
@@ -53,7 +62,7 @@ func number(field string, n uint64) error {
 // CheckPriority returns an error if a priority is beyond MaxPriority.
 func CheckPriority(n int) error {
 	if n < -MaxPriority || n > MaxPriority {
-		return fmt.Errorf("priority is %d, beyond ±%d", n, MaxPriority)
+		return fmt.Errorf("is %d, beyond ±%d", n, MaxPriority)
 	}
 	return nil
 }
@@ -98,12 +107,12 @@ func CheckMetadata(m map[string]string) error {
 	n := 0
 	for k, v := range m {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return fmt.Errorf("metadata %q is not valid UTF-8", k)
+			return fmt.Errorf("is not valid UTF-8 at key %q", k)
 		}
 		n += len(k) + len(v)
 	}
 	if n > MaxMetadata {
-		return tooLong("metadata", n, MaxMetadata)
+		return tooLong(n, MaxMetadata)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func Encode(r Record) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > MaxBytes {
-		return nil, tooLong("record", len(b), MaxBytes)
+		return nil, about("record", tooLong(len(b), MaxBytes))
 	}
 	return b, nil
 }

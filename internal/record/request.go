@@ -35,7 +35,7 @@ func AddRequest(value []byte, q Request) ([]byte, error) {
 	out = append(out, field...)
 	out = append(out, value[end:]...)
 	if len(out) > MaxBytes {
-		return nil, tooLong("record", len(out), MaxBytes)
+		return nil, about("record", tooLong(len(out), MaxBytes))
 	}
 	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -12,11 +11,11 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// fields are what the library calls settings that are flags here: with dashes and in small letters.
-var fields = regexp.MustCompile(`\b(ID|Lease|Renew|Splay|StopWithin|FinishWithin|Priority)\b`)
-
-// capital begins a further word of a name.
-var capital = regexp.MustCompile(`([a-z])([A-Z])`)
+// flags are the flags that set a field of the library.
+var flags = map[string]string{
+	"Name": "election", "ID": "id", "Priority": "priority", "Lease": "lease", "Renew": "renew",
+	"Splay": "splay", "StopWithin": "stop-within", "FinishWithin": "finish-within",
+}
 
 // Flags says what has set a flag: Named is its name or that of a variable, Given whether anything
 // has. A nil Named stands for the names of the flags, a nil Given for all of them.
@@ -83,18 +82,28 @@ func Cause(err error) string {
 	return strings.Replace(err.Error(), text, inFlags, 1)
 }
 
-// InFlags says what the library found wrong with a configuration with the names of the flags.
+// InFlags returns the problems of a configuration that the library found, with the names of the
+// flags instead of its fields. Other errors stay as they are.
 func (f Flags) InFlags(err error) error {
-	if err == nil {
-		return nil
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
 	}
-	if all := errors.Unwrap(err); all != nil {
-		err = all // without the name of the election in front
+	var problems []error
+	for _, err := range all.Unwrap() {
+		problems = append(problems, f.inFlags(err))
 	}
-	text := fields.ReplaceAllStringFunc(err.Error(), func(s string) string {
-		return f.named(strings.ToLower(capital.ReplaceAllString(s, "$1-$2")))
-	})
-	election := f.named("election")
-	return errors.New(strings.NewReplacer("the store cannot hold this name", election, "the name of the election", election,
-		"priority is", f.named("priority")+" is").Replace(text))
+	return errors.Join(problems...)
+}
+
+func (f Flags) inFlags(err error) error {
+	var problem *tenure.ConfigError
+	if !errors.As(err, &problem) {
+		return err
+	}
+	flag, ok := flags[problem.Field]
+	if !ok {
+		return err
+	}
+	return errors.New(problem.About(f.named(flag)))
 }

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,9 @@ func TestInFlags(t *testing.T) {
 		if !strings.Contains(text, flag) {
 			t.Errorf("%s is not named in:\n%s", flag, text)
 		}
+	}
+	if other := errors.New("ID and Lease"); (cli.Flags{}).InFlags(other) != other {
+		t.Error("an error that is not about the configuration has changed")
 	}
 	if (cli.Flags{}).InFlags(nil) != nil {
 		t.Error("nothing wrong is an error")

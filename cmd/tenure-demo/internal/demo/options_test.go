@@ -30,27 +30,27 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 		{"renewals too late", func(o *Options) { o.Renew = 2 * time.Second }, []string{"--renew is 2s, too long for --lease 2s: it must be at most 1.9"}},
 		{"a negative splay", func(o *Options) { o.Splay = -1 }, []string{"--splay is -1ns"}},
 		{"trials too often", func(o *Options) { o.CrashEvery = 1 }, []string{"--crash-every is 1ns"}},
-		{"a key that NATS cannot hold", func(o *Options) { o.Election = "a b" }, []string{`--election: natskv: key "a b" holds ' '`}},
+		{"a key that NATS cannot hold", func(o *Options) { o.Election = "a b" }, []string{`--election cannot be a key of the store: natskv: key "a b" holds ' '`}},
 		{"no key", func(o *Options) { o.Election = "" }, []string{"--election is empty"}},
 		{"a lease that object storage is too slow for", func(o *Options) {
 			o.EmbeddedS3, o.Lease = true, time.Second
 		}, []string{"--lease is 1s; it must be from 2s"}},
 		{"a key that no object can have", func(o *Options) {
 			o.Place.S3, o.Election = &stores.S3{Bucket: "bucket"}, "a//b"
-		}, []string{`--election: key "a//b"`}},
+		}, []string{`--election cannot be a key of the store: key "a//b"`}},
 		{"a lease that Kafka is too slow for", func(o *Options) {
 			o.EmbeddedKafka, o.Lease = &stores.Kafka{}, 999*time.Millisecond
 		}, []string{"--lease is 999ms; it must be from 1s"}},
 		{"a key that Kafka cannot hold", func(o *Options) {
 			o.Place.Kafka, o.Election = &stores.Kafka{Topic: "t"}, "a\nb"
-		}, []string{`--election: kafkalog: not a key that this store holds: "a\nb"`}},
+		}, []string{`--election cannot be a key of the store: kafkalog: not a key that this store holds: "a\nb"`}},
 		{"peers without ports", func(o *Options) {
 			o.EmbeddedS3, o.Peers = true, &peers.Settings{Listen: peers.Endpoint{Host: "127.0.0.1", Port: 65535}}
 		}, []string{"--peer: 5 members from 127.0.0.1:65535 on"}},
 		{
 			"all of them",
 			func(o *Options) { o.Candidates, o.Lease, o.Renew, o.Election = -1, 1, 5, ".a" },
-			[]string{"--candidates is -1", "--lease is 1ns", "--election: "},
+			[]string{"--candidates is -1", "--lease is 1ns", "--election cannot be"},
 		},
 	} {
 		t.Run(c.why, func(t *testing.T) {

@@ -1,0 +1,116 @@
+package tenure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// ConfigError is one problem of a Config or of an election's name. New, Sibling and Reconfigure
+// return all problems in one error. Find the first with errors.As, or each of them:
+//
+//	if all, ok := err.(interface{ Unwrap() []error }); ok {
+//		for _, err := range all.Unwrap() {
+//			if p, ok := errors.AsType[*tenure.ConfigError](err); ok {
+//				fmt.Println(p.Field, p.Value, p.Problem, p.Remedy)
+//			}
+//		}
+//	}
+//
+// Use it to report a problem by the name of a flag or of a key in a file: Problem and Remedy follow
+// that name. They mention other fields only where the problem is that two of them disagree.
+type ConfigError struct {
+	// Field is the field of Config, such as "Lease", or "Name" for the name of the election.
+	Field string
+	// Value is the value of that field, or of the default if the field is not set.
+	Value any
+	// Problem is the predicate of a sentence about the field: "is 2h0m0s".
+	Problem string
+	// Remedy says what to do: "it must be from 50ms to 1h0m0s". It may be empty.
+	Remedy string
+
+	cause error // of the store
+}
+
+// Error returns the field, the problem and the remedy in one line.
+func (e *ConfigError) Error() string {
+	if e.Field == fieldName {
+		return e.About("the name of the election")
+	}
+	return e.About(e.Field)
+}
+
+// About returns the same line as Error with another name for the field, such as that of a flag.
+func (e *ConfigError) About(name string) string {
+	text := name + " " + e.Problem
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
+}
+
+// Unwrap returns the store's error if it cannot hold the name, else nil.
+func (e *ConfigError) Unwrap() error { return e.cause }
+
+// fieldName is the Field of the name, which is not in Config.
+const fieldName = "Name"
+
+// problems are ConfigErrors.
+type problems []error
+
+func problem(field string, value any, what, remedy string) problems {
+	return problems{&ConfigError{Field: field, Value: value, Problem: what, Remedy: remedy}}
+}
+
+// predicate is for an error whose text is a predicate, or nil.
+func predicate(field string, value any, err error) problems {
+	if err == nil {
+		return nil
+	}
+	return problem(field, value, err.Error(), "")
+}
+
+func between(field string, d, least, most time.Duration) problems {
+	if d < least || d > most {
+		return problem(field, d, fmt.Sprintf("is %v", d), fmt.Sprintf("it must be from %v to %v", least, most))
+	}
+	return nil
+}
+
+// invalidError holds the problems of one election.
+type invalidError struct {
+	name string
+	problems
+}
+
+func (e *invalidError) Error() string {
+	return fmt.Sprintf("tenure: election %q: %v", e.name, errors.Join(e.problems...))
+}
+
+func (e *invalidError) Unwrap() []error { return slices.Clone(e.problems) }
+
+// invalid returns nil if there are no problems.
+func invalid(name string, found ...problems) error {
+	if all := slices.Concat(found...); len(all) > 0 {
+		return &invalidError{name, all}
+	}
+	return nil
+}
+
+func checkName(store driver.Store, name string) problems {
+	if name == "" {
+		return problem(fieldName, name, "is empty", "")
+	}
+	b, ok := store.(driver.Bounded)
+	if !ok {
+		return nil
+	}
+	if err := b.CheckKey(name); err != nil {
+		what := fmt.Sprintf("cannot be a key of the store: %v", err)
+		return problems{&ConfigError{Field: fieldName, Value: name, Problem: what, cause: err}}
+	}
+	return nil
+}
