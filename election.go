@@ -61,7 +61,7 @@ func random() uint64 {
 // stopped.
 //
 // It returns ctx's cause if that ends first (after at most a third of the lease or 2 s more, to
-// take back a claim whose answer was lost); an error that wraps driver.ErrDenied if reading was
+// take back a claim whose answer was lost); an error that wraps ErrDenied if reading was
 // denied before it was ever allowed; ErrRunning; or ErrTermOpen if the last term was not resigned.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if !e.runner.busy.CompareAndSwap(false, true) {

@@ -28,12 +28,15 @@ var (
 	ErrShutdown = errors.New("tenure: shutting down")
 	// ErrSound: the election's record needs no Reset, or there is none.
 	ErrSound = errors.New("tenure: the record is sound, or there is none")
+	// ErrDenied: the store refuses access, as after a wrong or withdrawn permission. It is
+	// driver.ErrDenied, which errors of stores wrap.
+	ErrDenied = driver.ErrDenied
 	// ErrTooLate: less time is left of the lease than the work needs.
 	ErrTooLate = errors.New("tenure: not enough of the lease is left")
 )
 
 // Why a term ended or is asked to end. Find them with errors.Is in Term.Err, in context.Cause and
-// in Event.Cause.
+// in Event.Cause. ReasonOf turns them into labels for metrics.
 var (
 	// ErrExpired: no renewal was confirmed before the deadline.
 	ErrExpired = protocol.ErrExpired

@@ -18,7 +18,7 @@ import (
 // changes nothing and returns nil.
 //
 // It returns ErrNoLeader if nobody leads, an error that wraps ErrForeign or ErrMalformed if the key
-// holds no sound record, one that wraps driver.ErrDenied if rights are missing, ctx's error, or the
+// holds no sound record, one that wraps ErrDenied if rights are missing, ctx's error, or the
 // store's if the request could not be made in a few attempts.
 func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName(to); err != nil {

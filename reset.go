@@ -20,7 +20,7 @@ import (
 // It returns the least time in which nobody can be elected. The wait is longer: the first candidate
 // puts one more vacant record in place of this one, and all candidates wait for that too. It
 // returns ErrSound if the record is sound or there is none, an error that wraps driver.ErrConflict
-// if it has changed during the call, one that wraps driver.ErrDenied if rights are missing, and any
+// if it has changed during the call, one that wraps ErrDenied if rights are missing, and any
 // other error of the store's, after which the record may be reset or not.
 func (e *Election) Reset(ctx context.Context) (wait time.Duration, err error) {
 	m := &e.runner

@@ -30,7 +30,7 @@ type Lead func(ctx context.Context, term *Term) error
 // contexts end and renewing stops. Nothing is released then, since other goroutines of the work may
 // still run. The panic goes on.
 //
-// Run returns nil if ctx ended before an election, an error that wraps driver.ErrDenied if reading
+// Run returns nil if ctx ended before an election, an error that wraps ErrDenied if reading
 // was denied before it was ever allowed, ErrRunning, or ErrTermOpen.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
 	s := &session{e: e, lead: lead, calls: make(chan sessionStep, 1)}

@@ -193,7 +193,7 @@ func (m *runner) leading() State {
 }
 
 // Wait observes until the condition holds for the status, and returns that status. It returns ctx's
-// cause if that ends first, or an error that wraps driver.ErrDenied if reading was denied before it
+// cause if that ends first, or an error that wraps ErrDenied if reading was denied before it
 // was ever allowed.
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
 	defer e.runner.observe()()

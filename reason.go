@@ -1,0 +1,91 @@
+package tenure
+
+import "errors"
+
+// Reason is the kind of an error, as a short fixed word. There are few of them, so a Reason can be
+// the label of a metric, where the text of an error cannot: it may name keys and servers. See
+// ReasonOf for all reasons. To branch on an error use errors.Is.
+type Reason string
+
+// ReasonOf returns the reason of an error of this package, such as Event.Cause, Term.Err or
+// context.Cause of a context of lead. Where an error wraps several, the reason is that of the
+// cause: a lost leadership that expired is "expired". These are all reasons:
+//
+//	""                 no error
+//	abandoned          ErrAbandoned
+//	config             ConfigError
+//	declined           ErrDecline
+//	deleted            ErrVanished
+//	denied             ErrDenied
+//	deposed            ErrDeposed
+//	expired            ErrExpired
+//	foreign            ErrForeign
+//	handed-over        ErrHandOver
+//	ineligible         ErrIneligible
+//	lost               ErrLost, by another cause
+//	malformed          ErrMalformed
+//	no-leader          ErrNoLeader
+//	no-term            ErrNoTerm
+//	nomination-lost    ErrNominationLost
+//	overdue            ErrOverdue
+//	recreated          ErrRemade
+//	regressed          ErrRegressed
+//	released           ErrReleased
+//	running            ErrRunning
+//	short-lease        ShortLeaseError
+//	shutdown           ErrShutdown
+//	sound              ErrSound
+//	term-open          ErrTermOpen
+//	too-late           ErrTooLate
+//	unconfirmed        ErrUnconfirmed
+//	other              any other error, such as one of the store or of the caller's own context
+func ReasonOf(err error) Reason {
+	if err == nil {
+		return ""
+	}
+	for _, r := range reasons {
+		if errors.Is(err, r.err) {
+			return r.reason
+		}
+	}
+	if _, ok := errors.AsType[*ShortLeaseError](err); ok {
+		return "short-lease"
+	}
+	if _, ok := errors.AsType[*ConfigError](err); ok {
+		return "config"
+	}
+	if errors.Is(err, ErrLost) {
+		return "lost"
+	}
+	return "other"
+}
+
+// reasons lists the errors that say more than ErrLost, which wraps them.
+var reasons = []struct {
+	err    error
+	reason Reason
+}{
+	{ErrExpired, "expired"},
+	{ErrDeposed, "deposed"},
+	{ErrVanished, "deleted"},
+	{ErrRemade, "recreated"},
+	{ErrRegressed, "regressed"},
+	{ErrForeign, "foreign"},
+	{ErrMalformed, "malformed"},
+	{ErrOverdue, "overdue"},
+	{ErrAbandoned, "abandoned"},
+	{ErrReleased, "released"},
+	{ErrUnconfirmed, "unconfirmed"},
+	{ErrHandOver, "handed-over"},
+	{ErrNominationLost, "nomination-lost"},
+	{ErrIneligible, "ineligible"},
+	{ErrShutdown, "shutdown"},
+	{ErrDenied, "denied"},
+	{ErrDecline, "declined"},
+	{ErrRunning, "running"},
+	{ErrTermOpen, "term-open"},
+	{ErrNoTerm, "no-term"},
+	{ErrNoLeader, "no-leader"},
+	{ErrSound, "sound"},
+	{ErrTooLate, "too-late"},
+}

@@ -1,0 +1,98 @@
+package tenure_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// sentinels are the exported errors of the package.
+var sentinels = map[string]error{
+	"ErrRunning": tenure.ErrRunning, "ErrTermOpen": tenure.ErrTermOpen, "ErrDecline": tenure.ErrDecline,
+	"ErrLost": tenure.ErrLost, "ErrNoTerm": tenure.ErrNoTerm, "ErrNoLeader": tenure.ErrNoLeader,
+	"ErrShutdown": tenure.ErrShutdown, "ErrSound": tenure.ErrSound, "ErrTooLate": tenure.ErrTooLate,
+	"ErrDenied": tenure.ErrDenied, "ErrExpired": tenure.ErrExpired, "ErrDeposed": tenure.ErrDeposed,
+	"ErrVanished": tenure.ErrVanished, "ErrRemade": tenure.ErrRemade, "ErrRegressed": tenure.ErrRegressed,
+	"ErrForeign": tenure.ErrForeign, "ErrMalformed": tenure.ErrMalformed, "ErrOverdue": tenure.ErrOverdue,
+	"ErrAbandoned": tenure.ErrAbandoned, "ErrReleased": tenure.ErrReleased, "ErrUnconfirmed": tenure.ErrUnconfirmed,
+	"ErrHandOver": tenure.ErrHandOver, "ErrNominationLost": tenure.ErrNominationLost, "ErrIneligible": tenure.ErrIneligible,
+}
+
+func TestEachErrorHasItsOwnReason(t *testing.T) {
+	if declared := declaredErrors(t); !slices.Equal(declared, slices.Sorted(maps.Keys(sentinels))) {
+		t.Fatalf("the package declares %q, and this test knows %q", declared, slices.Sorted(maps.Keys(sentinels)))
+	}
+	doc, err := os.ReadFile("reason.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[tenure.Reason]string{}
+	for name, err := range sentinels {
+		r := tenure.ReasonOf(fmt.Errorf("wrapped: %w", err))
+		if r == "" || r == "other" || of[r] != "" {
+			t.Errorf("the reason of %s is %q, as that of %q", name, r, of[r])
+		}
+		of[r] = name
+		if !strings.Contains(string(doc), fmt.Sprintf("//\t%-18s %s", r, name)) {
+			t.Errorf("the documentation does not list %s with %s", r, name)
+		}
+	}
+}
+
+func declaredErrors(t *testing.T) (names []string) {
+	packages, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range packages {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok {
+				for _, name := range v.Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						names = append(names, name.Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestReasonOf(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want tenure.Reason
+		why  string
+	}{
+		{nil, "", "there is no error"},
+		{errors.New("timeout"), "other", "the store's errors are without number"},
+		{errors.Join(tenure.ErrLost, tenure.ErrExpired), "expired", "the cause says more"},
+		{fmt.Errorf("%w: %w", tenure.ErrLost, errors.New("x")), "lost", "the cause is not one of these"},
+		{fmt.Errorf("read: %w", driver.ErrDenied), "denied", "drivers wrap the driver's value"},
+		{&tenure.ConfigError{Field: "Lease"}, "config", ""},
+		{fmt.Errorf("trouble: %w", &tenure.ShortLeaseError{}), "short-lease", ""},
+	} {
+		if got := tenure.ReasonOf(c.err); got != c.want {
+			t.Errorf("the reason of %v is %q, want %q: %s", c.err, got, c.want, c.why)
+		}
+	}
+}
