@@ -17,6 +17,28 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
+func TestTheOpenTerm(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		e := mustNew(t, store, "a", nil)
+		is := func(want *tenure.Term, when string) {
+			t.Helper()
+			if got, ok := e.Term(); got != want || ok != (want != nil) {
+				t.Errorf("%s: the open term is %p, %v, want %p", when, got, ok, want)
+			}
+		}
+		is(nil, "before the first term")
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		is(term, "in a term")
+		if err := term.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		is(nil, "after the term")
+	})
+}
+
 func TestCampaignAndResign(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
@@ -31,7 +53,7 @@ func TestCampaignAndResign(t *testing.T) {
 		if _, err := e.Campaign(t.Context()); !errors.Is(err, tenure.ErrTermOpen) {
 			t.Errorf("a second Campaign returned %v", err)
 		}
-		if tenure.FromContext(term.Context()) != term {
+		if got, ok := tenure.FromContext(term.Context()); got != term || !ok {
 			t.Error("the term is not in its own context")
 		}
 		for range 2 {

@@ -72,7 +72,7 @@ func TestStayingWorkIsFinishedBeforeTheRelease(t *testing.T) {
 			stop()
 			hard := within(t, time.Minute, work.finished, "call of finish")
 			time.Sleep(5 * time.Second) // less than FinishWithin
-			if hard.Err() != nil || tenure.FromContext(hard).Err() != nil || len(b.won) > 0 {
+			if hard.Err() != nil || termOf(hard).Err() != nil || len(b.won) > 0 {
 				t.Errorf("while the work finishes its context says %v, and b was elected %d times", context.Cause(hard), len(b.won))
 			}
 			work.result <- want
@@ -121,10 +121,10 @@ func TestStayingWorkCampaignsAgainAfterAHandOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		hard := within(t, time.Minute, work.finished, "call of finish")
-		if cause := context.Cause(tenure.FromContext(hard).Soft()); !errors.Is(cause, tenure.ErrHandOver) {
+		if cause := context.Cause(termOf(hard).Soft()); !errors.Is(cause, tenure.ErrHandOver) {
 			t.Errorf("asked to finish because of %v", cause)
 		}
-		s, err := a.Wait(ctx, func(s tenure.Status) bool { return s.Term > tenure.FromContext(hard).Token() })
+		s, err := a.Wait(ctx, func(s tenure.Status) bool { return s.Term > termOf(hard).Token() })
 		if err != nil || len(done) > 0 {
 			t.Fatalf("no other term: %v, %v", s.State, err)
 		}

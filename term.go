@@ -65,10 +65,21 @@ func newTerm(base context.Context, m *runner, token uint64) *Term {
 	return t
 }
 
-// FromContext returns the term of a context of lead, or of one made from it; nil if there is none.
-func FromContext(ctx context.Context) *Term {
-	t, _ := ctx.Value(termKey{}).(*Term)
-	return t
+// FromContext returns the term of a context of lead, or of one made from it. The result is false,
+// with a nil Term, if the context is of no term.
+func FromContext(ctx context.Context) (*Term, bool) {
+	t, ok := ctx.Value(termKey{}).(*Term)
+	return t, ok
+}
+
+// Term returns the open term of this candidate: from the election until its work has stopped. Use
+// it where no context of the term is at hand, such as in a health handler. The term may be lost
+// already, which Term.Err says. The result is false, with a nil Term, if there is no open term.
+func (e *Election) Term() (*Term, bool) {
+	m := &e.runner
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.term, m.term != nil
 }
 
 func errNoTerm() error { return &lostError{ErrNoTerm} }

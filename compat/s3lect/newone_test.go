@@ -93,7 +93,8 @@ func (n *newOne) elector(ctx context.Context, skew, lease time.Duration) error {
 func (n *newOne) work(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.term, n.won = tenure.FromContext(ctx), time.Now()
+	n.term, _ = tenure.FromContext(ctx)
+	n.won = time.Now()
 	return nil
 }
 
