@@ -10,32 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
 // MaxLease is the longest lease that the protocol allows.
 const MaxLease = record.MaxLease
-
-// Clock supplies the time of an election: see SystemClock and StandardClock.
-type Clock = clock.Clock
-
-// Reading is one reading of all clocks of a process.
-type Reading = clock.Reading
-
-// Instant is the part of a Reading that decides how long a lease lasts.
-type Instant = clock.Instant
-
-// SystemClock returns a Clock that reads the machine's clocks. It is the default. On Linux it reads
-// CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME, so neither a time daemon that slews the
-// clock nor a suspended machine leads to two leaders.
-func SystemClock() Clock { return clock.System{} }
-
-// StandardClock returns a Clock that uses package time alone. Use it for virtual time, such as in
-// testing/synctest.
-func StandardClock() Clock { return clock.Standard{} }
 
 // Config holds the settings of one candidate in an election. The zero value of each field selects
 // its default:
@@ -61,7 +43,7 @@ func StandardClock() Clock { return clock.Standard{} }
 //	Drift          the clock's: 1 % on Linux    below 50 %
 //	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease, see Margin
 //	Backoff        Lease * 2^(n-1), to 10 Lease
-//	Clock          SystemClock()
+//	Clock          clock.System{}
 //	Logger         discards
 //	OnEvent        none
 type Config struct {
@@ -131,7 +113,7 @@ type Config struct {
 	// from 1.
 	Backoff func(n int) time.Duration
 	// Clock is the source of time.
-	Clock Clock
+	Clock clock.Clock
 
 	// Logger logs every event. Trouble with the same lasting cause is logged again after 10 s, 20 s
 	// and so on up to 1 h, with "times": the number of times since the last line. Siblings count
@@ -179,7 +161,7 @@ func (c Config) withDefaults() Config {
 		c.ID = defaultID()
 	}
 	if c.Clock == nil {
-		c.Clock = SystemClock()
+		c.Clock = clock.System{}
 	}
 	if c.Drift == 0 {
 		c.Drift = c.Clock.Drift()

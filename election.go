@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
@@ -85,7 +86,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // do not know it yet, go on.
 func (m *runner) campaign(s *seeker) error {
 	open := false
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if open = m.machine.Phase() != protocol.Idle; open {
 			return
 		}
@@ -103,7 +104,7 @@ func (m *runner) campaign(s *seeker) error {
 // leave handles the end of a campaign's context: a candidate gives up, a leader is asked to finish.
 // It may come late, when another campaign has begun.
 func (m *runner) leave(s *seeker) {
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if m.seeker == s {
 			m.withdraw(now)
 		}
@@ -111,7 +112,7 @@ func (m *runner) leave(s *seeker) {
 }
 
 // withdraw runs under the lock.
-func (m *runner) withdraw(now Reading) {
+func (m *runner) withdraw(now clock.Reading) {
 	m.machine.Withdraw(now)
 	m.machine.Ask(now, ErrShutdown)
 }
@@ -119,7 +120,7 @@ func (m *runner) withdraw(now Reading) {
 // stop is leave whatever the context says. A leader, or a member whose work has not stopped yet,
 // seeks no further term.
 func (m *runner) stop() {
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if s := m.seeker; s != nil && !s.once {
 			s.stopped = true
 			m.withdraw(now)
@@ -131,7 +132,7 @@ func (m *runner) stop() {
 // the meantime starts no new campaign. The result is true for the first report; later ones have no
 // effect.
 func (m *runner) finish(t *Term, again bool, delay time.Duration) (first bool) {
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if first = !t.finished; !first {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -337,12 +338,12 @@ func TestEventAsJSON(t *testing.T) {
 
 // tripped is a clock that calls a function at the first look after it was armed.
 type tripped struct {
-	tenure.Clock
+	clock.Clock
 	armed atomic.Bool
 	trip  func()
 }
 
-func (c *tripped) Now() tenure.Reading {
+func (c *tripped) Now() clock.Reading {
 	if c.armed.Swap(false) {
 		c.trip()
 	}
@@ -364,7 +365,7 @@ func TestContextThatEndsWithTheElectionAsksNoTermToLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {
 			ctx, cancel := context.WithCancel(context.Background())
-			clock := &tripped{Clock: tenure.StandardClock(), trip: cancel}
+			clock := &tripped{Clock: clock.Standard{}, trip: cancel}
 			e := mustNew(t, arming{memory.NewPolled(), clock}, "a", func(c *tenure.Config) { c.Clock = clock })
 			term, err := e.Campaign(ctx)
 			if err != nil {

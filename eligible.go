@@ -1,5 +1,7 @@
 package tenure
 
+import "github.com/tenure-go/tenure/clock"
+
 // SetEligible sets whether this candidate is fit to lead, such as the result of its health check.
 // It is eligible until this is called with false. Call it at any time. A candidate that is not
 // eligible
@@ -15,7 +17,7 @@ package tenure
 // both must agree.
 func (e *Election) SetEligible(eligible bool) {
 	m := &e.runner
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if n := m.nomination; n != nil && n.gate != nil {
 			n.ineligible = !eligible
 			eligible = eligible && n.gate.MayLead()

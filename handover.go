@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
@@ -42,7 +43,7 @@ const handOverAttempts = 5
 
 // handOverOwn asks this process to hand over if it leads, without a store call.
 func (m *runner) handOverOwn(to string) (leads bool) {
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if m.term == nil {
 			return
 		}
@@ -63,7 +64,7 @@ func (m *runner) requestHandOver(campaign context.Context, term uint64, within t
 	defer cancel()
 	err := m.retryRequest(ctx, m.id, term)
 	if err != nil && campaign.Err() == nil && !errors.Is(err, ErrNoLeader) {
-		m.step(func(Reading) { m.report(EventTrouble, m.wrap("hand-over", err)) })
+		m.step(func(clock.Reading) { m.report(EventTrouble, m.wrap("hand-over", err)) })
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -75,7 +76,7 @@ func (d *diary) count(kind tenure.EventKind) (n int) {
 // mustNew makes a candidate on virtual time.
 func mustNew(t *testing.T, store driver.Store, id string, change func(*tenure.Config)) *tenure.Election {
 	t.Helper()
-	cfg := tenure.Config{ID: id, Lease: lease, Clock: tenure.StandardClock()}
+	cfg := tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}}
 	if change != nil {
 		change(&cfg)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -89,7 +90,7 @@ func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &away{Store: memory.NewPolled()}
 		var log pages
-		first, err := tenure.New(store, "job", tenure.Config{Lease: lease, Clock: tenure.StandardClock(), Logger: log.logger()})
+		first, err := tenure.New(store, "job", tenure.Config{Lease: lease, Clock: clock.Standard{}, Logger: log.logger()})
 		if err != nil {
 			t.Fatal(err)
 		}

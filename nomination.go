@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
@@ -30,7 +31,7 @@ func newNomination(from driver.Nominator) *nomination {
 }
 
 // applyGate passes the gate's present answer to the machine. It runs under the runner's lock.
-func (n *nomination) applyGate(m *runner, now Reading) {
+func (n *nomination) applyGate(m *runner, now clock.Reading) {
 	if n.gate != nil {
 		m.machine.SetEligible(now, !n.ineligible && n.gate.MayLead())
 	}
@@ -93,7 +94,7 @@ func (n *nomination) next(m *runner) func() {
 
 func (n *nomination) begin(m *runner, serial uint64) {
 	stop := n.from.Nominate(func(nominated bool) {
-		m.step(func(now Reading) {
+		m.step(func(now clock.Reading) {
 			if n.on && n.serial == serial {
 				m.machine.Nominate(now, nominated)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
@@ -55,7 +56,7 @@ func (e *Election) Reconfigure(cfg Config) error {
 		return err
 	}
 	s := newSettings(m.shared, &cfg, &full)
-	m.step(func(Reading) {
+	m.step(func(clock.Reading) {
 		m.settings = s
 		m.machine.Reconfigure(&s.machine)
 	})

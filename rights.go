@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
@@ -26,7 +26,7 @@ type rights struct {
 
 // checkIfDue asks the store when another candidate is found to lead, and again a lease later while
 // the right is missing. It runs under the runner's lock.
-func (r *rights) checkIfDue(m *runner, now Reading) {
+func (r *rights) checkIfDue(m *runner, now clock.Reading) {
 	if r.store == nil || r.granted.Load() || m.machine.Phase() != protocol.Candidate {
 		return
 	}
@@ -35,7 +35,7 @@ func (r *rights) checkIfDue(m *runner, now Reading) {
 	}
 	r.call.start(m, m.machine.Attempt(), func(ctx context.Context) {
 		err := r.store.CheckRights(ctx, m.key)
-		m.step(func(Reading) {
+		m.step(func(clock.Reading) {
 			if r.learn(err) {
 				m.report(EventTrouble, m.wrap("check the right to write", err))
 			}
@@ -43,7 +43,7 @@ func (r *rights) checkIfDue(m *runner, now Reading) {
 	})
 }
 
-func (r *rights) due(m *runner, now Reading) bool {
+func (r *rights) due(m *runner, now clock.Reading) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.asked && now.LeaderSince(r.at) < m.settings.machine.Lease {

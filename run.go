@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/tenure-go/tenure/clock"
 )
 
 // Lead is the work of a leader. Its context is the soft one: when it ends, finish and return.
@@ -220,13 +222,13 @@ func (s *session) report(t *Term, err error) {
 		return
 	}
 	if err != ErrDecline { //nolint:errorlint // the bare one says nothing that need be told
-		s.e.runner.step(func(Reading) { s.e.runner.report(EventFailed, err) })
+		s.e.runner.step(func(clock.Reading) { s.e.runner.report(EventFailed, err) })
 	}
 }
 
 // abandon ends the term of work that panicked or called Goexit.
 func (m *runner) abandon(t *Term) {
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if !t.finished {
 			m.machine.Abandon(now)
 			m.dropSeeker()

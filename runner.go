@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 )
@@ -45,7 +45,7 @@ type runner struct {
 	published     uint32         // how often another leader, or other things of one, became known
 	statusWaiters *statusWaiters // nil: there is no waiter for a change of the status
 	// leaderSince is when the present leader was first seen, or the last one was last.
-	leaderSince clock.Moment
+	leaderSince protocol.Moment
 	term        *Term   // the open one
 	seeker      *seeker // waits for the next one
 }
@@ -76,7 +76,7 @@ type alarm struct {
 
 // step is the only way to the machine. It returns after the machine's wishes were taken down and,
 // where they must be atomic with the step (the end of contexts), carried out.
-func (m *runner) step(input func(now Reading)) {
+func (m *runner) step(input func(now clock.Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
@@ -127,7 +127,7 @@ func (m *runner) read(ctx context.Context, id uint64) {
 		cell = m.decode(entry)
 	}
 	m.latency.answered(ctx, err)
-	m.step(func(now Reading) { m.machine.ReadDone(now, id, cell, outcome(err), m.wrap("read", err)) })
+	m.step(func(now clock.Reading) { m.machine.ReadDone(now, id, cell, outcome(err), m.wrap("read", err)) })
 }
 
 func (m *runner) write(ctx context.Context, op *protocol.Op) {
@@ -143,7 +143,7 @@ func (m *runner) write(ctx context.Context, op *protocol.Op) {
 	if err == nil {
 		m.rights.learn(nil)
 	}
-	m.step(func(now Reading) { m.machine.WriteDone(now, op.ID, version, outcome(err), m.wrap("write", err)) })
+	m.step(func(now clock.Reading) { m.machine.WriteDone(now, op.ID, version, outcome(err), m.wrap("write", err)) })
 }
 
 func (m *runner) wrap(what string, err error) error {
@@ -197,7 +197,7 @@ func digest(b []byte) string {
 }
 
 // arm sets the timer, unless it rings early enough already.
-func (m *runner) arm(now Reading, todo protocol.Todo) {
+func (m *runner) arm(now clock.Reading, todo protocol.Todo) {
 	if !todo.Timed {
 		return
 	}
@@ -211,14 +211,14 @@ func (m *runner) arm(now Reading, todo protocol.Todo) {
 	m.timer = alarm{at: at}
 	armed := at
 	m.timer.stop = m.clock.AfterFunc(at-now.Mono, func() {
-		m.step(func(now Reading) { m.ring(now, armed) })
+		m.step(func(now clock.Reading) { m.ring(now, armed) })
 	})
 }
 
 // minWake keeps a timer that rang a trifle early from ringing in a tight circle.
 const minWake = 100 * time.Microsecond
 
-func (m *runner) ring(now Reading, armed time.Duration) {
+func (m *runner) ring(now clock.Reading, armed time.Duration) {
 	if m.timer.at == armed {
 		m.timer = alarm{}
 	}

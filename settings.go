@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/protocol"
@@ -16,7 +17,7 @@ type shared struct {
 	id         string
 	store      driver.Store
 	watcher    driver.Watcher // the store, if it pushes changes
-	clock      Clock
+	clock      clock.Clock
 	log        *slog.Logger // nil, as onEvent may be: no listener
 	onEvent    func(Event)
 	calls      callLimiter

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
@@ -215,13 +216,13 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 
 // observe keeps this process observing the election until the returned function is called.
 func (m *runner) observe() (stop func()) {
-	m.step(func(Reading) {
+	m.step(func(clock.Reading) {
 		m.observers++
 		m.refused = false // a new observer asks again, also for those refused before
 		m.machine.Observe(true)
 	})
 	return func() {
-		m.step(func(Reading) {
+		m.step(func(clock.Reading) {
 			m.observers--
 			m.machine.Observe(m.observers > 0)
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -166,7 +167,7 @@ func (t *Term) check() (left time.Duration, err error) {
 	if t == nil {
 		return 0, errNoTerm()
 	}
-	t.runner.step(func(now Reading) {
+	t.runner.step(func(now clock.Reading) {
 		left, err = t.runner.machine.Remaining(now, t.token)
 	})
 	if err != nil {

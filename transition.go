@@ -3,14 +3,14 @@ package tenure
 import (
 	"context"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
 // transition carries out one change that the machine reports. It runs under the runner's lock:
 // contexts of a term end in the same step as the term itself, so a caller that sees a context end
 // finds Err not nil. The event comes first, so that the end of Run finds it in the queue.
-func (m *runner) transition(now Reading, t protocol.Transition) {
+func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 	if t.What == protocol.Trouble {
 		t.Cause = m.explainTimeout(t.Cause)
 	}
@@ -31,7 +31,7 @@ func (m *runner) transition(now Reading, t protocol.Transition) {
 	case protocol.NewLeader:
 		m.published++
 		if t.Anew {
-			m.leaderSince = clock.MomentOf(now.Wall)
+			m.leaderSince = protocol.MomentOf(now.Wall)
 		}
 		if m.nomination != nil {
 			m.nomination.setVacant(m, t.Leader.ID == "")

@@ -3,6 +3,7 @@ package tenure
 import (
 	"context"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -39,14 +40,14 @@ func (w *watch) begin(m *runner) {
 	m.calls.start(false, func() {
 		defer cancel()
 		stop, err := m.watcher.Watch(ctx, m.key, func(e driver.Entry) { m.pushed(serial, e) })
-		m.step(func(Reading) { w.started(m, serial, stop, err) })
+		m.step(func(clock.Reading) { w.started(m, serial, stop, err) })
 	})
 }
 
 // pushed takes a change that the store pushes.
 func (m *runner) pushed(serial uint32, e driver.Entry) {
 	cell := m.decode(e)
-	m.step(func(now Reading) {
+	m.step(func(now clock.Reading) {
 		if m.watch.on && m.watch.serial == serial {
 			m.machine.Seen(now, cell)
 		}
@@ -66,7 +67,7 @@ func (w *watch) started(m *runner, serial uint32, stop func(), err error) {
 	case current:
 		m.report(EventTrouble, m.explainTimeout(m.wrap("watch", err)))
 		retry := m.clock.AfterFunc(m.settings.machine.Renew, func() {
-			m.step(func(Reading) {
+			m.step(func(clock.Reading) {
 				if w.on && w.serial == serial {
 					w.begin(m)
 				}

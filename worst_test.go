@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
 // slow is a clock that runs slower than true time, and may be slewed on top.
 type slow struct {
-	tenure.Clock
+	clock.Clock
 	raw, slew float64
 }
 
-func (s slow) Now() tenure.Reading {
+func (s slow) Now() clock.Reading {
 	r := s.Clock.Now()
 	r.Raw = time.Duration(float64(r.Raw) * s.raw)
 	r.Mono = time.Duration(float64(r.Mono) * s.raw * s.slew)
@@ -35,9 +36,9 @@ func TestTheBoundAfterACrash(t *testing.T) {
 		clock slow
 		most  time.Duration
 	}{
-		"true":            {slow{tenure.StandardClock(), 1, 1}, lease},
-		"slow":            {slow{tenure.StandardClock(), 0.99, 1}, lease * 100 / 99},
-		"slow and slewed": {slow{tenure.StandardClock(), 0.99, 1 / 1.09}, lease * 109 / 99},
+		"true":            {slow{clock.Standard{}, 1, 1}, lease},
+		"slow":            {slow{clock.Standard{}, 0.99, 1}, lease * 100 / 99},
+		"slow and slewed": {slow{clock.Standard{}, 0.99, 1 / 1.09}, lease * 109 / 99},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
@@ -132,7 +133,7 @@ func (c *contest) until(what string, is func() bool) {
 func (c *contest) candidate(id string, store driver.Store) *tenure.Election {
 	c.Helper()
 	e, err := tenure.New(store, c.election, tenure.Config{
-		ID: id, Address: id + ".example", Lease: c.lease, Clock: tenure.StandardClock(),
+		ID: id, Address: id + ".example", Lease: c.lease, Clock: clock.Standard{},
 	})
 	if err != nil {
 		c.Fatalf("%v", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -19,7 +20,7 @@ type Fleet struct {
 	name  string
 	store driver.Store
 	cfg   Config
-	clock tenure.Clock
+	clock clock.Clock
 	own   uint64 // a number that no other member has
 	seats *seats // nil without Spread
 	busy  atomic.Bool
@@ -54,7 +55,7 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	f := &Fleet{name: name, store: store, cfg: cfg, clock: cfg.Election.Clock, stir: make(chan struct{}, 1), seat: none, left: map[string]*entry{}}
 	f.moves.fleet = f
 	if f.clock == nil {
-		f.clock = tenure.SystemClock()
+		f.clock = clock.System{}
 	}
 	if err := f.identify(); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -85,7 +86,7 @@ type member struct {
 
 func (p *port) config(id string) fleet.Config {
 	return fleet.Config{
-		Election:  tenure.Config{ID: id, Lease: lease, Clock: tenure.StandardClock()},
+		Election:  tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}},
 		Elections: p.names, Spread: true,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/fleet"
 )
@@ -15,7 +16,7 @@ import (
 func begin(t *testing.T, lead tenure.Lead) (f *fleet.Fleet, end func() error) {
 	t.Helper()
 	f, err := fleet.New(memory.New(), "x", fleet.Config{
-		Election: tenure.Config{ID: "a", Lease: lease, Clock: tenure.StandardClock()}, Elections: []string{"one", "two"},
+		Election: tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}}, Elections: []string{"one", "two"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -156,7 +157,7 @@ func TestASeatHandedOverMovesNothing(t *testing.T) {
 		p.forget()
 		s, _ := p.member("a").fleet.Status()
 		for _, m := range s.Members {
-			e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{Clock: tenure.StandardClock()})
+			e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{Clock: clock.Standard{}})
 			if err == nil {
 				err = e.HandOver(t.Context(), "")
 			}

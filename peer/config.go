@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/clock"
 )
 
 // DefaultPath is the path that a leader serves unless Config sets another.
@@ -52,7 +52,7 @@ type Config struct {
 	// tenure's default settings.
 	Margin time.Duration
 	// Clock counts how long a lease is valid. It must be the clock of the elections. Default:
-	// tenure.SystemClock().
+	// clock.System{}.
 	Clock clock.Clock
 	// OnError is called with an error when the connection to the leader of an election fails, or
 	// fails in another way, and with nil when it works again. If this process could not serve a

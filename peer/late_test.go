@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -67,7 +68,7 @@ func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 		down := &downable{Polled: memory.NewPolled()}
 		cfg := tenure.Config{
 			ID: "a", Lease: 4 * time.Second, Renew: 500 * time.Millisecond, Drift: 0.1, StopWithin: 2 * time.Second,
-			Clock: tenure.StandardClock(),
+			Clock: clock.Standard{},
 		}
 		s := open(t, wires{}, down, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })
 		e, err := tenure.New(s, testKey, cfg)

@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // far is how much time is made to pass at once: no lease is longer.
 const far = tenure.MaxLease
 
-// clock is package time's, with a way to have time pass at once.
-type clock struct {
-	tenure.Clock
+// stageClock is package time's, with a way to have time pass at once.
+type stageClock struct {
+	clock.Clock
 
 	mu     sync.Mutex
 	read   bool
@@ -27,12 +28,12 @@ type timer struct {
 	ring func()
 }
 
-func newClock() *clock {
-	return &clock{Clock: tenure.StandardClock(), timers: map[*timer]bool{}}
+func newClock() *stageClock {
+	return &stageClock{Clock: clock.Standard{}, timers: map[*timer]bool{}}
 }
 
 // Now reads package time's clock and adds what has passed at once.
-func (c *clock) Now() tenure.Reading {
+func (c *stageClock) Now() clock.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = true
@@ -44,7 +45,7 @@ func (c *clock) Now() tenure.Reading {
 }
 
 // AfterFunc is package time's; time that passes at once rings too.
-func (c *clock) AfterFunc(d time.Duration, f func()) func() bool {
+func (c *stageClock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &timer{ring: f}
@@ -61,7 +62,7 @@ func (c *clock) AfterFunc(d time.Duration, f func()) func() bool {
 }
 
 // take reports whether the timer has not rung, and forgets it.
-func (c *clock) take(t *timer) bool {
+func (c *stageClock) take(t *timer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := c.timers[t]
@@ -70,20 +71,20 @@ func (c *clock) take(t *timer) bool {
 }
 
 // used reports whether anybody has asked for the time.
-func (c *clock) used() bool {
+func (c *stageClock) used() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.read
 }
 
 // leap lets time pass.
-func (c *clock) leap() { c.pass(&c.awake) }
+func (c *stageClock) leap() { c.pass(&c.awake) }
 
 // suspend lets time pass as it does for a suspended machine: a leader counts it; a follower, who could not look, does not.
-func (c *clock) suspend() { c.pass(&c.asleep) }
+func (c *stageClock) suspend() { c.pass(&c.asleep) }
 
 // pass rings every timer and waits until all have rung. To be rung early costs an election a look.
-func (c *clock) pass(by *time.Duration) {
+func (c *stageClock) pass(by *time.Duration) {
 	c.mu.Lock()
 	*by += far
 	due := c.timers

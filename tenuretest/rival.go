@@ -12,7 +12,7 @@ import (
 // anything, and lets go when asked.
 type rival struct {
 	election *tenure.Election
-	clock    *clock
+	clock    *stageClock
 	ctx      context.Context // its life
 	stop     context.CancelFunc
 	all      sync.WaitGroup

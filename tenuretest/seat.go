@@ -14,7 +14,7 @@ import (
 type seat struct {
 	line  faults.Store
 	ear   *ear
-	clock *clock
+	clock *stageClock
 }
 
 func newSeat(store *memory.Store, election string) *seat {

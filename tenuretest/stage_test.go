@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/patience"
 	"github.com/tenure-go/tenure/tenuretest"
@@ -410,7 +411,7 @@ func TestMisuseIsNamed(t *testing.T) {
 			`tenuretest: no candidate of the test's leads within 2m0s: "rival" leads`},
 		{"another clock", func(t *testing.T, s *tenuretest.Stage) {
 			cfg := s.Config("node-1")
-			cfg.Clock = tenure.StandardClock()
+			cfg.Clock = clock.Standard{}
 			start(t, s.Store("node-1"), cfg).free()
 			s.Elect("node-1")
 			s.Fence()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // commentator says in the log what no event says: why nobody leads yet, and that two processes have
@@ -62,7 +63,7 @@ func (c *commentator) vacancy(s tenure.Status) {
 	}
 	c.waits = true
 	lease := max(c.lease, s.Record.Lease)
-	until := s.Record.Seen.Add(lease + time.Duration(float64(lease)*tenure.SystemClock().Drift()))
+	until := s.Record.Seen.Add(lease + time.Duration(float64(lease)*clock.System{}.Drift()))
 	c.log.Info("no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
 		"lease", lease, "until", until)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -18,7 +19,7 @@ import (
 func commented(t *testing.T, store *memory.Store, after time.Duration) string {
 	t.Helper()
 	var text strings.Builder
-	e, err := tenure.New(store, "e", tenure.Config{ID: "a", Lease: 10 * time.Second, Clock: tenure.StandardClock()})
+	e, err := tenure.New(store, "e", tenure.Config{ID: "a", Lease: 10 * time.Second, Clock: clock.Standard{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestNamesakes(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory.New()
-				other, err := tenure.New(store, "e", tenure.Config{ID: c.id, Lease: 10 * time.Second, Clock: tenure.StandardClock()})
+				other, err := tenure.New(store, "e", tenure.Config{ID: c.id, Lease: 10 * time.Second, Clock: clock.Standard{}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -70,7 +71,7 @@ func TestLogNamesTheLeaseThatIsTooShort(t *testing.T) {
 			var out strings.Builder
 			r := runFlags{format: format, lease: 2 * time.Second, stopWithin: 400 * time.Millisecond, finishWithin: time.Second}
 			cfg := r.config()
-			cfg.Logger, cfg.Clock = r.logger(&out), tenure.StandardClock()
+			cfg.Logger, cfg.Clock = r.logger(&out), clock.Standard{}
 			e, err := tenure.New(distant{memory.NewPolled()}, "e", cfg)
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -249,7 +250,7 @@ func TestSlowCallbackCostsNothing(t *testing.T) {
 // TestFrozenProcess: there IsLeader was right as soon as the next Update had failed; who was stopped for long said that it leads.
 func TestFrozenProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
-		frozen := &stopped{Clock: tenure.StandardClock()}
+		frozen := &stopped{Clock: clock.Standard{}}
 		a := join(t, "a", store, Configure(func(c *tenure.Config) { c.Clock = frozen }))
 		a.mustLead(soon)
 		a.line.Partition() // or it leads again in no time, for a new term
@@ -262,13 +263,13 @@ func TestFrozenProcess(t *testing.T) {
 
 // stopped is the clock of a process that was not running for a while.
 type stopped struct {
-	tenure.Clock
+	clock.Clock
 	missed atomic.Int64
 }
 
 func (s *stopped) jump(d time.Duration) { s.missed.Add(int64(d)) }
 
-func (s *stopped) Now() tenure.Reading {
+func (s *stopped) Now() clock.Reading {
 	r, d := s.Clock.Now(), time.Duration(s.missed.Load())
 	r.Mono, r.Raw, r.Boot = r.Mono+d, r.Raw+d, r.Boot+d
 	return r

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -114,7 +115,7 @@ func (p *play) options(opts ...Option) []Option {
 	}, opts...)
 }
 
-func inVirtualTime(c *tenure.Config) { c.Clock = tenure.StandardClock() }
+func inVirtualTime(c *tenure.Config) { c.Clock = clock.Standard{} }
 
 func (p *play) hear(err error) {
 	p.mu.Lock()

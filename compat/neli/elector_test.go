@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -499,7 +500,7 @@ func TestConfigureHasTheLastWord(t *testing.T) {
 		a := enter(t, "a", store, func(c *Config, _ *stub) {
 			c.Configure = func(t *tenure.Config) {
 				seen = *t
-				t.Clock, t.Address = tenure.StandardClock(), "here:1"
+				t.Clock, t.Address = clock.Standard{}, "here:1"
 				t.Metadata = map[string]string{"zone": "a"}
 				t.OnEvent = func(tenure.Event) { events.Add(1) }
 			}

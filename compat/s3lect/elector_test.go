@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -41,7 +42,7 @@ func (c *counted) PutIfMatch(ctx context.Context, key string, data []byte, etag 
 }
 
 // virtual makes an election count on the time of its bubble.
-func virtual(c *tenure.Config) { c.Clock = tenure.StandardClock() }
+func virtual(c *tenure.Config) { c.Clock = clock.Standard{} }
 
 func options(store driver.Store, id string) s3lect.S3ElectorOptions {
 	return s3lect.S3ElectorOptions{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -100,7 +101,7 @@ func TestFollowingALeaderOfS3lects(t *testing.T) {
 		inner := memory.NewPolled()
 		var alarms []tenure.Event
 		e, err := tenure.New(mustLegacy(t, inner), "k", tenure.Config{
-			ID: "new", Clock: tenure.StandardClock(), OnEvent: func(e tenure.Event) {
+			ID: "new", Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
 				if e.Kind == tenure.EventAlarm {
 					alarms = append(alarms, e)
 				}

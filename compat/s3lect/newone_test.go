@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 )
@@ -27,11 +28,11 @@ type newOne struct {
 
 // clockAhead shows a time of day of its own. Time runs as everywhere.
 type clockAhead struct {
-	tenure.Clock
+	clock.Clock
 	by time.Duration
 }
 
-func (c clockAhead) Now() tenure.Reading {
+func (c clockAhead) Now() clock.Reading {
 	r := c.Clock.Now()
 	r.Wall = r.Wall.Add(c.by)
 	return r
@@ -51,7 +52,7 @@ func startNew(id string, line faults.Store, skew time.Duration, cond conditions)
 	}
 	store := legacyAt(inner, LegacyConfig{}.withDefaults(), func() time.Time { return time.Now().Add(skew) })
 	e, err := tenure.New(store, "lock.json", tenure.Config{
-		ID: id, Address: id + ":9443", Lease: cond.lease, Clock: clockAhead{tenure.StandardClock(), skew},
+		ID: id, Address: id + ":9443", Lease: cond.lease, Clock: clockAhead{clock.Standard{}, skew},
 	})
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func (n *newOne) elector(ctx context.Context, skew, lease time.Duration) error {
 			LeaderTimeout: lease, FrequentInterval: lease / 3, OnAcquireLeadership: n.work,
 		},
 		Store: n.line, Logger: slog.New(slog.DiscardHandler), MaxSkew: LegacyConfig{}.withDefaults().MaxSkew,
-		Configure: func(c *tenure.Config) { c.Clock = clockAhead{tenure.StandardClock(), skew} },
+		Configure: func(c *tenure.Config) { c.Clock = clockAhead{clock.Standard{}, skew} },
 	})
 	if err != nil {
 		return err

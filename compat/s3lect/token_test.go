@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -13,7 +14,7 @@ import (
 
 func mustElection(t *testing.T, store driver.Store, id string) *tenure.Election {
 	t.Helper()
-	e, err := tenure.New(store, "k", tenure.Config{ID: id, Clock: tenure.StandardClock()})
+	e, err := tenure.New(store, "k", tenure.Config{ID: id, Clock: clock.Standard{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // member campaigns until the test ends or it is told to stop.
 func (f *fixture) member(t *testing.T, s *Store, id string, told func(tenure.Event)) (e *tenure.Election, stop func()) {
 	e, err := tenure.New(s, testKey, tenure.Config{
-		ID: id, Lease: 5 * time.Second, Clock: tenure.StandardClock(), OnEvent: told,
+		ID: id, Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: told,
 	})
 	f.must(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -32,7 +33,7 @@ func settable(off *atomic.Int64) func(*stub) {
 
 func candidate(t *testing.T, store driver.Store, id string) *tenure.Election {
 	t.Helper()
-	e, err := tenure.New(store, "billing", tenure.Config{ID: id, Clock: tenure.StandardClock()})
+	e, err := tenure.New(store, "billing", tenure.Config{ID: id, Clock: clock.Standard{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -66,7 +67,7 @@ func TestStandbyWithoutTheRightToWrite(t *testing.T) {
 			}
 		})
 		s.set("cell", `{"leaderID":"a","incarnation":"i","term":7,"leaseMillis":20000,"seq":1,"nonce":"n"}`)
-		e, err := tenure.New(s.open(t), "cell", tenure.Config{ID: "b", Clock: tenure.StandardClock()})
+		e, err := tenure.New(s.open(t), "cell", tenure.Config{ID: "b", Clock: clock.Standard{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/internal/record"
 )
 

@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // due is an instant at which something is due, and by whose count of the time (L5).

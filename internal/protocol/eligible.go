@@ -1,6 +1,6 @@
 package protocol
 
-import "github.com/tenure-go/tenure/internal/clock"
+import "github.com/tenure-go/tenure/clock"
 
 // A member may be there and not fit to lead: its disk is full, it has not caught up, its zone is being drained. It then
 // follows like any other, and claims nothing. Nothing of this is in the record, and no lease is cut by it.

@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // Pace is how a member follows the election at present.

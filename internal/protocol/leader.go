@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // stepLeading is what a leader does: it reads requests (H2), reads after a renewal of unknown

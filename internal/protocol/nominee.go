@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // Somebody outside of the election may name one who has precedence. That orders who claims first, for a bounded time, and

@@ -1,8 +1,8 @@
 package protocol
 
 import (
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/clock"
 )
 
 // ReadDone reports the answer to a read: the cell if Applied, or why there is none.

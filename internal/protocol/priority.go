@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // A candidate that is to lead rather than the leader asks it to hand over (H2). Not at once: a member that comes and goes,

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // stepReleasing is what a member does that releases, after its work has stopped: it puts a released

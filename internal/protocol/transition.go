@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // What names a change that the owner of a machine is told of.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/clock"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
@@ -145,7 +145,7 @@ type view struct {
 	since clock.Instant
 	// heard is when anything was last heard, and heardAt by the wall clock.
 	heard   clock.Instant
-	heardAt clock.Moment
+	heardAt Moment
 	// asOf and source are the sight that brought this version into view.
 	asOf   clock.Instant
 	source source
@@ -193,7 +193,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 		c.Record.Incarnation = v.cell.Record.Incarnation // which is known elsewhere, and so in memory once
 	}
 	v.cell, v.source, v.asOf = c, s.by, s.asOf
-	v.heard, v.heardAt = now.Instant, clock.MomentOf(now.Wall)
+	v.heard, v.heardAt = now.Instant, MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
 		v.longLease = max(v.longLease, c.Record.Lease)

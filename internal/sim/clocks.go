@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/tenure-go/tenure/internal/clock"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // machineClocks are the clocks of one simulated machine. Their rates change now and then; a suspended machine's

@@ -195,22 +195,22 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "sleep-ignored", Rule: "L5", Left: "a leader does not count the time for which its machine was suspended",
-		Edit:  []edit{{"clock/clock.go", "	return awake + max(0, asleep)", "	return awake + min(0, max(0, asleep))"}},
+		Edit:  []edit{{"../clock/clock.go", "	return awake + max(0, asleep)", "	return awake + min(0, max(0, asleep))"}},
 		Shows: twoLead,
 	},
 	{
 		Name: "sleep-by-boottime", Rule: "L5", Left: "a leader takes the largest progress of three clocks, and so loses what is slewed while awake when it sleeps, too",
-		Edit:  []edit{{"clock/clock.go", "	return awake + max(0, asleep)", "	_ = asleep\n	return max(awake, r.Boot-s.Boot)"}},
+		Edit:  []edit{{"../clock/clock.go", "	return awake + max(0, asleep)", "	_ = asleep\n	return max(awake, r.Boot-s.Boot)"}},
 		Shows: twoLead,
 	},
 	{
 		Name: "raw-clock-ignored", Rule: "L5", Left: "a leader counts on CLOCK_MONOTONIC alone, which a time daemon slews",
-		Edit:  []edit{{"clock/clock.go", "max(r.Mono-s.Mono, r.Raw-s.Raw)", "r.Mono - s.Mono"}},
+		Edit:  []edit{{"../clock/clock.go", "max(r.Mono-s.Mono, r.Raw-s.Raw)", "r.Mono - s.Mono"}},
 		Shows: twoLead,
 	},
 	{
 		Name: "follower-as-leader", Rule: "L5", Left: "a follower counts the largest progress of its clocks",
-		Edit:  []edit{{"clock/clock.go", "	return min(r.Mono-s.Mono, r.Raw-s.Raw)", "	return max(r.Mono-s.Mono, r.Raw-s.Raw)"}},
+		Edit:  []edit{{"../clock/clock.go", "	return min(r.Mono-s.Mono, r.Raw-s.Raw)", "	return max(r.Mono-s.Mono, r.Raw-s.Raw)"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 

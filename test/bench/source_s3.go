@@ -11,6 +11,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/peer"
@@ -78,19 +79,19 @@ func (s *objectSource) meet() error {
 func (s *objectSource) configure(_ context.Context, _ command, _ string, cfg *tenure.Config) error {
 	cfg.Address = s.address
 	if s.me.Wall != 0 {
-		cfg.Clock = setWrong{tenure.SystemClock(), s.me.Wall}
+		cfg.Clock = setWrong{clock.System{}, s.me.Wall}
 	}
 	return nil
 }
 
 // setWrong is a clock that shows another time of day.
 type setWrong struct {
-	tenure.Clock
+	clock.Clock
 	by time.Duration
 }
 
 // Now is the inner clock's, with a wrong time of day.
-func (c setWrong) Now() tenure.Reading {
+func (c setWrong) Now() clock.Reading {
 	r := c.Clock.Now()
 	r.Wall = r.Wall.Add(c.by)
 	return r

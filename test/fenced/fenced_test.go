@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -46,7 +47,7 @@ func write(t *testing.T, db *sql.DB, token uint64, state string) bool {
 
 func campaign(t *testing.T, s driver.Store, id string) *tenure.Term {
 	t.Helper()
-	e, err := tenure.New(s, "nightly", tenure.Config{ID: id, Clock: tenure.StandardClock()})
+	e, err := tenure.New(s, "nightly", tenure.Config{ID: id, Clock: clock.Standard{}})
 	if err != nil {
 		t.Fatal(err)
 	}

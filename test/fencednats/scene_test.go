@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	storefaults "github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
@@ -134,11 +135,11 @@ type candidacy struct {
 
 // standing is a clock that a machine takes along when it is frozen and resumed, so that the leader does not notice.
 type standing struct {
-	tenure.Clock
-	at atomic.Pointer[tenure.Reading]
+	clock.Clock
+	at atomic.Pointer[clock.Reading]
 }
 
-func (c *standing) Now() tenure.Reading {
+func (c *standing) Now() clock.Reading {
 	if at := c.at.Load(); at != nil {
 		return *at
 	}
@@ -148,7 +149,7 @@ func (c *standing) Now() tenure.Reading {
 // elect returns once the candidate leads, which a leader before it must have ceased to.
 func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	s.Helper()
-	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: tenure.SystemClock()}}
+	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: clock.System{}}}
 	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
 	must(s, err)
 	n.term, err = e.Campaign(limit.Context(s))

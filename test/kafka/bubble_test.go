@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -20,7 +21,7 @@ func TestInABubble(t *testing.T) {
 		open := func() *kafkalog.Store { return c.open(c.direct()) }
 		lost, kept := open(), open()
 		elect := func(s *kafkalog.Store, id string) *tenure.Term {
-			e, err := tenure.New(s, "billing", tenure.Config{ID: id, Lease: lease, Clock: tenure.StandardClock()})
+			e, err := tenure.New(s, "billing", tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +77,7 @@ func TestRequestsPerMinute(t *testing.T) {
 		_ = idle.Close()
 		for i := range 10 {
 			s := c.open(c.direct())
-			e, err := tenure.New(s, "billing", tenure.Config{ID: fmt.Sprint(i), Lease: 3 * time.Second, Clock: tenure.StandardClock()})
+			e, err := tenure.New(s, "billing", tenure.Config{ID: fmt.Sprint(i), Lease: 3 * time.Second, Clock: clock.Standard{}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // handClock goes only as far as it is put forward: a machine that stalls costs nobody on it a
@@ -24,16 +24,16 @@ func newHandClock() *handClock {
 	return &handClock{now: time.Hour, timers: map[*handTimer]bool{}}
 }
 
-// Now implements tenure.Clock.
-func (h *handClock) Now() tenure.Reading {
+// Now implements clock.Clock.
+func (h *handClock) Now() clock.Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := tenure.Reading{Wall: time.Unix(0, 0).Add(h.now)}
+	r := clock.Reading{Wall: time.Unix(0, 0).Add(h.now)}
 	r.Mono, r.Raw, r.Boot = h.now, h.now, h.now
 	return r
 }
 
-// AfterFunc implements tenure.Clock.
+// AfterFunc implements clock.Clock.
 func (h *handClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *handClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// Drift implements tenure.Clock.
+// Drift implements clock.Clock.
 func (*handClock) Drift() float64 { return 0.01 }
 
 // forward lets so much time pass.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -98,11 +98,11 @@ func within(t testing.TB) context.Context {
 }
 
 // clock is one on the cluster's time.
-func (c *cluster) clock() tenure.Clock {
+func (c *cluster) clock() clock.Clock {
 	if c.network != nil {
-		return tenure.StandardClock()
+		return clock.Standard{}
 	}
-	return tenure.SystemClock()
+	return clock.System{}
 }
 
 // dial reaches the cluster's network.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -90,7 +91,7 @@ func electionsOverFaults(t *testing.T) {
 	for i := range 3 {
 		store := c.open(c.direct())
 		id := fmt.Sprint("c", i)
-		e, err := tenure.New(store, "billing", tenure.Config{ID: id, Lease: time.Second, Clock: tenure.StandardClock(), OnEvent: func(e tenure.Event) {
+		e, err := tenure.New(store, "billing", tenure.Config{ID: id, Lease: time.Second, Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
 			if e.Kind == tenure.EventLost && !errors.Is(e.Cause, tenure.ErrExpired) || e.Kind == tenure.EventAlarm {
 				t.Errorf("%s, term %d: %v", e.ID, e.Term, e.Cause)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
@@ -125,11 +126,11 @@ type candidacy struct {
 
 // leap is a clock that a pause of the process moves, but whose timers ring late.
 type leap struct {
-	tenure.Clock
+	clock.Clock
 	ahead atomic.Int64
 }
 
-func (l *leap) Now() tenure.Reading {
+func (l *leap) Now() clock.Reading {
 	r, d := l.Clock.Now(), time.Duration(l.ahead.Load())
 	r.Mono, r.Raw, r.Boot = r.Mono+d, r.Raw+d, r.Boot+d
 	return r
@@ -141,7 +142,7 @@ func (b scene) contest() contest { return contest{b, fresh("billing"), memory.Ne
 func (c contest) elect(id string, lease time.Duration) *candidacy {
 	c.Helper()
 	n := &candidacy{contest: c, gate: newGate(c.TB, c.dialing()), store: faults.New(c.store, 0, faults.Plan{})}
-	n.clock = &leap{Clock: tenure.StandardClock()}
+	n.clock = &leap{Clock: clock.Standard{}}
 	if !virtual() {
 		n.hand = newHandClock()
 		n.clock.Clock, lease = n.hand, max(lease, time.Minute)

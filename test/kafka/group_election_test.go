@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -126,7 +127,7 @@ func (l *ledger) run(t testing.TB, m *candidate, s *kafkalog.Store, cfg tenure.C
 func (c *camp) run(l *ledger, cfg tenure.Config) *runner {
 	c.tb.Helper()
 	m := c.join()
-	cfg.Clock = tenure.StandardClock()
+	cfg.Clock = clock.Standard{}
 	return l.run(c.tb, m, c.open(c.direct(kgo.Dialer(m.cord.Dial))), cfg)
 }
 

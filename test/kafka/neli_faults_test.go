@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
@@ -258,7 +259,7 @@ func TestNeliFatal(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		// A leader of the same election that another group has nominated.
 		store := mustOpen(t, c, "topic.log")
-		e, err := tenure.New(store, "group", tenure.Config{ID: "x", Metadata: group.Metadata("others"), Clock: tenure.StandardClock()})
+		e, err := tenure.New(store, "group", tenure.Config{ID: "x", Metadata: group.Metadata("others"), Clock: clock.Standard{}})
 		if err != nil {
 			t.Fatal(err)
 		}

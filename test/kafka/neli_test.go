@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -99,7 +100,7 @@ func inTheBubble(t *testing.T, test func(t *testing.T, c *cluster, begin beginni
 			virtual := func(cfg *neli.Config) {
 				delete(cfg.KafkaConfig, "bootstrap.servers")
 				cfg.ClientOptions = c.direct()
-				cfg.Configure = func(c *tenure.Config) { c.Clock = tenure.StandardClock() }
+				cfg.Configure = func(c *tenure.Config) { c.Clock = clock.Standard{} }
 			}
 			return begin(t, name, "", append([]func(*neli.Config){virtual}, change...)...)
 		})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
@@ -61,7 +62,7 @@ func TestFaults(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					server := startFake(t, new(pipenet.Network), seed, p)
-					f := &faulty{TB: t, terms: terms, server: server, clock: tenure.StandardClock()}
+					f := &faulty{TB: t, terms: terms, server: server, clock: clock.Standard{}}
 					r := startReferee(t)
 					defer r.stop()
 					f.play(r.witness)
@@ -85,7 +86,7 @@ type faulty struct {
 	testing.TB
 	terms  int
 	server *s3fake.Server
-	clock  tenure.Clock
+	clock  clock.Clock
 
 	mu     sync.Mutex
 	begun  int

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/cmd/internal/records"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -57,11 +58,11 @@ func seesRenewals(t *testing.T, store driver.Store) {
 	t.Helper()
 	changed := make(chan records.Record, 1000)
 	tapped := records.Tap(store, func(e driver.Entry) { changed <- records.Read(e) })
-	e, err := tenure.New(store, "billing", tenure.Config{ID: "c1", Lease: time.Second, Clock: tenure.StandardClock()})
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "c1", Lease: time.Second, Clock: clock.Standard{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	observer, err := tenure.New(tapped, "billing", tenure.Config{Lease: 100 * time.Millisecond, Clock: tenure.StandardClock()})
+	observer, err := tenure.New(tapped, "billing", tenure.Config{Lease: 100 * time.Millisecond, Clock: clock.Standard{}})
 	if err != nil {
 		t.Fatal(err)
 	}

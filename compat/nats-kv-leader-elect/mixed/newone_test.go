@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/natskv"
 )
@@ -27,7 +28,7 @@ type newOne struct {
 
 func (n *newOne) start(lease time.Duration) error {
 	var err error
-	n.election, err = tenure.New(n.line, "billing", tenure.Config{ID: n.id, Lease: lease, Clock: tenure.StandardClock()})
+	n.election, err = tenure.New(n.line, "billing", tenure.Config{ID: n.id, Lease: lease, Clock: clock.Standard{}})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
@@ -112,11 +113,11 @@ type candidacy struct {
 
 // standing is a clock that a machine takes along when it is frozen and resumed, so that the leader does not notice.
 type standing struct {
-	tenure.Clock
-	at atomic.Pointer[tenure.Reading]
+	clock.Clock
+	at atomic.Pointer[clock.Reading]
 }
 
-func (c *standing) Now() tenure.Reading {
+func (c *standing) Now() clock.Reading {
 	if at := c.at.Load(); at != nil {
 		return *at
 	}
@@ -131,7 +132,7 @@ func (c *standing) freeze() {
 // elect returns once the candidate leads, which a leader before it must have ceased to.
 func (s *scene) elect(id string) *candidacy {
 	s.Helper()
-	n := &candidacy{scene: s, store: faults.New(s.store, 0, faults.Plan{}), clock: &standing{Clock: tenure.SystemClock()}}
+	n := &candidacy{scene: s, store: faults.New(s.store, 0, faults.Plan{}), clock: &standing{Clock: clock.System{}}}
 	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
 	if err != nil {
 		s.Fatal(err)

@@ -5,22 +5,22 @@ package guard
 import (
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // lease is the deadline as the guard knows it.
 type lease struct {
 	question uint64 // the open one, or the last
-	asked    tenure.Reading
+	asked    clock.Reading
 
 	known bool
-	from  tenure.Reading // counted from here
+	from  clock.Reading // counted from here
 	left  time.Duration
 	stop  time.Duration
 }
 
 // ask begins a question.
-func (l *lease) ask(now tenure.Reading) uint64 {
+func (l *lease) ask(now clock.Reading) uint64 {
 	l.question, l.asked = l.question+1, now
 	return l.question
 }
@@ -38,12 +38,12 @@ func (l *lease) answer(a left) {
 func (l *lease) forget() { l.known = false }
 
 // over is the time until the lease's own deadline.
-func (l *lease) over(now tenure.Reading) time.Duration {
+func (l *lease) over(now clock.Reading) time.Duration {
 	return l.left - now.LeaderSince(l.from.Instant)
 }
 
 // kill is the time until SIGKILL.
-func (l *lease) kill(now tenure.Reading) time.Duration { return l.over(now) + l.stop - Reserve(l.stop) }
+func (l *lease) kill(now clock.Reading) time.Duration { return l.over(now) + l.stop - Reserve(l.stop) }
 
 // Reserve is the last part of StopWithin: what killing may take. SIGKILL is sent when it begins, and the kernel's timer
 // kills a guard that did not when half of it is over.

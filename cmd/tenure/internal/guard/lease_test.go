@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 )
 
 // when is a reading of clocks that agree, so long after they began.
-func when(d time.Duration) tenure.Reading {
-	return tenure.Reading{Instant: tenure.Instant{Mono: d, Raw: d, Boot: d}}
+func when(d time.Duration) clock.Reading {
+	return clock.Reading{Instant: clock.Instant{Mono: d, Raw: d, Boot: d}}
 }
 
 const ms = time.Millisecond
@@ -26,7 +26,7 @@ func held() *lease {
 }
 
 // due checks how long it is until the lease is over and until SIGKILL, as of a time.
-func due(t *testing.T, l *lease, now tenure.Reading, over, kill time.Duration) {
+func due(t *testing.T, l *lease, now clock.Reading, over, kill time.Duration) {
 	t.Helper()
 	if gotOver, gotKill := l.over(now), l.kill(now); gotOver != over || gotKill != kill {
 		t.Errorf("over in %v, killed in %v; want %v and %v", gotOver, gotKill, over, kill)
@@ -83,14 +83,14 @@ func TestForgottenLeaseIsUnknown(t *testing.T) {
 
 // Each clock may be slowed, or stand still while the machine sleeps.
 func TestLeaseIsCountedOnTheClockThatWentFurthest(t *testing.T) {
-	for why, at := range map[string]tenure.Instant{
+	for why, at := range map[string]clock.Instant{
 		"slewed":     {Mono: 1050 * ms, Raw: 1060 * ms, Boot: 1050 * ms},
 		"slewed up":  {Mono: 1060 * ms, Raw: 1050 * ms, Boot: 1060 * ms},
 		"has slept":  {Mono: 1020 * ms, Raw: 1020 * ms, Boot: 1060 * ms},
 		"both":       {Mono: 1010 * ms, Raw: 1020 * ms, Boot: 1050 * ms},
 		"with steps": {Mono: 1060 * ms, Raw: 1060 * ms, Boot: 1060 * ms},
 	} {
-		now := tenure.Reading{Instant: at, Wall: time.Unix(0, 0)} // set wrong
+		now := clock.Reading{Instant: at, Wall: time.Unix(0, 0)} // set wrong
 		t.Run(why, func(t *testing.T) { due(t, held(), now, 40*ms, 70*ms) })
 	}
 }

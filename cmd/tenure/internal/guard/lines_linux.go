@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"golang.org/x/sys/unix"
 )
 
@@ -88,7 +88,7 @@ func (l *lines) tie(group int) error {
 }
 
 // arm has the kernel kill the guard after this time, counted from the reading.
-func (l *lines) arm(now tenure.Reading, after time.Duration) {
+func (l *lines) arm(now clock.Reading, after time.Duration) {
 	_ = l.set(unix.ItimerSpec{Value: unix.NsecToTimespec(int64(now.Boot + after))}) // as newLines could
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,7 +35,7 @@ func Main(numbers []string) error {
 		_ = (&pipe{w: out}).send(report{Unable: err.Error()})
 		return err
 	}
-	p := &process{clock: tenure.SystemClock(), kernel: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
+	p := &process{clock: clock.System{}, kernel: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
 	p.listen(in)
 	defer KeepSmall(settled)()
 	_ = p.reports.send(report{Ready: true})
@@ -61,7 +61,7 @@ func inherited(numbers []string) (fds [4]int, err error) {
 
 // process is the guard.
 type process struct {
-	clock   tenure.Clock
+	clock   clock.Clock
 	kernel  kernel
 	orders  chan order
 	reports *pipe
@@ -81,7 +81,7 @@ type process struct {
 // kernel is what the guard has the system do for it: lines.
 type kernel interface {
 	begin(c *Command) (work, error)
-	arm(now tenure.Reading, after time.Duration)
+	arm(now clock.Reading, after time.Duration)
 	disarm()
 }
 
@@ -207,7 +207,7 @@ func (p *process) start() {
 
 // arm has the kernel do what this process does not, if it is stopped. The kernel has no timer on a clock that is not slewed, so a far
 // one is set earlier, and yet after the next look, which sets it anew.
-func (p *process) arm(now tenure.Reading, kill time.Duration) {
+func (p *process) arm(now clock.Reading, kill time.Duration) {
 	after := kill + Reserve(p.lease.stop)/2
 	if after > far {
 		after -= after / slewed
@@ -251,7 +251,7 @@ func (p *process) act() {
 }
 
 // killIn is the time that is left to what runs.
-func (p *process) killIn(now tenure.Reading) time.Duration {
+func (p *process) killIn(now clock.Reading) time.Duration {
 	left := p.lease.kill(now)
 	if p.leftovers != nil {
 		left = min(left, p.leftovers.kill(now))

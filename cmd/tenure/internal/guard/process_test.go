@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,7 +52,7 @@ func inVirtualTime(t *testing.T, play func(w *world)) {
 			child: make(chan os.Signal, 1), over: make(chan struct{}),
 		}
 		p := &process{
-			clock: tenure.StandardClock(), kernel: w, orders: w.orders, reports: &pipe{w: w}, child: w.child, timer: time.NewTimer(0),
+			clock: clock.Standard{}, kernel: w, orders: w.orders, reports: &pipe{w: w}, child: w.child, timer: time.NewTimer(0),
 		}
 		go func() { defer close(w.over); p.loop() }()
 		play(w)
@@ -133,7 +133,7 @@ func (w *world) ends(how Ending, want ...string) {
 func (w *world) begin(*Command) (work, error) { return w, nil }
 
 // arm checks that the kernel's timer is due before somebody else may lead.
-func (w *world) arm(now tenure.Reading, after time.Duration) {
+func (w *world) arm(now clock.Reading, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer = now.Wall.Sub(w.began) + after; w.timer > w.limit {

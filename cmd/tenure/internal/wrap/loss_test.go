@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
@@ -81,11 +82,11 @@ func TestLossAfterTheCommandHasEnded(t *testing.T) {
 
 // frozen is a clock that can be made to stand still, as for a process that is not given any time.
 type frozen struct {
-	tenure.Clock
-	at atomic.Pointer[tenure.Reading]
+	clock.Clock
+	at atomic.Pointer[clock.Reading]
 }
 
-func (f *frozen) Now() tenure.Reading {
+func (f *frozen) Now() clock.Reading {
 	if at := f.at.Load(); at != nil {
 		return *at
 	}
@@ -101,7 +102,7 @@ func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
 	for why, once := range map[string]bool{"campaigns again": false, "once": true} {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
-				clock := &frozen{Clock: tenure.SystemClock()}
+				clock := &frozen{Clock: clock.System{}}
 				cfg := gentle
 				cfg.Clock, cfg.Backoff = clock, func(int) time.Duration { return 0 }
 				o := s.worker("a", guardtest.Worker{Code: 3})

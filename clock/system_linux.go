@@ -13,7 +13,9 @@ const (
 	clockBoottime     = 7
 )
 
-// System reads the clocks of the machine: all three of rule L5 on Linux.
+// System reads the clocks of the machine. It is the default. On Linux it reads CLOCK_MONOTONIC,
+// CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME (rule L5 of docs/protocol.md), so neither a time daemon
+// that slews the clock nor a suspended machine leads to two leaders.
 type System struct{ Standard }
 
 // Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock: about a

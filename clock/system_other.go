@@ -4,9 +4,9 @@ package clock
 
 import "time"
 
-// System reads the clocks of the machine. Here package time has no raw clock, and no clock that
-// counts suspended time. The wall clock replaces the latter, and the drift is the rate by which a
-// time daemon may slew.
+// System reads the clocks of the machine. It is the default. Here package time has no raw clock, and
+// no clock that counts suspended time. The wall clock replaces the latter, and the drift is the rate
+// by which a time daemon may slew.
 type System struct{ Standard }
 
 // Now reads package time's monotonic clock and the wall clock.
@@ -16,5 +16,5 @@ func (System) Now() Reading {
 	return Reading{Instant{Mono: d, Raw: d, Boot: time.Duration(now.UnixNano())}, now}
 }
 
-// Drift is ten per cent: a time daemon may slew the only monotonic clock there is by 8.3 %.
+// Drift returns 0.10: a time daemon may slew the only monotonic clock there is by 8.3 %.
 func (System) Drift() float64 { return 0.10 }

@@ -1,5 +1,17 @@
 // Package clock reads the clocks that measure a lease.
 //
+// Programs rarely need it: elections use System unless Config.Clock of package tenure says
+// otherwise. In tests in virtual time (testing/synctest) set that to Standard{}. A Clock of your
+// own embeds one of them and changes what it returns:
+//
+//	type slow struct{ clock.Clock }
+//
+//	func (s slow) Now() clock.Reading {
+//		r := s.Clock.Now()
+//		r.Mono, r.Raw, r.Boot = r.Mono/2, r.Raw/2, r.Boot/2
+//		return r
+//	}
+//
 // No single clock of a machine is safe for both sides of a lease. A time daemon may slew
 // CLOCK_MONOTONIC by several per cent, and only CLOCK_BOOTTIME counts the time of a suspended
 // laptop. So a reading holds several clocks. A leader uses the clock that moved most since it sent
@@ -9,10 +21,10 @@ package clock
 
 import "time"
 
-// Reading is one look at every clock of this process.
+// Reading is one reading of all clocks of this process.
 type Reading struct {
 	Instant
-	// Wall is for people: it goes into records and events and decides nothing.
+	// Wall is the time of day. It goes into records and events, and no decision depends on it.
 	Wall time.Time
 }
 
@@ -44,40 +56,22 @@ func (r Instant) FollowerSince(s Instant) time.Duration {
 	return min(r.Mono-s.Mono, r.Raw-s.Raw)
 }
 
-// Moment is a reading of a wall clock, in a third of the memory: nanoseconds since 1970. Zero means
-// no time.
-type Moment int64
-
-// MomentOf returns the moment of a time of day.
-func MomentOf(wall time.Time) Moment {
-	if wall.IsZero() {
-		return 0
-	}
-	return Moment(wall.UnixNano())
-}
-
-// Time returns the time of day.
-func (m Moment) Time() time.Time {
-	if m == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, int64(m))
-}
-
-// Clock gives an election its time. All methods may be called concurrently.
+// Clock gives an election its time: see System and Standard. All methods may be called
+// concurrently. They must not block or call the election, which calls Now under a lock.
 type Clock interface {
 	// Now reads all clocks. It must be cheap: each check of leadership calls it.
 	Now() Reading
 	// AfterFunc calls f in its own goroutine after d of about CLOCK_MONOTONIC, unless stop is
 	// called before.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
-	// Drift is the bound r of rule L3: local seconds per true second lie in [1-r, 1+r], for the
-	// clocks that this implementation reads. 0.01 is one per cent.
+	// Drift returns the bound r of the clocks' rate: local seconds per true second lie in [1-r,
+	// 1+r]. 0.01 is one per cent. It is the default of Config.Drift of package tenure, and rule L3
+	// of docs/protocol.md.
 	Drift() float64
 }
 
-// Standard is only the clock of package time, for virtual time such as testing/synctest. It does
-// not count suspended time as a leader must. In production, use System.
+// Standard reads package time alone. Use it for virtual time, such as in testing/synctest. It does
+// not count the time that a machine is suspended, as a leader must. In production, use System.
 type Standard struct{}
 
 // base anchors the monotonic readings; only differences between readings count.
@@ -90,10 +84,10 @@ func (Standard) Now() Reading {
 	return Reading{Instant{Mono: d, Raw: d, Boot: d}, now}
 }
 
-// AfterFunc is time.AfterFunc.
+// AfterFunc calls time.AfterFunc.
 func (Standard) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// Drift is one per cent.
+// Drift returns 0.01.
 func (Standard) Drift() float64 { return 0.01 }

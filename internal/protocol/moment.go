@@ -1,0 +1,23 @@
+package protocol
+
+import "time"
+
+// Moment is a reading of a wall clock, in a third of the memory: nanoseconds since 1970. Zero means
+// no time.
+type Moment int64
+
+// MomentOf returns the moment of a time of day.
+func MomentOf(wall time.Time) Moment {
+	if wall.IsZero() {
+		return 0
+	}
+	return Moment(wall.UnixNano())
+}
+
+// Time returns the time of day.
+func (m Moment) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(m))
+}
