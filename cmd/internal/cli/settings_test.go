@@ -21,7 +21,7 @@ func TestInFlags(t *testing.T) {
 			t.Errorf("%s is not named in:\n%s", flag, text)
 		}
 	}
-	if other := errors.New("ID and Lease"); (cli.Flags{}).InFlags(other) != other {
+	if other := errors.New("ID and Lease"); !errors.Is(cli.Flags{}.InFlags(other), other) {
 		t.Error("an error that is not about the configuration has changed")
 	}
 	if (cli.Flags{}).InFlags(nil) != nil {
