@@ -330,7 +330,7 @@ func TestEventAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"time":"2030-01-02T02:04:05.000000006Z","event":"lost","election":"job","id":"a","term":7,` +
-		`"cause":"lease ran out before a renewal was confirmed"}`
+		`"cause":"lease ran out before a renewal was confirmed","reason":"expired"}`
 	if string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}

@@ -58,18 +58,19 @@ type eventJSON struct {
 	Leader   string    `json:"leader,omitempty"`
 	Address  string    `json:"address,omitempty"`
 	Cause    string    `json:"cause,omitempty"`
+	Reason   Reason    `json:"reason,omitempty"`
 	Missed   int       `json:"missed,omitempty"`
 }
 
 // MarshalJSON returns one object with at least time (RFC 3339, nanoseconds), event, election, id
-// and term.
+// and term. A cause comes with its reason: see ReasonOf.
 func (e Event) MarshalJSON() ([]byte, error) {
 	j := eventJSON{
 		Time: e.Time.UTC(), Kind: e.Kind, Election: e.Election, ID: e.ID, Term: e.Term,
 		Leader: e.Leader.ID, Address: e.Leader.Address, Missed: e.Missed,
 	}
 	if e.Cause != nil {
-		j.Cause = e.Cause.Error()
+		j.Cause, j.Reason = e.Cause.Error(), ReasonOf(e.Cause)
 	}
 	return json.Marshal(j)
 }
