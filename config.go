@@ -46,6 +46,10 @@ const MaxLease = record.MaxLease
 //	Clock          clock.System{}
 //	Logger         discards
 //	OnEvent        none
+//
+// Most defaults of 0 mean none. Where the default is something else, this is none, or close to it:
+// 1 ns for Precedence and TimerLateness, 1 ms for FinishWithin, 1e-9 for Drift, an empty slice for
+// Retry (not nil), and a function that returns 0 for Backoff.
 type Config struct {
 	// ID names this candidate for operators and for callers that name a successor. It is a label:
 	// two processes with the same ID never lead at the same time.

@@ -95,6 +95,10 @@ func TestConfigLimits(t *testing.T) {
 		why  string
 	}{
 		{"zero", tenure.Config{}, "", "every default fits the others"},
+		{"none of all", tenure.Config{
+			Precedence: 1, TimerLateness: 1, FinishWithin: time.Millisecond, Drift: 1e-9, Retry: []time.Duration{},
+			Backoff: func(int) time.Duration { return 0 }, Nominator: &appointer{},
+		}, "", "the documentation names these values"},
 		{"id with a space", tenure.Config{ID: "member 1"}, "", "an id is a label, not a key"},
 		{"old renewal at 75 %", tenure.Config{Lease: 30 * time.Second, Renew: 22500 * time.Millisecond}, "", "nats-kv elections renew so"},
 		{"old least gap", tenure.Config{Lease: 30 * time.Second, Renew: 25 * time.Second}, "", "5 s below the TTL was their limit"},
