@@ -19,7 +19,7 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, field := range []string{"ID", "name of the election", "Lease", "Renew", "Drift", "Splay"} {
+	for _, field := range []string{"ID", "the name is empty", "Lease", "Renew", "Drift", "Splay"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not named in: %v", field, err)
 		}

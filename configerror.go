@@ -23,7 +23,8 @@ import (
 // Use it to report a problem by the name of a flag or of a key in a file: Problem and Remedy follow
 // that name. They mention other fields only where the problem is that two of them disagree.
 type ConfigError struct {
-	// Field is the field of Config, such as "Lease", or "Name" for the name of the election.
+	// Field is the field of Config, such as "Lease", or "Name" for the name of the election. Package
+	// fleet also names its own fields, and those of its Config.Election as "Election.Priority".
 	Field string
 	// Value is the value of that field, or of the default if the field is not set.
 	Value any
@@ -38,7 +39,7 @@ type ConfigError struct {
 // Error returns the field, the problem and the remedy in one line.
 func (e *ConfigError) Error() string {
 	if e.Field == fieldName {
-		return e.About("the name of the election")
+		return e.About("the name")
 	}
 	return e.About(e.Field)
 }

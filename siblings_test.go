@@ -83,10 +83,10 @@ func TestSiblingOfAWrongNameOrNominator(t *testing.T) {
 		name string
 		by   driver.Nominator
 	}{
-		"the name of the election is empty": {alone, "", nil},
-		"longer than 512":                   {alone, strings.Repeat("x", 513), nil},
-		"Nominator":                         {alone, "one too many", &appointed{}},
-		"has one":                           {led, "missing", nil},
+		"the name is empty": {alone, "", nil},
+		"longer than 512":   {alone, strings.Repeat("x", 513), nil},
+		"Nominator":         {alone, "one too many", &appointed{}},
+		"has one":           {led, "missing", nil},
 	} {
 		if _, err := refused.of.Sibling(refused.name, refused.by); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: error %v, which does not say %q", refused.name, err, why)

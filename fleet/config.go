@@ -98,27 +98,38 @@ func (c *Config) finish() time.Duration { return cmp.Or(c.Election.FinishWithin,
 func (c *Config) validate(name string) error {
 	problems := []error{c.checkSpread(), checkNames(name, c.Elections)}
 	if name == "" {
-		problems = append(problems, errors.New("its name is empty"))
+		problems = append(problems, problem("Name", name, "is empty", ""))
 	}
 	if c.Members < 1 || c.Members > 1024 {
-		problems = append(problems, fmt.Errorf("Members is %d; it must be from 1 to 1024", c.Members))
+		problems = append(problems, outside("Members", c.Members, "from 1 to 1024"))
 	}
 	if c.HandOvers < 1 {
-		problems = append(problems, fmt.Errorf("HandOvers is %d; it must be at least 1", c.HandOvers))
+		problems = append(problems, outside("HandOvers", c.HandOvers, "at least 1"))
 	}
 	if c.Settle > time.Hour {
-		problems = append(problems, fmt.Errorf("Settle is %v; it must be at most 1h", c.Settle))
+		problems = append(problems, outside("Settle", c.Settle, "at most 1h"))
 	}
 	return errors.Join(problems...)
 }
 
+func problem(field string, value any, what, remedy string) error {
+	return &tenure.ConfigError{Field: field, Value: value, Problem: what, Remedy: remedy}
+}
+
+func outside(field string, value any, limits string) error {
+	return problem(field, value, fmt.Sprintf("is %v", value), "it must be "+limits)
+}
+
 func (c *Config) checkSpread() error {
 	e := &c.Election
+	const remedy = "leave it unset with Spread, which alone decides which member has precedence"
 	switch {
 	case e.Nominator != nil:
-		return errors.New("Election has a Nominator; one serves one election and not many")
-	case c.Spread && (e.NomineeOnly || e.Priority != 0):
-		return errors.New("Election has NomineeOnly or a Priority; with Spread, which decides who leads rather, it must not")
+		return problem("Election.Nominator", e.Nominator, "is set, but one serves one election and not many", "leave it nil")
+	case c.Spread && e.NomineeOnly:
+		return problem("Election.NomineeOnly", true, "is true", remedy)
+	case c.Spread && e.Priority != 0:
+		return problem("Election.Priority", e.Priority, fmt.Sprintf("is %d", e.Priority), remedy)
 	}
 	return nil
 }
@@ -129,10 +140,11 @@ func checkNames(fleet string, names []string) error {
 	sorted := slices.Sorted(slices.Values(names))
 	for i, name := range sorted {
 		if i > 0 && name == sorted[i-1] {
-			problems = append(problems, fmt.Errorf("election %q is there twice", name))
+			problems = append(problems, problem("Elections", name, fmt.Sprintf("has %q twice", name), ""))
 		}
 		if strings.HasPrefix(name, seatPrefix(fleet)) {
-			problems = append(problems, fmt.Errorf("election %q: names that begin with %s are for the seats", name, seatPrefix(fleet)))
+			problems = append(problems, problem("Elections", name, fmt.Sprintf("has %q", name),
+				fmt.Sprintf("names that begin with %s are for the seats", seatPrefix(fleet))))
 		}
 	}
 	return errors.Join(problems...)

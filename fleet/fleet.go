@@ -43,7 +43,8 @@ type Fleet struct {
 }
 
 // New returns a member of the fleet of this name. It starts nothing and does not call the store.
-// Its error lists all problems of the config; of several invalid elections it names the first.
+// Its error lists all problems of the config, each as a *tenure.ConfigError; of several invalid
+// elections it names the first.
 func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if store == nil {
 		return nil, errors.New("fleet: the store is nil")

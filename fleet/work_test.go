@@ -436,6 +436,9 @@ func TestConfigsThatAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(what, "for ")) {
 				t.Errorf("New returned %v", err)
 			}
+			if _, ok := errors.AsType[*tenure.ConfigError](err); !ok {
+				t.Errorf("%v is no ConfigError", err)
+			}
 		})
 	}
 	if _, err := fleet.New(nil, "test", fleet.Config{}); err == nil {
