@@ -17,7 +17,9 @@ import (
 )
 
 // MaxLease is the longest lease that the protocol allows.
-const MaxLease = record.MaxLease
+const MaxLease = time.Hour
+
+var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not compile
 
 // Config holds the settings of one candidate in an election. The zero value of each field selects
 // its default:
