@@ -176,6 +176,7 @@ func (f *shared) decode(e driver.Entry) protocol.Cell {
 	}
 	r, err := record.Decode(e.Value)
 	var broken *record.BrokenError
+	var foreign *record.ForeignError
 	switch {
 	case err == nil:
 		f.leaders.intern(&r)
@@ -185,6 +186,9 @@ func (f *shared) decode(e driver.Entry) protocol.Cell {
 		c.Record.Lease, c.Record.Term = broken.Lease, broken.Term
 	default:
 		c.Kind, c.Problem, c.Record.Nonce = protocol.Foreign, err, digest(e.Value)
+		if errors.As(err, &foreign) {
+			c.Problem = foreign.Reason
+		}
 	}
 	return c
 }

@@ -58,7 +58,7 @@ func TestStatusOfEveryKindOfRecord(t *testing.T) {
 		{
 			"somebody else's", "node-1 \x1b[31m", 1,
 			[]string{
-				`^leader    nobody$`, `^record    foreign$`, `^error: election "billing" in nats://\*\*\*@.*: key holds bytes that are no election record`,
+				`^leader    nobody$`, `^record    foreign$`, `^error: election "billing" in nats://\*\*\*@.*: key holds bytes that are no election record: invalid character`,
 				`^hint: find out whose they are: nats --server nats://\*\*\*@.* kv get ELECTIONS billing; if they are nobody's, tenure reset --force`,
 			}, `"record":"foreign",.*"problem":"key holds bytes that are no election record`,
 		},

@@ -11,6 +11,15 @@ import (
 // overwritten.
 var ErrForeign = errors.New("not an election record")
 
+// ForeignError wraps ErrForeign and the reason why the bytes are no record.
+type ForeignError struct{ Reason error }
+
+// Error says that the bytes are no record, and why.
+func (e *ForeignError) Error() string { return ErrForeign.Error() + ": " + e.Reason.Error() }
+
+// Unwrap returns ErrForeign and the reason.
+func (e *ForeignError) Unwrap() []error { return []error{ErrForeign, e.Reason} }
+
 // BrokenError means that the bytes are a record that breaks a limit of the format. It has the
 // fields that were readable.
 type BrokenError struct {
@@ -29,11 +38,11 @@ func (e *BrokenError) Error() string { return "malformed election record: " + e.
 // Unwrap returns the reason.
 func (e *BrokenError) Unwrap() error { return e.Reason }
 
-// Decode reads a record. It returns an error that wraps ErrForeign or is a *BrokenError, and never
-// panics. Unknown fields are ignored.
+// Decode reads a record. It returns a *ForeignError or a *BrokenError, and never panics. Unknown
+// fields are ignored.
 func Decode(b []byte) (Record, error) {
 	if len(b) > MaxBytes {
-		return Record{}, fmt.Errorf("%w: %w", ErrForeign, about("value", tooLong(len(b), MaxBytes)))
+		return Record{}, &ForeignError{fmt.Errorf("value is longer than %d bytes", MaxBytes)}
 	}
 	var w wire
 	err := json.Unmarshal(b, &w)
@@ -75,10 +84,10 @@ func (w *wire) checkLease() error {
 func classify(b []byte, reason error) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(b, &fields) != nil {
-		return fmt.Errorf("%w: %w", ErrForeign, reason)
+		return &ForeignError{reason}
 	}
 	if fields["leaseMillis"] == nil && fields["incarnation"] == nil {
-		return fmt.Errorf("%w: %w", ErrForeign, older(fields, reason))
+		return &ForeignError{older(fields, reason)}
 	}
 	broken := &BrokenError{Lease: MaxLease, Reason: reason}
 	var millis int64
