@@ -26,8 +26,12 @@ func TestFlaws(t *testing.T) {
 			named[f] = true
 		}
 	}
+	top, err := source()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range flaws() {
-		if _, err := f.overlay("../../cmd/tenure", t.TempDir()); err != nil {
+		if _, err := f.overlay(top, t.TempDir()); err != nil {
 			t.Error(err)
 		}
 		if !named[f] {

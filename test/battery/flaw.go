@@ -65,7 +65,7 @@ func (f *flaw) build(b *battery) (string, error) {
 
 // source is where the source of tenure is.
 var source = sync.OnceValues(func() (string, error) {
-	top, err := exec.Command("go", "list", "-f", "{{.Module.Dir}}", tenurePackage).Output()
+	top, err := exec.Command("go", "list", "-f", "{{.Dir}}", tenurePackage).Output()
 	return strings.TrimSpace(string(top)), err
 })
 
