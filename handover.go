@@ -97,7 +97,7 @@ func (m *runner) request(ctx context.Context, to string, term uint64) (done bool
 // that no member takes it for a renewal. The record must be of the given term, unless that is 0. It
 // returns ErrRequested if there is nothing to ask for.
 func (m *runner) withRequest(entry driver.Entry, to string, term uint64) ([]byte, error) {
-	cell := m.credible(entry)
+	cell := protocol.Credible(m.decode(entry))
 	if problem := problemOf(&cell); problem != nil {
 		return nil, problem
 	}
@@ -118,11 +118,4 @@ func (m *runner) names(to string, r *record.Record) bool {
 		return r.Incarnation == m.machine.Incarnation()
 	}
 	return to == r.LeaderID
-}
-
-// credible decodes an entry and judges its term.
-func (m *runner) credible(e driver.Entry) protocol.Cell {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.machine.Credible(m.decode(e))
 }

@@ -78,10 +78,10 @@ type Entry struct {
 	// between any two writes of a key. Zero: the store vouches for nothing.
 	Floor uint64
 	// Ceiling is for a store in which terms above Floor may be good, because other members know
-	// more than this adapter sees: no good term is above it. A term more than 2^40 above the larger
-	// of the two, and above all terms that a member has seen, makes a record malformed. So set
-	// Ceiling if Floor can be far too low, as with a clock that is not set. Zero: Floor is the
-	// bound. Where both are zero the store knows nothing, and terms up to 2^52 count as good.
+	// more than this adapter sees: no good term is above it. A term that is 2^40 or more above the
+	// larger of the two makes a record malformed, and no claim takes one. So set Ceiling if Floor
+	// can be far too low, as with a clock that is not set. Zero: Floor is the bound. Where both are
+	// zero the store knows nothing, and 2^52 is the larger.
 	Ceiling uint64
 	// Pristine reports that the cell is absent, and that a CompareAndSwap from this Version
 	// succeeds only if nothing was ever written under the key (or in the whole store): the store

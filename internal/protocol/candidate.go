@@ -149,14 +149,18 @@ func (m *Machine) viewIsRecent(now clock.Reading) bool {
 func (m *Machine) takeOver(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c)
-	if m.prepares() {
-		return m.write(now, create, c.Version, record.Record{Term: m.highestKnownTerm(), Seq: drafted(c)})
-	}
 	if m.mine() && !m.claimsAtOnce() {
 		m.claims++
 		return m.sendRelease(now, c.Record.Term)
 	}
-	term := m.highestKnownTerm() + 1
+	known := m.highestKnownTerm(c)
+	if last := max(c.Record.Term, m.view.highestSeenTerm()); last > known {
+		m.tell(Transition{What: Alarm, Cause: Because(ErrMalformed, c.outOfReach("no claim can go on from term", last))})
+	}
+	if m.prepares() {
+		return m.write(now, create, c.Version, record.Record{Term: known, Seq: drafted(c)})
+	}
+	term := known + 1
 	if term > record.MaxTerm {
 		m.tell(Transition{What: Alarm, Cause: ErrExhausted})
 		m.notBefore = later(now.Instant, m.cfg.Lease)
@@ -180,10 +184,10 @@ func drafted(c *Cell) uint64 {
 	return 0
 }
 
-// highestKnownTerm is the highest term that may ever have been (L10).
-func (m *Machine) highestKnownTerm() uint64 {
-	c := &m.view.cell
-	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)
+// highestKnownTerm is the highest term that may ever have been (L10), without those that leave no room
+// for a credible one above them: claims go on below them.
+func (m *Machine) highestKnownTerm(c *Cell) uint64 {
+	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)
 }
 
 // record is one that this member holds.

@@ -17,7 +17,7 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		return
 	}
 	m.goodRead = true
-	c = m.Credible(c)
+	c = Credible(c)
 	m.dither = uint8(m.cfg.Rand())
 	if m.overtaken(op, &c) {
 		m.view.suspect = true
@@ -220,7 +220,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		m.doubt()
 		return
 	}
-	c = m.Credible(c)
+	c = Credible(c)
 	m.view.highestPushedTerm = max(m.view.highestPushedTerm, c.Record.Term)
 	m.noteSilence(now)
 	if !m.view.known() {

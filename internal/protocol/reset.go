@@ -7,7 +7,7 @@ import "github.com/tenure-go/tenure/internal/record"
 // that is known of is waited out. The record is a draft: the same bytes may be written again, as absence may come again,
 // and where versions are made of the content the request that replaced them could then be applied once more.
 func (m *Machine) Vacate(c Cell) (record.Record, bool) {
-	c = m.Credible(c)
+	c = Credible(c)
 	if c.Kind != Foreign && c.Kind != Malformed {
 		return record.Record{}, false
 	}
@@ -15,5 +15,5 @@ func (m *Machine) Vacate(c Cell) (record.Record, bool) {
 	if !c.illegible() {
 		lease = max(lease, c.Record.Lease)
 	}
-	return record.Record{Term: max(c.Record.Term, c.Floor, m.view.highestSeenTerm()), Seq: 0, Lease: lease, Nonce: m.nonce()}, true
+	return record.Record{Term: m.highestKnownTerm(&c), Seq: 0, Lease: lease, Nonce: m.nonce()}, true
 }

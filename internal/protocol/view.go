@@ -241,6 +241,9 @@ func (v *view) thriving() bool { return v.change == renewed && v.heard == v.sinc
 
 // mark keeps how far the election is known to have come.
 func (v *view) mark(c *Cell) {
+	if c.Kind == Valid && c.Record.Term < v.highTerm && c.succeeded(v.highTerm) == 0 {
+		v.highTerm, v.highSeq = 0, 0 // nobody goes on from it any more
+	}
 	switch t := c.Record.Term; {
 	case t > v.highTerm:
 		v.highTerm, v.highSeq = t, 0

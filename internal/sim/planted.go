@@ -140,7 +140,7 @@ var plantedRules = []bug{
 		Name: "reset-states-bound", Rule: "L3, L15", Left: "the record of a reset is waited out as if the former leader had allowed for the follower's bound",
 		Edit: []edit{
 			{"protocol/reset.go", "Seq: 0, Lease: lease,", "Seq: 0, Drift: record.MaxDrift, Lease: lease,"},
-			{"protocol/candidate.go", "record.Record{Term: m.highestKnownTerm(), Seq: drafted(c)}", "record.Record{Term: m.highestKnownTerm(), Seq: drafted(c), Drift: c.Record.Drift}"},
+			{"protocol/candidate.go", "record.Record{Term: known, Seq: drafted(c)}", "record.Record{Term: known, Seq: drafted(c), Drift: c.Record.Drift}"},
 			{"protocol/machine.go", "	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)", "	r.Lease, r.Drift = m.leaseFor(p), max(r.Drift, m.boundFor(p))"},
 			{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if v.trust != sound {"},
 		},
@@ -320,7 +320,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "record-term-only", Rule: "L10", Left: "a claim's term is the record's and one, whatever was seen before",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)", "	return max(c.Record.Term, c.Floor)"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)", "	return max(c.succeeded(c.Record.Term), c.Floor)"}},
 		Shows: "and has seen term",
 	},
 	{
@@ -330,12 +330,12 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "floor-ignored", Rule: "L10", Left: "what the store vouches for is ignored",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)", "	return max(c.Record.Term, m.view.highestSeenTerm())"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)", "	return max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "claimed after term",
 	},
 	{
 		Name: "floor-when-absent-only", Rule: "L10", Left: "what the store vouches for counts only where there is no record",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)", "	if c.Kind != Absent {\n		return max(c.Record.Term, m.view.highestSeenTerm())\n	}\n	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)", "	if c.Kind != Absent {\n		return max(c.Record.Term, m.view.highestSeenTerm())\n	}\n	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)"}},
 		Shows: "claimed after term",
 	},
 	{
@@ -358,7 +358,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "vacant-forgets-term", Rule: "L11", Left: "a vacant record sets the term back to 0",
-		Edit:  []edit{{"protocol/candidate.go", "record.Record{Term: m.highestKnownTerm(), Seq", "record.Record{Seq"}},
+		Edit:  []edit{{"protocol/candidate.go", "record.Record{Term: known, Seq", "record.Record{Term: 0 * known, Seq"}},
 		Shows: "and has seen term",
 	},
 	{

@@ -39,13 +39,19 @@ var plantedStates = []bug{
 		Shows: nobody,
 	},
 	{
+		Name: "last-term-succeeded", Rule: "L10, L15", Left: "a claim goes on from the last credible term, to one that others take for damage",
+		Edit: []edit{{"protocol/credible.go", "	if c.credible(term + 1) {", "	if c.credible(term) {"}},
+		Test: "TestTimelines/L15-terms",
+		Note: "Terms of the simulation are far below the limit.",
+	},
+	{
 		Name: "reset-forgets-floor", Rule: "L15, L10", Left: "a reset starts the terms anew, though the store vouches for a higher one",
-		Edit:  []edit{{"protocol/reset.go", "max(c.Record.Term, c.Floor, m.view.highestSeenTerm())", "max(c.Record.Term, m.view.highestSeenTerm())"}},
+		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c)", "max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "terms went back|claimed after term|a reset goes back",
 	},
 	{
 		Name: "reset-by-floor-alone", Rule: "L15, L10", Left: "a reset goes by what the store vouches for, not by what the damaged record shows, or was seen before",
-		Edit:  []edit{{"protocol/reset.go", "max(c.Record.Term, c.Floor, m.view.highestSeenTerm())", "max(c.Floor, 0*m.view.highestSeenTerm())"}},
+		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c)", "max(c.Floor, 0*m.view.highestSeenTerm())"}},
 		Shows: "a reset goes back",
 	},
 	{
