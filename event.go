@@ -156,7 +156,7 @@ func (n *notifier) next() (Event, bool) {
 	return e, true
 }
 
-// write logs an event. Trouble with one cause is logged ever less often.
+// write logs an event. Trouble and alarms with one cause are logged ever less often.
 func (f *shared) write(e Event) {
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
 	if e.Term != 0 {
@@ -168,7 +168,7 @@ func (f *shared) write(e Event) {
 	if e.Cause != nil {
 		attrs = append(attrs, slog.Any("cause", e.Cause))
 	}
-	if e.Kind == EventTrouble {
+	if e.Kind == EventTrouble || e.Kind == EventAlarm {
 		times := f.countTrouble(e)
 		if times == 0 {
 			return
@@ -180,8 +180,8 @@ func (f *shared) write(e Event) {
 	f.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
 }
 
-// countTrouble returns how often trouble was met since its cause was logged last; 0 if it need not be
-// logged. A lease that is too short explains all answers that do not come in time.
+// countTrouble returns how often trouble, or an alarm, was met since its cause was logged last; 0 if it
+// need not be logged. A lease that is too short explains all answers that do not come in time.
 func (f *shared) countTrouble(e Event) (times int) {
 	const short = "short lease"
 	now := f.clock.Now().Mono
@@ -189,6 +189,8 @@ func (f *shared) countTrouble(e Event) (times int) {
 	switch {
 	case e.Cause == nil:
 		return f.troubleLog.Admit("", now)
+	case e.Kind == EventAlarm:
+		return f.troubleLog.Admit("alarm: "+loglimit.Cause(e.Cause.Error(), e.Election), now)
 	case errors.As(e.Cause, &found):
 		return f.troubleLog.Admit(short, now)
 	case isTimeout(e.Cause) && f.troubleLog.Joins(short, now):

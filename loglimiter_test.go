@@ -193,3 +193,30 @@ func TestErrorAfterALossIsTold(t *testing.T) {
 		})
 	}
 }
+
+// Alarms of one cause, such as of a record that is malformed again and again, are logged like trouble.
+func TestAlarmsOfOneCauseAreLoggedEverLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		var log pages
+		alarms := 0
+		e := mustNew(t, store, "a", func(c *tenure.Config) {
+			c.Logger = log.logger()
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventAlarm {
+					alarms++
+				}
+			}
+		})
+		a := start(t, e, holdOn)
+		for i := range 120 {
+			store.Put(e.Name(), fmt.Appendf(nil, `{"incarnation":"x","leaseMillis":0,"nonce":"%d"}`, i))
+			time.Sleep(time.Second)
+		}
+		_ = a.end(t)
+		lines := log.lines("tenure: alarm")
+		if n := len(lines); alarms < 100 || n < 3 || n > 6 || !strings.Contains(lines[n-1], "times=") {
+			t.Errorf("%d alarms, and the log says\n%s", alarms, strings.Join(lines, ""))
+		}
+	})
+}

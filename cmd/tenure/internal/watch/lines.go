@@ -13,9 +13,9 @@ import (
 // lines are for people, one for each change.
 type lines struct {
 	out io.Writer
-	// trouble is told of ever less often: a store that is down is so at every attempt.
+	// trouble and alarms are told of ever less often: a store that is down is so at every attempt.
 	trouble loglimit.Limiter
-	begun   time.Time // when there was trouble first
+	begun   time.Time // when there was any first
 	name    string
 }
 
@@ -34,9 +34,9 @@ func (l *lines) tell(i item) {
 		l.line(f.At, "nobody leads: %s", f.Text)
 	case view.Asked:
 		l.line(f.At, "%s is asked %s", f.Who, f.Text)
-	case view.Trouble:
+	case view.Trouble, view.Alarm:
 		l.worry(f)
-	case view.Alarm, connection:
+	case connection:
 		l.line(f.At, "%s: %s", f.What, f.Text)
 	}
 }
@@ -46,11 +46,12 @@ func (l *lines) worry(f view.Fact) {
 	if l.begun.IsZero() {
 		l.begun = f.At
 	}
-	switch times := l.trouble.Admit(loglimit.Cause(f.Text, l.name), f.At.Sub(l.begun)); {
+	cause := string(f.What) + " " + loglimit.Cause(f.Text, l.name)
+	switch times := l.trouble.Admit(cause, f.At.Sub(l.begun)); {
 	case times == 1:
-		l.line(f.At, "trouble: %s", f.Text)
+		l.line(f.At, "%s: %s", f.What, f.Text)
 	case times > 1:
-		l.line(f.At, "trouble, %d times: %s", times, f.Text)
+		l.line(f.At, "%s, %d times: %s", f.What, times, f.Text)
 	}
 }
 

@@ -196,7 +196,7 @@ func (s *story) why(now time.Time) string {
 		return s.last.Leader + " has released the lease"
 	case s.last.Vacant():
 		return "the record is vacant"
-	case s.last.Held() && g != nil && now.Sub(g.renewed) >= s.last.Lease:
+	case s.last.Held() && s.last.Lease > 0 && g != nil && now.Sub(g.renewed) >= s.last.Lease:
 		return fmt.Sprintf("the lease of %s, last seen to be renewed %s ago, has run out", s.last.Leader, output.Seconds(now.Sub(g.renewed)))
 	}
 	return "what is there is no sound record"

@@ -98,13 +98,14 @@ func TestLines(t *testing.T) {
 	golden(t, "lines.txt", out.String())
 }
 
-// A store that is down is told of after 0, 10, 30, 70, 150 and 310 s of trouble at each look.
-func TestLinesTellOfOneTroubleEverLessOften(t *testing.T) {
+// A store that is down, and an alarm, are told of after 0, 10, 30, 70, 150 and 310 s of trouble at each look.
+func TestLinesTellOfOneCauseEverLessOften(t *testing.T) {
 	var out strings.Builder
 	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://h/E")})
 	p := newPlot()
 	for s := range 600 {
 		p.says(1000*s, tenure.EventTrouble, tenure.Leader{}, fmt.Errorf("read tcp 127.0.0.1:%d: no answer", 5000+s))
+		p.says(1000*s, tenure.EventAlarm, tenure.Leader{}, tenure.ErrMalformed)
 	}
 	p.says(600_500, tenure.EventTrouble, tenure.Leader{}, errors.New("another"))
 	for _, i := range p.told {
@@ -123,6 +124,19 @@ func TestLinesTellOfOneTroubleEverLessOften(t *testing.T) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("got\n%s", strings.Join(told, "\n"))
+	}
+	if n := strings.Count(out.String(), "  alarm"); n != 6 || !strings.Contains(out.String(), "  alarm, 160 times: ") {
+		t.Errorf("%d lines of alarms:\n%s", n, out.String())
+	}
+}
+
+// A malformed record without a lease has none that could run out.
+func TestNobodyLeadsByARecordWithoutALease(t *testing.T) {
+	p := newPlot()
+	p.shows(0, `{"leaderID":"a","term":1,"leaseMillis":0,"nonce":"1"}`)
+	p.nobody(1)
+	if got := p.told[len(p.told)-1].fact.Text; got != "what is there is no sound record" {
+		t.Errorf("nobody leads: %s", got)
 	}
 }
 
