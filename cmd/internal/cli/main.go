@@ -5,10 +5,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -31,21 +33,32 @@ func run(root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) 
 		defer stop()
 	}
 	outliveReaders()
-	if f, ok := out.(*os.File); !ok || !output.Keys(f) { // which the live view needs as it is
-		out = &outlet{Writer: out, end: end}
+	if f, ok := out.(*os.File); ok && output.Keys(f) { // which the live view needs as it is
+		return Execute(ctx, root, args, in, out, errs)
 	}
-	return Execute(ctx, root, args, in, out, errs)
+	o := &outlet{Writer: out, end: end}
+	code := Execute(ctx, root, args, in, o, errs)
+	if err := o.lost.Load(); err != nil {
+		fault.Print(errs, fmt.Errorf("standard output: %w", *err))
+		return fault.Code(*err)
+	}
+	return code
 }
 
-// outlet is standard output. When its reader has gone away, as "| head" does, the command ends in good order.
+// outlet is standard output. When its reader has gone away, as "| head" does, the command ends in
+// good order. It also ends when it cannot write for another reason, as on a full disk, and fails.
 type outlet struct {
 	io.Writer
-	end func()
+	end  func()
+	lost atomic.Pointer[error] // why output was lost
 }
 
 func (o *outlet) Write(text []byte) (int, error) {
 	n, err := o.Writer.Write(text)
-	if errors.Is(err, syscall.EPIPE) {
+	if err != nil {
+		if !errors.Is(err, syscall.EPIPE) {
+			o.lost.CompareAndSwap(nil, &err)
+		}
 		o.end()
 	}
 	return n, err
