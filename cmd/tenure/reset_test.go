@@ -48,7 +48,7 @@ func TestResetReplacesATermOutOfReach(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put(`{"leaderID":"node-1","term":9007199254740991,"leaseMillis":2000,"incarnation":"i","nonce":"n"}`)
-	const problem = `key holds a malformed election record: term is 9007199254740991; good terms are at most 2\^40 above \d+ here$`
+	const problem = `key holds a malformed election record: term is 9007199254740991; good terms are less than 2\^40 above \d+ here$`
 	h.says("status").must(t, 1, `^record    malformed$`, problem, `^hint: .*tenure reset --force`)
 	h.says("reset", "--force", "--lease", "1s").must(t, 0, `^was  malformed, \d+ bytes`, problem,
 		`^now  a vacant record after term \d{16}: nobody can be elected for 2s$`)
