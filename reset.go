@@ -15,7 +15,7 @@ import (
 // sure that the bytes belong to nothing else, and that nobody leads with a longer lease than
 // Config.Lease. A leader that is still there steps down when it sees the vacant record. Nobody is
 // elected before that record has been visible for the longer of Config.Lease and the lease that the
-// malformed record shows, if it does.
+// malformed record shows, if it does. A lease that is out of range counts for nothing.
 //
 // It returns the least time in which nobody can be elected. The wait is longer: the first candidate
 // puts one more vacant record in place of this one, and all candidates wait for that too. It

@@ -32,7 +32,7 @@ It is right when you know that the bytes are nobody else's any more, that no pro
 that nobody leads with a longer lease than --lease.
 
 Nobody is elected before the vacant record has been seen for the longer of --lease and what a malformed record
-shows. A leader that is still there steps down when it meets the vacant record, before that.
+shows. A lease in it that is out of range, below 1 ms or from an hour on, counts for nothing. A leader that is still there steps down when it meets the vacant record, before that.
 
 Exit codes:
   0  there is a vacant record now
