@@ -80,7 +80,7 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if err != nil {
 		return err
 	}
-	if err := o.remedy(s.Record.Problem); err != nil {
+	if err := o.remedy(s.Record); err != nil {
 		return err
 	}
 	if !s.Leader.Exists() {

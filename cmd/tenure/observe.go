@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -110,11 +111,13 @@ func (o *observer) head(event string, term uint64) output.Head {
 }
 
 // remedy says what to do about a record that is unsound; nil if it is not.
-func (o *observer) remedy(problem error) error {
+func (o *observer) remedy(r tenure.Record) error {
+	problem := r.Problem
 	if problem == nil {
 		return nil
 	}
-	hint := "candidates wait for the lease that it shows, or for an hour, and then claim over it; tenure reset --force makes that one of theirs"
+	hint := fmt.Sprintf("candidates wait until about %s at the latest, or for their own lease if that is longer, and then claim "+
+		"over it; tenure reset --force makes that one lease of theirs", r.Seen.Add(r.Lease).Local().Format(time.TimeOnly))
 	if errors.Is(problem, tenure.ErrForeign) {
 		hint = "find out whose they are: " + o.place.Commands(o.Name()).Look + "; if they are nobody's, tenure reset --force puts a " +
 			"vacant record in their place, and until then nobody leads"

@@ -54,8 +54,9 @@ func (c *commentator) follow(ctx context.Context, e *tenure.Election) {
 
 // vacancy says once why nobody leads, and until when.
 func (c *commentator) vacancy(s tenure.Status) {
-	if s.Record.Kind != tenure.RecordVacant || s.State != tenure.StateCandidate {
-		c.waits = c.waits && s.Record.Kind == tenure.RecordVacant
+	why := vacancies[s.Record.Kind]
+	if why == "" || s.State != tenure.StateCandidate {
+		c.waits = c.waits && why != ""
 		return
 	}
 	if c.waits {
@@ -64,8 +65,13 @@ func (c *commentator) vacancy(s tenure.Status) {
 	c.waits = true
 	lease := max(c.lease, s.Record.Lease)
 	until := s.Record.Seen.Add(lease + time.Duration(float64(lease)*clock.System{}.Drift()))
-	c.log.Info("no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
-		"lease", lease, "until", until)
+	c.log.Info(why, "lease", lease, "until", until)
+}
+
+// vacancies are the records that nobody leads by for a while, and why.
+var vacancies = map[tenure.RecordKind]string{
+	tenure.RecordVacant:    "no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
+	tenure.RecordMalformed: "the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it",
 }
 
 // suspects reports whether another process seems to have the same ID, and warns once it is seen to

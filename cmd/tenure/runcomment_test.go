@@ -72,6 +72,19 @@ func TestVacancyIsExplainedOnce(t *testing.T) {
 	})
 }
 
+func TestMalformedRecordIsExplainedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		store.Put("e", []byte(`{"leaderID":"b","term":7,"leaseMillis":20000,"incarnation":"i"}`))
+		began := time.Now()
+		log := commented(t, store, 30*time.Second)
+		until := began.Add(20200 * time.Millisecond).Format("until=2006-01-02T15:04:05.000")
+		if n := strings.Count(log, "the record is malformed: "); n != 1 || !strings.Contains(log, until) {
+			t.Errorf("it is explained %d times, want once with %s:\n%s", n, until, log)
+		}
+	})
+}
+
 func TestNothingIsExplainedWhereTheElectionIsDecidedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if log := commented(t, memory.New(), 30*time.Second); log != "" {

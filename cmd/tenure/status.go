@@ -136,7 +136,7 @@ type wish struct {
 func (o *observer) standing(s tenure.Status) standing {
 	r := s.Record
 	st := standing{
-		Head: o.head("status", r.Term), Store: o.place.String(), Record: r.Kind, LeaseMillis: r.Lease.Milliseconds(), err: o.remedy(r.Problem),
+		Head: o.head("status", r.Term), Store: o.place.String(), Record: r.Kind, LeaseMillis: r.Lease.Milliseconds(), err: o.remedy(r),
 	}
 	switch {
 	case r.Problem != nil:

@@ -64,7 +64,7 @@ func TestStatusOfEveryKindOfRecord(t *testing.T) {
 		},
 		{
 			"malformed", `{"leaderID":"node-1","term":7,"leaseMillis":2000,"incarnation":"i"}`, 1,
-			[]string{`^record    malformed$`, `^error: .*key holds a malformed election record`, `^hint: candidates wait .*tenure reset --force`},
+			[]string{`^record    malformed$`, `^error: .*key holds a malformed election record`, `^hint: candidates wait until about \d\d:\d\d:\d\d at the latest.*tenure reset --force`},
 			`"record":"malformed",.*"problem":"key holds a malformed election record`,
 		},
 		{
