@@ -9,7 +9,7 @@
 // In short: only the cell in the store decides who leads, and it changes only by compare-and-swap.
 // A leader counts its deadline from before it sent a write, less a margin. A follower counts the
 // whole lease from after it saw that write. So the deadline comes first, whatever the network does
-// and whatever the time of day is anywhere.
+// and whatever the wall clocks show (docs/guarantees.md has the conditions).
 //
 // # Files
 //

@@ -2,10 +2,12 @@ package protocol
 
 import "github.com/tenure-go/tenure/internal/record"
 
-// Vacate is the record that an operator puts in place of a cell that no election can go on from; false if this one is
-// sound, or there is none. A leader may be there yet who does not know what became of its record, so the longest lease
-// that is known of is waited out. The record is a draft: the same bytes may be written again, as absence may come again,
-// and where versions are made of the content the request that replaced them could then be applied once more.
+// Vacate returns the record that an operator puts in place of a cell that no election can go on
+// from; false if this cell is sound, or holds nothing. A leader may still be there and not know what
+// became of its record. So the configured lease is waited out, or the one that the cell shows if
+// that is longer. The record is a draft: the same bytes may be written again, as absence may recur,
+// and where versions are made of the content, the request that replaced them could then be applied
+// once more.
 func (m *Machine) Vacate(c Cell) (record.Record, bool) {
 	c = Credible(c)
 	if c.Kind != Foreign && c.Kind != Malformed {

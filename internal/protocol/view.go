@@ -66,8 +66,8 @@ func (c *Cell) vacant() bool {
 }
 
 // illegible reports whether c is a malformed record whose lease cannot be read. It is waited out for as long as any may
-// last; but that is no lease that anybody has seen, so nobody is silent for a part of it, or waits as long for what an
-// operator puts in its place.
+// last; but no member has seen such a lease. So it sets no silence interval, and what an operator puts in its place is not
+// waited for as long.
 func (c *Cell) illegible() bool { return c.Kind == Malformed && c.Record.Lease >= record.MaxLease }
 
 // sameTerm reports whether c and d are of one holder's term.
@@ -190,7 +190,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 		v.era = c.Era
 	}
 	if c.Record.Incarnation == v.cell.Record.Incarnation {
-		c.Record.Incarnation = v.cell.Record.Incarnation // which is known elsewhere, and so in memory once
+		c.Record.Incarnation = v.cell.Record.Incarnation // one string in memory for all records
 	}
 	v.cell, v.source, v.asOf = c, s.by, s.asOf
 	v.heard, v.heardAt = now.Instant, MomentOf(now.Wall)
@@ -215,8 +215,8 @@ func (v *view) changed(c *Cell) change {
 	return replaced
 }
 
-// trustOf is how far c, a new state, is believed. This member's own record goes on by its own
-// writes alone: one that is seen to do so otherwise is two old states in order.
+// trustOf is how far c, a new state, is believed. This member's own record changes only
+// by its own writes. If it goes on without one, two old states are seen in order.
 func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
 	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != self):
