@@ -144,8 +144,8 @@ func (m *Machine) viewIsRecent(now clock.Reading) bool {
 }
 
 // takeOver claims the cell with a term above all that are known (L10), or prepares to: absence is
-// never claimed (L11). Where others have precedence, it releases its own record instead. It returns nil if no
-// term is left.
+// never claimed (L11). Where others have precedence, it releases its own record instead. It returns
+// nil if no term is left.
 func (m *Machine) takeOver(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c)
