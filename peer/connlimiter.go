@@ -2,6 +2,7 @@ package peer
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -48,7 +49,7 @@ func (t *originCounter) drop(origin string) {
 	}
 }
 
-var errTooManyConns = errors.New("too many connections: one was closed (Config.MaxConnections)")
+var errTooManyConns = errors.New("too many connections")
 
 // connLimiter is a listener that bounds connections. One origin gets half of them at most, so that
 // it cannot keep others out.
@@ -73,7 +74,7 @@ func (c *connLimiter) Accept() (net.Conn, error) {
 			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { c.left(origin) })}, nil
 		}
 		_ = conn.Close()
-		c.refused(errTooManyConns)
+		c.refused(fmt.Errorf("%w: one from %s was closed (Config.MaxConnections)", errTooManyConns, origin))
 	}
 }
 

@@ -174,7 +174,7 @@ func connectionsAreBounded(t *testing.T, on wires) {
 	if _, err := dial().Read(make([]byte, 1)); err == nil {
 		t.Error("one too many is talked to")
 	}
-	said.until(t, errTooManyConns.Error())
+	said.until(t, errTooManyConns.Error()+": one from "+originOf(idle[0].LocalAddr().String())+" was closed")
 	for _, conn := range idle {
 		_ = conn.Close()
 	}

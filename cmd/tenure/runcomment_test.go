@@ -123,3 +123,18 @@ func TestNamesakes(t *testing.T) {
 		})
 	}
 }
+
+func TestPeerTroubleSaysWhatFails(t *testing.T) {
+	for _, c := range []struct{ election, want string }{
+		{"", "a connection to this process cannot be served"},
+		{"e", "a leader cannot be followed"},
+	} {
+		var text strings.Builder
+		tell := peerTrouble(slog.New(slog.NewTextHandler(&text, nil)))
+		tell(c.election, nil)
+		tell(c.election, context.Canceled)
+		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) {
+			t.Errorf("of election %q it says\n%s", c.election, got)
+		}
+	}
+}

@@ -67,6 +67,20 @@ func (p *part) leave() {
 	}
 }
 
+// peerTrouble logs what fails between members. An error without an election is of a connection that
+// another process made to this one.
+func peerTrouble(log *slog.Logger) func(election string, err error) {
+	return func(election string, err error) {
+		switch {
+		case err == nil:
+		case election == "":
+			log.Warn("a connection to this process cannot be served", "cause", err)
+		default:
+			log.Warn("a leader cannot be followed", "cause", err)
+		}
+	}
+}
+
 // join adds to the store who has precedence and whom to hear from, if there are such.
 func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) (*part, error) {
 	p := &part{store: s.Driver, config: r.config()}
@@ -81,11 +95,7 @@ func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) 
 	if r.members == nil {
 		return p, nil
 	}
-	m, err := r.members.Open(ctx, p.store, func(_ string, err error) {
-		if err != nil {
-			log.Warn("a leader cannot be followed", "cause", err)
-		}
-	})
+	m, err := r.members.Open(ctx, p.store, peerTrouble(log))
 	if err != nil {
 		p.leave()
 		return nil, err
