@@ -180,6 +180,10 @@ func full(s survey) []driver.Finding {
 		return one(driver.Warning, "max_bytes", fmt.Sprintf("%d of %d bytes of the bucket are in use, which leaves no room for two long records: "+
 			"without room for a record no candidate can be elected or renew", s.info.State.Bytes, c.MaxBytes), s.edit("--max-bucket-size=-1")+", or remove what needs the room")
 	}
+	if c := s.info.Config; c.MaxMsgs > 0 && c.MaxMsgs <= int64(s.info.State.Messages) {
+		return one(driver.Warning, "max_msgs", fmt.Sprintf("%d of %d messages of the stream are in use: "+
+			"no key can be added", s.info.State.Messages, c.MaxMsgs), s.editStream("--max-msgs=-1")+", or remove what needs the room")
+	}
 	return one(driver.Advice, "max_bytes", "a full bucket takes no new keys and no longer records: other data in it can keep "+
 		"elections from starting", "keep elections in a bucket of their own, or "+s.edit("--max-bucket-size=-1"))
 }

@@ -78,6 +78,8 @@ func TestInspect(t *testing.T) {
 			func(_ *survey, c *streamConfig) { c.MaxBytes = 1 << 20 }, []finding{advice("max_bytes")}},
 		{"few bytes left", "the next record is refused",
 			func(s *survey, c *streamConfig) { c.MaxBytes, s.info.State.Bytes = 1<<20, 1<<20-4096 }, []finding{warning("max_bytes")}},
+		{"no message left", "the next key is refused",
+			func(s *survey, c *streamConfig) { c.MaxMsgs, s.info.State.Messages = 100, 100 }, []finding{warning("max_msgs")}},
 		{"limited messages that push out", "records of live leaders are removed for others",
 			func(_ *survey, c *streamConfig) { c.MaxMsgs, c.Discard = 100, "old" }, []finding{unsafe("discard")}},
 		{"old discard policy without limits", "nothing is ever discarded",

@@ -107,6 +107,7 @@ func (n *NATS) explain(err error) *fault.Error {
 const (
 	insufficientResources jetstream.ErrorCode = 10023
 	storeFailed           jetstream.ErrorCode = 10077
+	recordTooLong         jetstream.ErrorCode = 10054
 )
 
 // explainRoom is nil unless there is no room for a record, which waiting does not make.
@@ -117,8 +118,15 @@ func (n *NATS) explainRoom(err error) *fault.Error {
 	}
 	switch api.ErrorCode {
 	case storeFailed:
-		return fault.New(fmt.Sprintf("look at its limits and at the server's disk: %s stream info KV_%s; and if it is full: %[1]s stream edit KV_%[2]s --max-bytes=-1",
-			n.command(), n.Bucket), "the server cannot store anything in bucket %s: %w", n.Bucket, api)
+		limit, option := "its limits and at the server's disk", "--max-bytes=-1"
+		if strings.Contains(api.Description, "maximum messages exceeded") { // the code is the same for all limits
+			limit, option = "its number of messages", "--max-msgs=-1"
+		}
+		return fault.New(fmt.Sprintf("look at %s: %s stream info KV_%s; and if it is full: %[2]s stream edit KV_%[3]s %s",
+			limit, n.command(), n.Bucket, option), "the server cannot store anything in bucket %s: %w", n.Bucket, api)
+	case recordTooLong:
+		return fault.New(fmt.Sprintf("allow longer messages: %s stream edit KV_%s --max-msg-size=-1", n.command(), n.Bucket),
+			"bucket %s takes no record of this length: %w", n.Bucket, err)
 	case insufficientResources:
 		return fault.New("give the account or the server more storage, see: "+n.command()+" account info",
 			"there is no room for bucket %s: %w", n.Bucket, err)
