@@ -195,3 +195,18 @@ func TestSilence(t *testing.T) {
 		t.Errorf("the error does not say which: %v", err)
 	}
 }
+
+// TestRefusalsNameTheirRemedy: one code stands for all limits of a stream, so its words decide.
+func TestRefusalsNameTheirRemedy(t *testing.T) {
+	b := &bucket{name: "B", stream: "KV_B"}
+	for _, c := range []struct{ code, text, option string }{
+		{"10077", "maximum messages exceeded", "--max-msgs=-1"},
+		{"10077", "maximum bytes exceeded", "--max-bytes=-1"},
+		{"10054", "message size exceeds maximum allowed", "--max-msg-size=-1"},
+	} {
+		_, err := b.outcome([]byte(`{"error":{"code":400,"err_code":` + c.code + `,"description":"` + c.text + `"},"seq":0}`))
+		if err == nil || !strings.HasSuffix(err.Error(), "nats stream edit KV_B "+c.option) {
+			t.Errorf("%s: %v, want the remedy %s", c.text, err, c.option)
+		}
+	}
+}

@@ -91,7 +91,9 @@ func (b *bucket) outcome(data []byte) (driver.Version, error) {
 		return "", fmt.Errorf("%w (%w)", driver.ErrConflict, err)
 	case hasCode(err, storeFailed):
 		return "", fmt.Errorf("the server cannot store anything in bucket %s: %w; look at its limits and at the server's disk: "+
-			"nats stream info %s; if it is full, allow more: nats stream edit %[3]s --max-bytes=-1", b.name, err, b.stream)
+			"nats stream info %s; if it is full, allow more: nats stream edit %[3]s %s", b.name, err, b.stream, limitOf(err))
+	case hasCode(err, tooLong):
+		return "", fmt.Errorf("the server refused: %w; allow longer messages: nats stream edit %s --max-msg-size=-1", err, b.stream)
 	case err != nil:
 		return "", fmt.Errorf("the server refused: %w", err)
 	case ack.Stream != b.stream:
@@ -104,6 +106,17 @@ func (b *bucket) outcome(data []byte) (driver.Version, error) {
 
 // storeFailed is a code that the library does not name: a full bucket or disk, among others.
 const storeFailed jetstream.ErrorCode = 10077
+
+// tooLong is a code that the library does not name: a message is longer than the stream allows.
+const tooLong jetstream.ErrorCode = 10054
+
+// limitOf is the option that lifts the limit which a full stream has reached.
+func limitOf(full error) string {
+	if strings.Contains(full.Error(), "maximum messages exceeded") {
+		return "--max-msgs=-1"
+	}
+	return "--max-bytes=-1"
+}
 
 // isConflict knows both numbers of the same refusal: replicated streams give the second one while an earlier write to
 // the key, perhaps the caller's own, is on its way.
