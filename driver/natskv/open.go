@@ -122,6 +122,15 @@ func (b *bucket) usable(c streamConfig) error {
 	return nil
 }
 
+// gone adds to an error of a read what to do where the bucket was deleted.
+func gone(err error, name string) error {
+	if !hasCode(err, jetstream.JSErrCodeStreamNotFound) {
+		return err
+	}
+	return fmt.Errorf("the bucket is gone: %w; the election goes on when it is there again: nats kv add %s --history 1 --storage file",
+		err, name)
+}
+
 // remedy adds to an error of Open what to do about it.
 func remedy(err error, name string) error {
 	switch {

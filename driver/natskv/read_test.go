@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,4 +173,17 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	if after := f.nc.Stats().OutMsgs; after != before {
 		t.Errorf("%d messages were sent", after-before)
 	}
+}
+
+// TestDeletedBucketIsNamed: the server says only that a stream is not found.
+func TestDeletedBucketIsNamed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFixture(t)
+		name := f.kv.Bucket()
+		f.must(f.js.DeleteKeyValue(testContext(t), name))
+		_, err := f.store.Read(testContext(t), testKey)
+		if err == nil || !strings.Contains(err.Error(), "the bucket is gone") || !strings.Contains(err.Error(), "nats kv add "+name) {
+			t.Errorf("got %v", err)
+		}
+	})
 }

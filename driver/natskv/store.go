@@ -53,7 +53,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	}
 	e, err := abandon.Run(ctx, s.calls, func() (driver.Entry, error) { return s.cells.Read(ctx, key) }, abandon.NoUndo)
 	if err != nil {
-		return driver.Entry{}, fmt.Errorf("natskv: read %s in bucket %s: %w", key, s.cells.bucket(), err)
+		return driver.Entry{}, fmt.Errorf("natskv: read %s in bucket %s: %w", key, s.cells.bucket(), gone(err, s.cells.bucket()))
 	}
 	return e, nil
 }
