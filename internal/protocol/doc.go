@@ -7,9 +7,9 @@
 // read: one election from beginning to end.
 //
 // In short: only the cell in the store decides who leads, and it changes only by compare-and-swap.
-// A leader counts its deadline from before it sent a write, less a margin. A follower counts the
-// whole lease from after it saw that write. So the deadline comes first, whatever the network does
-// and whatever the wall clocks show (docs/guarantees.md has the conditions).
+// A leader's deadline is the time before it sent a write, plus the lease, minus a margin. A follower
+// counts the whole lease from after it saw that write. So the deadline comes first, whatever the
+// network does and whatever the wall clocks show (docs/guarantees.md has the conditions).
 //
 // # Files
 //

@@ -13,7 +13,7 @@ import (
 // Phase is where this member stands in the election.
 type Phase uint8
 
-// The phases; see the package comment.
+// The phases; docs/protocol.md draws them.
 const (
 	Idle Phase = iota
 	Candidate
