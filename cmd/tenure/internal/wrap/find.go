@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
 // Find returns the file of a command as a shell would, or the exit code for why not. What would keep the system from executing it is
@@ -32,6 +34,17 @@ func Find(name string) (path string, code int, err error) {
 		return "", CodeNotRunnable, fmt.Errorf("%s: %w", name, err)
 	}
 	return path, 0, nil
+}
+
+// explained names what keeps the system from executing a command, where that can be found.
+func explained(path string, e *guard.StartError) *guard.StartError {
+	if e.Passing {
+		return e
+	}
+	if _, code, err := Find(path); err != nil {
+		return &guard.StartError{Text: err.Error(), Missing: code == CodeNotFound}
+	}
+	return e
 }
 
 // interpretable looks for the program that the system would have execute a file: that of a script's first line, or the loader of a

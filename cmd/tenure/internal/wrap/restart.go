@@ -134,7 +134,7 @@ func (w *Wrapper) Linger() {
 	if left <= 0 {
 		return
 	}
-	w.Log.Info("the command ended soon after its start: tenure ends later, since it may be started again at once",
+	w.Log.Info("the command ended soon after its start, or was not started: tenure ends later, since it may be started again at once",
 		"later", left.Round(time.Millisecond))
 	select {
 	case <-time.After(left):

@@ -123,8 +123,8 @@ func (r *tour) hear(e guard.Event) {
 		r.tty = lend(r.pid)
 		r.log.Info("command started", "pid", r.pid)
 	case e.Failed != nil:
-		r.failed = e.Failed
-		r.w.complain(r.log, "command not started", "cause", e.Failed)
+		r.failed = explained(r.w.Path, e.Failed)
+		r.w.complain(r.log, "command not started", "cause", r.failed)
 	case e.Ended != nil:
 		r.lasted = time.Since(r.begun)
 		r.ended, r.own = e.Ended, !r.asked && !e.Ended.Forced && r.term.Err() == nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
 func TestFind(t *testing.T) {
@@ -105,5 +107,20 @@ func TestScriptWithoutAFirstLineForTheSystem(t *testing.T) {
 		if _, code, err := Find(path); code != CodeNotRunnable || err == nil || !strings.Contains(err.Error(), "names no interpreter") {
 			t.Errorf("%s: got %d, %v", name, code, err)
 		}
+	}
+}
+
+// A script whose interpreter was removed after the first look is there, though the system says that there is no such file.
+func TestInterpreterThatIsRemovedLater(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "job")
+	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e := explained(script, &guard.StartError{Text: "no such file or directory", Missing: true})
+	if e.Missing || !strings.Contains(e.Text, `its interpreter "/no/such/interpreter" does not exist`) {
+		t.Errorf("got %+v", e)
+	}
+	if e := explained("/bin/sh", &guard.StartError{Text: "no room", Passing: true}); !e.Passing {
+		t.Errorf("got %+v", e)
 	}
 }

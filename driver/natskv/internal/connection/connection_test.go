@@ -1,8 +1,11 @@
 package connection
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -19,5 +22,17 @@ func TestAPIPrefix(t *testing.T) {
 		if got := apiPrefix(c.options); got != c.want {
 			t.Errorf("%+v: %s; want %s", c.options, got, c.want)
 		}
+	}
+}
+
+// A client that is not let in again should say why. The server's words classify nothing.
+func TestOfflineQuotesTheServer(t *testing.T) {
+	last := nats.ErrAuthorization
+	err := offline(nats.RECONNECTING, last)
+	if !errors.Is(err, ErrOffline) || errors.Is(err, last) || !strings.Contains(err.Error(), last.Error()) {
+		t.Errorf("got %v", err)
+	}
+	if err := offline(nats.RECONNECTING, nil); !errors.Is(err, ErrOffline) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -85,8 +85,17 @@ func online(nc *nats.Conn) error {
 	case nats.CLOSED:
 		return closed(nc.LastError())
 	default:
+		return offline(status, nc.LastError())
+	}
+}
+
+// offline returns ErrOffline with what the last server said, such as that it has too many clients.
+// What it said is text only: the next server may not say so.
+func offline(status nats.Status, last error) error {
+	if last == nil {
 		return fmt.Errorf("%w (%s)", ErrOffline, status)
 	}
+	return fmt.Errorf("%w (%s): %v", ErrOffline, status, last)
 }
 
 // closed returns why a connection is closed, by its last error.
