@@ -95,7 +95,7 @@ func offline(status nats.Status, last error) error {
 	if last == nil {
 		return fmt.Errorf("%w (%s)", ErrOffline, status)
 	}
-	return fmt.Errorf("%w (%s): %v", ErrOffline, status, last)
+	return fmt.Errorf("%w (%s): %s", ErrOffline, status, last.Error())
 }
 
 // closed returns why a connection is closed, by its last error.
