@@ -3,8 +3,6 @@ package tenure
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"time"
 
@@ -48,14 +46,6 @@ func (e *Election) Name() string { return e.runner.key }
 
 // ID returns the ID of this candidate.
 func (e *Election) ID() string { return e.runner.id }
-
-// random returns 64 bits that no other process draws. Incarnations and nonces must differ even
-// after a machine was cloned, so they come from the system's generator.
-func random() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return binary.LittleEndian.Uint64(b[:])
-}
 
 // Campaign seeks leadership and returns the term when this process is elected. The context bounds
 // only the wait. The term goes on until it is lost. In every case call Resign when its work has

@@ -20,14 +20,10 @@ var (
 	ErrDecline = errors.New("tenure: leadership declined")
 	// ErrLost is wrapped by every error about a term that has ended: see the causes below.
 	ErrLost = driver.ErrLost
-	// ErrNoTerm: the Term is nil, as FromContext returns it for a context that no term gave out.
-	ErrNoTerm = errors.New("there is no term: this context is not one of lead's or Term.Context's")
 	// ErrNoLeader: nobody leads.
 	ErrNoLeader = errors.New("tenure: nobody leads")
 	// ErrShutdown is the cause with which the soft context ends when Run's own context did.
 	ErrShutdown = errors.New("tenure: shutting down")
-	// ErrSound: the election's record needs no Reset, or there is none.
-	ErrSound = errors.New("tenure: the record is sound, or there is none")
 	// ErrDenied: the store refuses access, as after a wrong or withdrawn permission. It is
 	// driver.ErrDenied, which errors of stores wrap.
 	ErrDenied = driver.ErrDenied

@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/update"
 )
 
 // HandOver asks the leader, in any process, to finish its work and hand over: to the candidate of
@@ -82,7 +83,7 @@ func (m *runner) retryRequest(ctx context.Context, to string, term uint64) (err 
 // request adds the request to the record by one compare-and-swap. It reports done where another
 // attempt would change nothing. After a lost answer the next attempt finds the request there.
 func (m *runner) request(ctx context.Context, to string, term uint64) (done bool, err error) {
-	err = m.readModifyWrite(ctx, func(entry driver.Entry) (value []byte, err error) {
+	err = update.Once(ctx, m.store, m.clock, m.key, m.attemptTimeout(), func(entry driver.Entry) (value []byte, err error) {
 		value, err = m.withRequest(entry, to, term)
 		done = err != nil
 		return value, err
@@ -97,9 +98,9 @@ func (m *runner) request(ctx context.Context, to string, term uint64) (done bool
 // that no member takes it for a renewal. The record must be of the given term, unless that is 0. It
 // returns ErrRequested if there is nothing to ask for.
 func (m *runner) withRequest(entry driver.Entry, to string, term uint64) ([]byte, error) {
-	cell := protocol.Credible(m.decode(entry))
-	if problem := problemOf(&cell); problem != nil {
-		return nil, problem
+	cell := protocol.Credible(protocol.Decode(entry))
+	if err := cell.Fault(); err != nil {
+		return nil, err
 	}
 	r := &cell.Record
 	if cell.Kind == protocol.Absent || !r.Held() || term != 0 && r.Term != term {
@@ -118,4 +119,11 @@ func (m *runner) names(to string, r *record.Record) bool {
 		return r.Incarnation == m.machine.Incarnation()
 	}
 	return to == r.LeaderID
+}
+
+// attemptTimeout is the time that one operation is given.
+func (m *runner) attemptTimeout() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settings.machine.Attempt()
 }

@@ -25,7 +25,6 @@ type Reason string
 //	lost               ErrLost, by another cause
 //	malformed          ErrMalformed
 //	no-leader          ErrNoLeader
-//	no-term            ErrNoTerm
 //	nomination-lost    ErrNominationLost
 //	overdue            ErrOverdue
 //	recreated          ErrRemade
@@ -34,7 +33,6 @@ type Reason string
 //	running            ErrRunning
 //	short-lease        ShortLeaseError
 //	shutdown           ErrShutdown
-//	sound              ErrSound
 //	term-open          ErrTermOpen
 //	too-late           ErrTooLate
 //	unconfirmed        ErrUnconfirmed
@@ -84,8 +82,6 @@ var reasons = []struct {
 	{ErrDecline, "declined"},
 	{ErrRunning, "running"},
 	{ErrTermOpen, "term-open"},
-	{ErrNoTerm, "no-term"},
 	{ErrNoLeader, "no-leader"},
-	{ErrSound, "sound"},
 	{ErrTooLate, "too-late"},
 }

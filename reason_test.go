@@ -19,8 +19,8 @@ import (
 // sentinels are the exported errors of the package.
 var sentinels = map[string]error{
 	"ErrRunning": tenure.ErrRunning, "ErrTermOpen": tenure.ErrTermOpen, "ErrDecline": tenure.ErrDecline,
-	"ErrLost": tenure.ErrLost, "ErrNoTerm": tenure.ErrNoTerm, "ErrNoLeader": tenure.ErrNoLeader,
-	"ErrShutdown": tenure.ErrShutdown, "ErrSound": tenure.ErrSound, "ErrTooLate": tenure.ErrTooLate,
+	"ErrLost": tenure.ErrLost, "ErrNoLeader": tenure.ErrNoLeader,
+	"ErrShutdown": tenure.ErrShutdown, "ErrTooLate": tenure.ErrTooLate,
 	"ErrDenied": tenure.ErrDenied, "ErrExpired": tenure.ErrExpired, "ErrDeposed": tenure.ErrDeposed,
 	"ErrVanished": tenure.ErrVanished, "ErrRemade": tenure.ErrRemade, "ErrRegressed": tenure.ErrRegressed,
 	"ErrForeign": tenure.ErrForeign, "ErrMalformed": tenure.ErrMalformed, "ErrOverdue": tenure.ErrOverdue,

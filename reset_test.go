@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -58,7 +58,7 @@ func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
 				a := start(t, mustNew(t, store, "a", nil), holdOn)
 				time.Sleep(time.Second)
 				began := time.Now()
-				wait, err := mustNew(t, store, "operator", nil).Reset(t.Context())
+				wait, err := admin.Reset(t.Context(), store, key, lease)
 				if err != nil || wait != d.wait {
 					t.Fatalf("Reset returned %v, %v; want %v", wait, err, d.wait)
 				}
@@ -116,7 +116,7 @@ func TestResetOfWhatIsSound(t *testing.T) {
 		},
 		"reset before": func(t *testing.T, store operated) {
 			put(t, store, "x")
-			if _, err := mustNew(t, store, "o", nil).Reset(t.Context()); err != nil {
+			if _, err := admin.Reset(t.Context(), store, key, lease); err != nil {
 				t.Error(err)
 			}
 		},
@@ -125,8 +125,8 @@ func TestResetOfWhatIsSound(t *testing.T) {
 			bubbles(t, func(t *testing.T, store operated) {
 				prepare(t, store)
 				before, _ := store.Read(t.Context(), key)
-				wait, err := mustNew(t, store, "operator", nil).Reset(t.Context())
-				if !errors.Is(err, tenure.ErrSound) || wait != 0 {
+				wait, err := admin.Reset(t.Context(), store, key, lease)
+				if !errors.Is(err, admin.ErrSound) || wait != 0 {
 					t.Errorf("Reset returned %v, %v", wait, err)
 				}
 				if after, _ := store.Read(t.Context(), key); after.Version != before.Version {
@@ -152,7 +152,7 @@ func TestResetDoesNotOverwriteWhatIsNew(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		store.Put(key, []byte("mine"))
 		b := between{store, func() { store.Put(key, []byte("mended")) }}
-		_, err := mustNew(t, b, "operator", nil).Reset(t.Context())
+		_, err := admin.Reset(t.Context(), b, key, lease)
 		if !errors.Is(err, driver.ErrConflict) {
 			t.Errorf("Reset returned %v", err)
 		}
@@ -179,12 +179,11 @@ func TestResetNamesWhatTheStoreSays(t *testing.T) {
 				store.Put(key, []byte("mine"))
 				f := faults.New(store, 1, faults.Plan{Timeout: time.Second})
 				f.Next(c.op, c.fault)
-				e := mustNew(t, f, "operator", nil)
-				if _, err := e.Reset(t.Context()); !errors.Is(err, c.want) {
+				if _, err := admin.Reset(t.Context(), f, key, lease); !errors.Is(err, c.want) {
 					t.Errorf("Reset returned %v, want %v", err, c.want)
 				}
-				_, again := e.Reset(t.Context())
-				if errors.Is(again, tenure.ErrSound) != c.reset || !c.reset && again != nil {
+				_, again := admin.Reset(t.Context(), f, key, lease)
+				if errors.Is(again, admin.ErrSound) != c.reset || !c.reset && again != nil {
 					t.Errorf("Reset once more: %v", again)
 				}
 				f.Wait()
@@ -199,40 +198,9 @@ func TestResetEndsWithItsContext(t *testing.T) {
 		f.Next(faults.Read, faults.HangBefore)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := mustNew(t, f, "operator", nil).Reset(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := admin.Reset(ctx, f, key, lease); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Reset returned %v", err)
 		}
-	})
-}
-
-// groundless vouches for nothing.
-type groundless struct{ *memory.Polled }
-
-func (g groundless) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := g.Polled.Read(ctx, key)
-	e.Floor, e.Pristine = 0, false
-	return e, err
-}
-
-// Who resets an election that it takes part in knows how far the terms were, though neither the store nor what is in it does.
-func TestResetKeepsTheTermsThatItHasSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := groundless{memory.NewPolled()}
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		for range 3 { // so that terms are above those of a new record
-			within(t, 3*lease, a.won, "term of a")
-			_ = a.election.HandOver(t.Context(), "")
-		}
-		last := within(t, 3*lease, a.won, "term of a")
-		store.Put(key, []byte("mine"))
-		time.Sleep(lease)
-		if _, err := a.election.Reset(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if term, _ := vacantInStore(t, store); term < last.Token() {
-			t.Errorf("the vacant record is of term %d after term %d", term, last.Token())
-		}
-		_ = a.end(t)
 	})
 }
 
@@ -249,7 +217,7 @@ func TestResetLetsALeaderThatIsCutOffComeToItsEnd(t *testing.T) {
 					time.Sleep(lease/3 + time.Duration(early)*time.Second)
 					f.Partition()
 					store.Put(key, []byte(d.bytes))
-					if _, err := mustNew(t, store, "operator", nil).Reset(t.Context()); err != nil {
+					if _, err := admin.Reset(t.Context(), store, key, lease); err != nil {
 						t.Fatal(err)
 					}
 					if err := old.Err(); err != nil {
@@ -279,7 +247,7 @@ func TestALeaderWhoseElectionIsResetStepsDown(t *testing.T) {
 		old := within(t, lease, a.won, "term of a")
 		time.Sleep(time.Second)
 		store.Put(key, []byte("mine"))
-		if _, err := mustNew(t, store, "operator", nil).Reset(t.Context()); err != nil {
+		if _, err := admin.Reset(t.Context(), store, key, lease); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,37 +165,11 @@ func outcome(err error) protocol.Outcome {
 
 // decode reads an entry once, at the border; the machine sees records only.
 func (f *shared) decode(e driver.Entry) protocol.Cell {
-	c := protocol.Cell{
-		Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era,
-	}
-	if e.Absent() {
-		c.Problem = e.Notice
-		return c
-	}
-	r, err := record.Decode(e.Value)
-	var broken *record.BrokenError
-	var foreign *record.ForeignError
-	switch {
-	case err == nil:
-		f.leaders.intern(&r)
-		c.Kind, c.Record = protocol.Valid, r
-	case errors.As(err, &broken):
-		c.Kind, c.Problem, c.Record.Nonce = protocol.Malformed, broken.Reason, digest(e.Value)
-		c.Record.Lease, c.Record.Term = broken.Lease, broken.Term
-	default:
-		c.Kind, c.Problem, c.Record.Nonce = protocol.Foreign, err, digest(e.Value)
-		if errors.As(err, &foreign) {
-			c.Problem = foreign.Reason
-		}
+	c := protocol.Decode(e)
+	if c.Kind == protocol.Valid {
+		f.leaders.intern(&c.Record)
 	}
 	return c
-}
-
-// digest identifies bytes that are not a record, as a nonce identifies a record.
-func digest(b []byte) string {
-	h := fnv.New64a()
-	_, _ = h.Write(b)
-	return strconv.FormatUint(h.Sum64(), 16)
 }
 
 // arm sets the timer, unless it rings early enough already.

@@ -9,6 +9,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // shared holds the parts of an election that Reconfigure does not change. The name is not among
@@ -47,7 +48,7 @@ func newShared(store driver.Store, given, full *Config) *shared {
 func newSettings(f *shared, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Backoff, machine: full.protocol()}
 	s.given.ID, s.given.Nominator = f.id, nil
-	s.machine.ID, s.machine.Rand = f.id, random
+	s.machine.ID, s.machine.Rand = f.id, record.Random
 	_, s.machine.Hearsay = f.store.(driver.PeerPushed)
 	return s
 }
@@ -57,7 +58,7 @@ func incarnation(store driver.Store) string {
 	if s, ok := store.(driver.Identifier); ok {
 		return s.Incarnation()
 	}
-	return fmt.Sprintf("%016x", random())
+	return fmt.Sprintf("%016x", record.Random())
 }
 
 // Sibling returns an election under another name, on the store of this one and with its present

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
@@ -56,7 +57,7 @@ type Status struct {
 	// this candidate lead.
 	Eligible bool
 	// Record is the record that was last seen in the store.
-	Record Record
+	Record admin.Record
 	// LastContact is when the record was last seen, by this process's wall clock.
 	LastContact time.Time
 	// Failures is the number of store operations that failed in a row.
@@ -122,7 +123,7 @@ type statusDigest struct {
 	refused   bool
 	pace      protocol.Pace
 	eligible  bool
-	record    RecordKind
+	record    admin.Kind
 	requested bool
 	readOnly  bool
 }

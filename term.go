@@ -2,6 +2,7 @@ package tenure
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
@@ -14,8 +15,7 @@ var _ driver.Term = (*Term)(nil)
 // over stays over: winning again is a new Term with a higher token.
 //
 // A nil Term, such as FromContext returns for a foreign context, is over: its methods return an
-// error that wraps ErrLost and ErrNoTerm, the token 0, the name "", contexts that have ended, and a
-// closed channel.
+// error that wraps ErrLost, the token 0, the name "", contexts that have ended, and a closed channel.
 type Term struct {
 	runner *runner
 	token  uint64
@@ -83,12 +83,13 @@ func (e *Election) Term() (*Term, bool) {
 	return m.term, m.term != nil
 }
 
-func errNoTerm() error { return &lostError{ErrNoTerm} }
+// errNoTerm is the cause for a nil Term.
+var errNoTerm = &lostError{errors.New("there is no term: this context is not one of lead's or Term.Context's")}
 
 // ended returns the context of a nil term.
 func ended() context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
-	end(errNoTerm())
+	end(errNoTerm)
 	return ctx
 }
 
@@ -165,7 +166,7 @@ func (t *Term) move(moves uint32) {
 
 func (t *Term) check() (left time.Duration, err error) {
 	if t == nil {
-		return 0, errNoTerm()
+		return 0, errNoTerm
 	}
 	t.runner.step(func(now clock.Reading) {
 		left, err = t.runner.machine.Remaining(now, t.token)
@@ -241,7 +242,7 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 // If the work of Run calls it, Run ends once lead has returned, with lead's result.
 func (t *Term) Resign(ctx context.Context) error {
 	if t == nil {
-		return errNoTerm()
+		return errNoTerm
 	}
 	t.runner.finish(t, false, 0)
 	closed := t.gone()

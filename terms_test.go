@@ -1,6 +1,7 @@
 package tenure_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -52,7 +55,7 @@ func TestStatusShowsATermOutOfReachAsMalformed(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 1))
 		s, err := mustNew(t, store, "a", nil).Wait(t.Context(), func(s tenure.Status) bool { return s.Known })
-		if err != nil || s.Leader.Exists() || s.Record.Kind != tenure.RecordMalformed || s.Record.Lease != lease ||
+		if err != nil || s.Leader.Exists() || s.Record.Kind != admin.Malformed || s.Record.Lease != lease ||
 			!errors.Is(s.Record.Problem, tenure.ErrMalformed) {
 			t.Errorf("Wait returned %+v, %v", s, err)
 		}
@@ -78,4 +81,13 @@ func TestAStoreWithoutAFloorLosesNoGoodTerm(t *testing.T) {
 		within(t, 3*lease, a.won, "term of a")
 		_ = a.end(t)
 	})
+}
+
+// groundless vouches for nothing.
+type groundless struct{ *memory.Polled }
+
+func (g groundless) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := g.Polled.Read(ctx, key)
+	e.Floor, e.Pristine = 0, false
+	return e, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 )
 
 // seats are elections beside those of the fleet: who takes part leads one of them for as long as it
@@ -289,7 +290,7 @@ func (s *seats) liking(n int) uint64 {
 	if n == s.last {
 		w |= had
 	}
-	if s.all[n].status.Record.Kind == tenure.RecordReleased {
+	if s.all[n].status.Record.Kind == admin.Released {
 		w |= ready
 	}
 	return w

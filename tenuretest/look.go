@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
@@ -47,7 +48,7 @@ func (s *Stage) current(seen tenure.Status) bool {
 	if err != nil || !r.Held() {
 		return !seen.Leader.Exists()
 	}
-	return seen.Record.Kind == tenure.RecordHeld && seen.Record.Term == r.Term
+	return seen.Record.Kind == admin.Held && seen.Record.Term == r.Term
 }
 
 // until asks at every change of the election, and from time to time, whether it has come to what is wanted. If it does

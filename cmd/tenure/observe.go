@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
@@ -75,6 +76,7 @@ type observer struct {
 	*tenure.Election
 	place stores.Place
 	store driver.Store
+	lease time.Duration
 	close func() error
 }
 
@@ -89,7 +91,7 @@ func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(drive
 	if err != nil {
 		return nil, err
 	}
-	ob := &observer{place: o.place, store: tap(store.Driver), close: store.Close}
+	ob := &observer{place: o.place, store: tap(store.Driver), lease: cfg.Lease, close: store.Close}
 	if ob.Election, err = tenure.New(ob.store, o.election, cfg); err != nil {
 		_ = store.Close()
 		return nil, err
@@ -111,7 +113,7 @@ func (o *observer) head(event string, term uint64) output.Head {
 }
 
 // remedy says what to do about a record that is unsound; nil if it is not.
-func (o *observer) remedy(r tenure.Record) error {
+func (o *observer) remedy(r admin.Record) error {
 	problem := r.Problem
 	if problem == nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
@@ -123,11 +124,11 @@ func (w *wreck) bytes() []byte {
 // replacement is what a reset did, as --json has it.
 type replacement struct {
 	output.Head
-	Was        tenure.RecordKind `json:"was"`
-	Bytes      int               `json:"bytes"`
-	Beginning  string            `json:"beginning"`
-	Problem    string            `json:"problem"`
-	WaitMillis int64             `json:"waitMillis"`
+	Was        admin.Kind `json:"was"`
+	Bytes      int        `json:"bytes"`
+	Beginning  string     `json:"beginning"`
+	Problem    string     `json:"problem"`
+	WaitMillis int64      `json:"waitMillis"`
 }
 
 // reset looks before it resets, so that it is known what was wrong, and afterwards, for the term.
@@ -154,26 +155,26 @@ func (o *observer) reset(ctx context.Context, last *wreck) (replacement, error) 
 	}, nil
 }
 
-// vacate is Election.Reset with errors for people.
+// vacate is admin.Reset with errors for people.
 func (o *observer) vacate(ctx context.Context) (wait time.Duration, err error) {
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	wait, err = o.Reset(bounded)
+	wait, err = admin.Reset(bounded, o.store, o.Name(), o.lease)
 	switch {
 	case err == nil:
 		return wait, nil
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
-	case errors.Is(err, tenure.ErrSound), errors.Is(err, driver.ErrConflict):
+	case errors.Is(err, admin.ErrSound), errors.Is(err, driver.ErrConflict):
 		return 0, fault.New("look at it again with tenure status", "it has changed meanwhile: %w", err)
 	}
 	return 0, o.place.Explain(err)
 }
 
 // sound says why there is nothing to reset.
-func (o *observer) sound(r tenure.Record) error {
+func (o *observer) sound(r admin.Record) error {
 	hint := "nothing has to be done: the next candidate claims it"
-	if r.Kind == tenure.RecordHeld {
+	if r.Kind == admin.Held {
 		hint = "to have another leader, ask this one with tenure hand-over"
 	}
 	return fault.New(hint, "election %q in %v: there is nothing to reset: the record is %s", o.Name(), o.place, r.Kind)

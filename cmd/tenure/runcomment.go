@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/clock"
 )
 
@@ -69,9 +70,9 @@ func (c *commentator) vacancy(s tenure.Status) {
 }
 
 // vacancies are the records that nobody leads by for a while, and why.
-var vacancies = map[tenure.RecordKind]string{
-	tenure.RecordVacant:    "no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
-	tenure.RecordMalformed: "the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it",
+var vacancies = map[admin.Kind]string{
+	admin.Vacant:    "no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
+	admin.Malformed: "the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it",
 }
 
 // suspects reports whether another process seems to have the same ID, and warns once it is seen to

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
@@ -101,7 +102,7 @@ func (o *observer) judge(ctx context.Context, within time.Duration) (standing, e
 
 // fresh: by its leader's clock the record was renewed less than a lease ago. This only spares time: who is wrong about it
 // because clocks differ looks a while longer, or says of one who died so recently that it leads.
-func fresh(r tenure.Record, now time.Time) bool {
+func fresh(r admin.Record, now time.Time) bool {
 	age := now.Sub(r.Updated)
 	return !r.Updated.IsZero() && -r.Lease < age && age < r.Lease
 }
@@ -110,7 +111,7 @@ func fresh(r tenure.Record, now time.Time) bool {
 type standing struct {
 	output.Head
 	Store       string            `json:"store"`
-	Record      tenure.RecordKind `json:"record"`
+	Record      admin.Kind        `json:"record"`
 	Leader      string            `json:"leader,omitempty"`
 	Address     string            `json:"address,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
@@ -144,7 +145,7 @@ func (o *observer) standing(s tenure.Status) standing {
 	case s.Leader.Exists():
 		st.lead(s)
 	default:
-		st.From = r.By
+		st.From = r.LeaderID
 	}
 	return st
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/internal/records"
 )
@@ -45,13 +45,13 @@ func (st standing) print(out io.Writer) {
 // history is what became of the last leader.
 func (st standing) history() string {
 	switch st.Record {
-	case tenure.RecordAbsent:
+	case admin.Absent:
 		return "there is none"
-	case tenure.RecordVacant:
+	case admin.Vacant:
 		return fmt.Sprintf("vacant after term %d, to be claimed after %v", st.Term, millis(st.LeaseMillis))
-	case tenure.RecordReleased:
+	case admin.Released:
 		return fmt.Sprintf("released by %s in term %d", st.From, st.Term)
-	case tenure.RecordHeld:
+	case admin.Held:
 		return fmt.Sprintf("%s held it in term %d; its lease of %v has run out", st.From, st.Term, millis(st.LeaseMillis))
 	}
 	return string(st.Record)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 )
 
 // Backoff says how long a candidate that does not lead waits between two campaigns.
@@ -81,7 +82,7 @@ func (r *rounds) look(due bool) {
 	switch {
 	case s.Leader.Exists():
 		r.eager, r.trying = false, false
-	case r.eager, s.Known && s.Record.Kind != tenure.RecordHeld, due && time.Since(r.failed) >= r.lease:
+	case r.eager, s.Known && s.Record.Kind != admin.Held, due && time.Since(r.failed) >= r.lease:
 		r.trying = true // after an outage the last leader has a lease to come back in
 	}
 	r.election.SetEligible(r.trying)

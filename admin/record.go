@@ -1,0 +1,46 @@
+package admin
+
+import "time"
+
+// Kind is the kind of value that the store holds under the name of an election.
+type Kind string
+
+// The kinds of value.
+const (
+	Absent    Kind = "absent"    // nothing
+	Vacant    Kind = "vacant"    // never held yet, or written by Reset
+	Held      Kind = "held"      // a leader's; its lease may have expired
+	Released  Kind = "released"  // a former leader's
+	Malformed Kind = "malformed" // a record that breaks a limit of the format
+	Foreign   Kind = "foreign"   // not an election record
+)
+
+// Record describes the value in the store, for display. A program that wants to know whether it may
+// act asks Term.Err of package tenure instead.
+type Record struct {
+	// Kind is empty before the store was read for the first time.
+	Kind Kind
+	// Problem says why no election can go on from a malformed or foreign value, and is nil
+	// otherwise.
+	Problem error
+	// LeaderID is the ID of the present or last leader. It is empty if there was none.
+	LeaderID string
+	Term     uint64
+	// Lease is how long others wait after they first saw this record, unless it is released. A
+	// malformed record may hide it: then it is an hour, the longest lease.
+	Lease time.Duration
+	// Seen is when this process first saw the leader's last write, by its wall clock. No other
+	// candidate is elected before the lease has passed since Seen.
+	Seen time.Time
+	// Updated is the leader's wall clock at that write.
+	Updated  time.Time
+	Priority int
+	// Request is a request that the leader has not fulfilled yet, or nil.
+	Request *Request
+}
+
+// Request is a request for the leader to hand over.
+type Request struct {
+	To string // the ID of the wanted successor; empty: any candidate
+	By string // the ID of the candidate or operator that asks
+}

@@ -1,0 +1,53 @@
+package protocol
+
+import (
+	"errors"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// Decode makes a cell of what a store returned. It is the only way from bytes to records.
+func Decode(e driver.Entry) Cell {
+	c := Cell{Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era}
+	if e.Absent() {
+		c.Problem = e.Notice
+		return c
+	}
+	r, err := record.Decode(e.Value)
+	var broken *record.BrokenError
+	var foreign *record.ForeignError
+	switch {
+	case err == nil:
+		c.Kind, c.Record = Valid, r
+	case errors.As(err, &broken):
+		c.Kind, c.Problem, c.Record.Nonce = Malformed, broken.Reason, digest(e.Value)
+		c.Record.Lease, c.Record.Term = broken.Lease, broken.Term
+	default:
+		c.Kind, c.Problem, c.Record.Nonce = Foreign, err, digest(e.Value)
+		if errors.As(err, &foreign) {
+			c.Problem = foreign.Reason
+		}
+	}
+	return c
+}
+
+// digest identifies bytes that are not a record, as a nonce identifies a record.
+func digest(b []byte) string {
+	h := fnv.New64a()
+	_, _ = h.Write(b)
+	return strconv.FormatUint(h.Sum64(), 16)
+}
+
+// Fault returns why no election can go on from a cell, or nil. It wraps ErrForeign or ErrMalformed.
+func (c *Cell) Fault() error {
+	switch c.Kind {
+	case Foreign:
+		return Because(ErrForeign, c.Problem)
+	case Malformed:
+		return Because(ErrMalformed, c.Problem)
+	}
+	return nil
+}
