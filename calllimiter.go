@@ -2,12 +2,12 @@ package tenure
 
 import "sync"
 
-// maxCalls is how many store calls of siblings are under way at once. Ten thousand of them may
+// maxCalls is how many store calls of a Group are under way at once. Ten thousand of them may
 // want to renew, or to claim, in the same moment: what waits here would wait for the store
 // otherwise, with a goroutine or more for each. Others have a limit of their own.
 const maxCalls = 256
 
-// callLimiter makes the store calls of siblings: those that are urgent first, else in the order of
+// callLimiter makes the store calls of a Group: those that are urgent first, else in the order of
 // their requests. It has goroutines only while there are calls. A store that hangs gives its
 // goroutines back when the calls time out (see package driver), and those that waited too long end
 // at once then.

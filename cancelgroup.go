@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// cancelGroup waits for the ends of the contexts that siblings campaign with. Most share one
-// context, which is waited for once.
+// cancelGroup waits for the ends of the contexts that a Group campaigns with. Most elections share
+// one context, which is waited for once.
 type cancelGroup struct {
 	mu     sync.Mutex
 	byDone map[<-chan struct{}]*campaignContext // by the context's Done

@@ -122,8 +122,8 @@ type Config struct {
 	Clock clock.Clock
 
 	// Logger logs every event. Trouble with the same lasting cause is logged again after 10 s, 20 s
-	// and so on up to 1 h, with "times": the number of times since the last line. Siblings count
-	// together.
+	// and so on up to 1 h, with "times": the number of times since the last line. The elections of a
+	// Group count together.
 	Logger *slog.Logger
 	// OnEvent is called for each event, in order, one at a time. A slow one loses events and delays
 	// nothing else: beyond 1,024 events in the queue the oldest are dropped, and Event.Missed
@@ -215,14 +215,19 @@ func doubling(lease time.Duration) func(int) time.Duration {
 	}
 }
 
-// validate returns all problems of the given Config at once. It leaves out those that follow from
-// another problem, or from a default.
+// validate returns all problems of the given Config and the name at once.
 func (c *Config) validate(store driver.Store, name string, given *Config) error {
+	return invalid(name, checkName(store, name), c.check(store, given), c.checkNomination())
+}
+
+// check returns all problems of the given Config but those of nomination. It leaves out those that
+// follow from another problem, or from a default.
+func (c *Config) check(store driver.Store, given *Config) problems {
 	timing := slices.Concat(c.checkLease(store), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
 	if len(timing) == 0 {
 		timing = slices.Concat(c.checkMargin(), between("PollStable", c.PollStable, c.Poll, time.Hour), c.checkRetry(c.Renew))
 	}
-	return invalid(name, c.checkRecord(), checkName(store, name), timing, c.checkNomination())
+	return slices.Concat(c.checkRecord(), timing)
 }
 
 // checkLimits checks each time by itself. Those that are 0 have their defaults.

@@ -34,14 +34,16 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 	}
 	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Splay: -1, Retry: []time.Duration{0, -1}}
 	_, atNew := tenure.New(store, "", bad)
-	_, atSibling := e.Sibling("", &appointer{})
+	_, atNewGroup := tenure.NewGroup(store, bad)
+	_, ofGroup := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Priority = 1 }).Election("", &appointer{})
 	bad.ID = ""
 	for what, c := range map[string]struct {
 		err    error
 		fields []string
 	}{
-		"New":              {atNew, []string{"ID", "Name", "Lease", "Splay", "Retry[1]"}},
-		"Sibling":          {atSibling, []string{"Name", "Nominator"}},
+		"New":              {atNew, []string{"Name", "ID", "Lease", "Splay", "Retry[1]"}},
+		"NewGroup":         {atNewGroup, []string{"ID", "Lease", "Splay", "Retry[1]"}},
+		"Group.Election":   {ofGroup, []string{"Name", "Priority"}},
 		"Reconfigure":      {e.Reconfigure(bad), []string{"Lease", "Splay", "Retry[1]"}},
 		"Reconfigure's ID": {e.Reconfigure(tenure.Config{ID: "b"}), []string{"ID"}},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// ConfigError is one problem of a Config or of an election's name. New, Sibling and Reconfigure
-// return all problems in one error. Find the first with errors.As, or each of them:
+// ConfigError is one problem of a Config or of an election's name. New, NewGroup and
+// Reconfigure return all problems in one error. Find the first with errors.As, or each of them:
 //
 //	if all, ok := err.(interface{ Unwrap() []error }); ok {
 //		for _, err := range all.Unwrap() {
@@ -81,14 +81,14 @@ func between(field string, d, least, most time.Duration) problems {
 	return nil
 }
 
-// invalidError holds the problems of one election.
+// invalidError holds the problems of one election or group.
 type invalidError struct {
-	name string
+	what string
 	problems
 }
 
 func (e *invalidError) Error() string {
-	return fmt.Sprintf("tenure: election %q: %v", e.name, errors.Join(e.problems...))
+	return fmt.Sprintf("tenure: %s: %v", e.what, errors.Join(e.problems...))
 }
 
 func (e *invalidError) Unwrap() []error { return slices.Clone(e.problems) }
@@ -96,7 +96,7 @@ func (e *invalidError) Unwrap() []error { return slices.Clone(e.problems) }
 // invalid returns nil if there are no problems.
 func invalid(name string, found ...problems) error {
 	if all := slices.Concat(found...); len(all) > 0 {
-		return &invalidError{name, all}
+		return &invalidError{fmt.Sprintf("election %q", name), all}
 	}
 	return nil
 }

@@ -16,12 +16,14 @@ import (
 // at the same time, not even in one process and with the same ID.
 type Election struct{ runner runner }
 
+var errNoStore = errors.New("tenure: the store is nil")
+
 // New returns an election under the given name, which is the key in the store. It starts nothing
 // and does not call the store. Its error lists all problems of the name and the config, each as a
 // *ConfigError.
 func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if store == nil {
-		return nil, errors.New("tenure: the store is nil")
+		return nil, errNoStore
 	}
 	full := cfg.withDefaults()
 	if err := full.validate(store, name, &cfg); err != nil {

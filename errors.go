@@ -9,7 +9,7 @@ import (
 
 // Errors to branch on.
 var (
-	// ErrRunning: a Run, Start or Campaign of this Election is under way already.
+	// ErrRunning: a Run, Campaign or Group.Join of this Election is under way already.
 	ErrRunning = errors.New("tenure: this election is already being campaigned for")
 	// ErrTermOpen: the last term of this Election was not resigned, so its work may still be
 	// running; or it was resigned, and its release, for which Resign could not wait, is still going

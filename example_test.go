@@ -225,50 +225,43 @@ func ExampleTerm_Token() {
 	// refused: late one of node-1
 }
 
-// Work that is not a function which waits stays in office: here a table of what this process leads is kept for somebody else.
-func ExampleStay() {
-	store := memory.New()
+// shards is a table of what this process leads, for other parts of the program to look at.
+type shards struct{ mine sync.Map }
+
+func (s *shards) Elected(_ context.Context, term *tenure.Term) error {
+	s.mine.Store(term.Election(), term)
+	return nil
+}
+
+func (s *shards) Stop(_ context.Context, term *tenure.Term) error {
+	s.mine.Delete(term.Election())
+	return nil
+}
+
+func (s *shards) leads(name string) bool {
+	term, ok := s.mine.Load(name)
+	return ok && term.(*tenure.Term).Err() == nil
+}
+
+// Many elections in one process share memory and need no goroutine each.
+func ExampleGroup() {
+	group, err := tenure.NewGroup(memory.New(), tenure.Config{ID: "node-1"})
+	if err != nil {
+		panic(err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	first, err := tenure.New(store, "shard-0", tenure.Config{ID: "node-1"})
-	if err != nil {
-		panic(err)
+	work := &shards{}
+	ended := make(chan error, 1)
+	go func() { ended <- group.Run(ctx, work, "shard-0", "shard-1") }()
+	for !work.leads("shard-1") {
+		time.Sleep(time.Millisecond)
 	}
-	second, err := first.Sibling("shard-1", nil)
-	if err != nil {
-		panic(err)
-	}
-	var mine sync.Map
-	begun := make(chan struct{}, 2)
-	lead := func(_ context.Context, term *tenure.Term) error {
-		mine.Store(term.Election(), term.Token())
-		begun <- struct{}{}
-		return tenure.Stay(func(_ context.Context, term *tenure.Term) error {
-			mine.Delete(term.Election())
-			return nil
-		})
-	}
-	var ends []<-chan error
-	for _, e := range []*tenure.Election{first, second} {
-		done, err := e.Start(ctx, lead)
-		if err != nil {
-			panic(err)
-		}
-		ends = append(ends, done)
-	}
-	for range ends {
-		<-begun
-	}
-	_, leads := mine.Load("shard-1")
-	fmt.Println("leads shard-1:", leads)
+	fmt.Println("leads shard-1")
 	stop()
-	for _, done := range ends {
-		fmt.Println("ended:", <-done)
-	}
-	_, leads = mine.Load("shard-1")
-	fmt.Println("leads shard-1:", leads)
+	fmt.Println("ended:", <-ended)
+	fmt.Println("leads shard-1:", work.leads("shard-1"))
 	// Output:
-	// leads shard-1: true
-	// ended: <nil>
+	// leads shard-1
 	// ended: <nil>
 	// leads shard-1: false
 }

@@ -2,7 +2,9 @@ package tenure_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,16 +78,78 @@ func (d *diary) count(kind tenure.EventKind) (n int) {
 // mustNew makes a candidate on virtual time.
 func mustNew(t *testing.T, store driver.Store, id string, change func(*tenure.Config)) *tenure.Election {
 	t.Helper()
-	cfg := tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}}
-	if change != nil {
-		change(&cfg)
-	}
-	e, err := tenure.New(store, key, cfg)
+	e, err := tenure.New(store, key, settings(id, change))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
+
+func settings(id string, change func(*tenure.Config)) tenure.Config {
+	cfg := tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}}
+	if change != nil {
+		change(&cfg)
+	}
+	return cfg
+}
+
+// group is a Group of a test on virtual time.
+type group struct {
+	*testing.T
+	*tenure.Group
+}
+
+func mustNewGroup(t *testing.T, store driver.Store, id string, change func(*tenure.Config)) group {
+	t.Helper()
+	g, err := tenure.NewGroup(store, settings(id, change))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group{t, g}
+}
+
+// election returns the election of the key that all tests use, or of the given name.
+func (g group) election(name ...string) *tenure.Election {
+	g.Helper()
+	e, err := g.Election(append(name, key)[0], nil)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return e
+}
+
+// elections returns some, the first of them of the key that all tests use.
+func (g group) elections(n int) []*tenure.Election {
+	all := []*tenure.Election{g.election()}
+	for i := range n - 1 {
+		all = append(all, g.election(fmt.Sprintf("%s-%d", key, i)))
+	}
+	return all
+}
+
+func (g group) join(ctx context.Context, e *tenure.Election, handler tenure.Handler) (ended <-chan error) {
+	g.Helper()
+	ended, err := g.Join(ctx, e, handler)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return ended
+}
+
+// joinAll joins some elections.
+func (g group) joinAll(ctx context.Context, all []*tenure.Election, handler tenure.Handler) (ends []<-chan error) {
+	g.Helper()
+	for _, e := range all {
+		ends = append(ends, g.join(ctx, e, handler))
+	}
+	return ends
+}
+
+// table is work that is not a function that waits. It counts the terms.
+type table struct{ led atomic.Int64 }
+
+func (w *table) Elected(context.Context, *tenure.Term) error { w.led.Add(1); return nil }
+func (w *table) Stop(context.Context, *tenure.Term) error    { return nil }
 
 // running is a Run in the background that a test can look into.
 type running struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// leaderInterner keeps the leaders that siblings have seen, so that published data, the same in all
+// leaderInterner keeps the leaders that a Group has seen, so that published data, the same in all
 // their records, is in memory once. It is never changed there.
 type leaderInterner struct {
 	mu    sync.Mutex

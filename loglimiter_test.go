@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -84,21 +83,14 @@ func (a *away) CompareAndSwap(ctx context.Context, key string, v driver.Version,
 	return a.Store.CompareAndSwap(ctx, key, v, value)
 }
 
-// One cause is one line, and then a few with a count, also of siblings. What is new, or was over,
+// One cause is one line, and then a few with a count, also of the elections of a group. What is new, or was over,
 // is news.
 func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &away{Store: memory.NewPolled()}
 		var log pages
-		first, err := tenure.New(store, "job", tenure.Config{Lease: lease, Clock: clock.Standard{}, Logger: log.logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, err := first.Sibling("other", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, b := start(t, first, holdOn), start(t, second, holdOn)
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Logger = log.logger() })
+		a, b := start(t, g.election(), holdOn), start(t, g.election("other"), holdOn)
 		within(t, time.Minute, a.won, "term of one")
 		within(t, time.Minute, b.won, "term of the other")
 		const trouble = "tenure: trouble"

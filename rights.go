@@ -12,7 +12,7 @@ import (
 )
 
 // rights finds out once whether members may write, so that a standby learns it before it is needed.
-// Siblings share one.
+// The elections of a Group share one.
 type rights struct {
 	store   driver.RightsChecker // nil: the store cannot tell
 	granted atomic.Bool          // a write was allowed, or the store said so: nothing is left to find out

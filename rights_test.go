@@ -90,14 +90,9 @@ func TestARightThatIsThereCostsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, leader := led(t)
 		mine := &readable{Store: store}
-		e := mustNew(t, mine, "b", nil)
-		b := start(t, e, holdOn)
-		sibling, err := e.Sibling("other", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := start(t, sibling, holdOn)
-		within(t, 3*lease, c.won, "term of the sibling")
+		g := mustNewGroup(t, mine, "b", nil)
+		b, c := start(t, g.election(), holdOn), start(t, g.election("other"), holdOn)
+		within(t, 3*lease, c.won, "term of the other election")
 		time.Sleep(20 * lease)
 		if n := mine.checks.Load(); n > 1 {
 			t.Errorf("asked %d times", n)

@@ -346,7 +346,7 @@ func TestDeniedReadingEndsTheCampaign(t *testing.T) {
 	})
 }
 
-func TestStartNeedsNoGoroutineWhileFollowing(t *testing.T) {
+func TestJoinNeedsNoGoroutineWhileFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		ctx, stop := context.WithCancel(context.Background())
@@ -356,11 +356,8 @@ func TestStartNeedsNoGoroutineWhileFollowing(t *testing.T) {
 		var ends []<-chan error
 		before := runtime.NumGoroutine()
 		for range many {
-			done, err := mustNew(t, store, "b", nil).Start(ctx, holdOn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ends = append(ends, done)
+			g := mustNewGroup(t, store, "b", nil)
+			ends = append(ends, g.join(ctx, g.election(), tenure.Lead(holdOn)))
 		}
 		time.Sleep(2 * lease)
 		synctest.Wait()
@@ -370,7 +367,7 @@ func TestStartNeedsNoGoroutineWhileFollowing(t *testing.T) {
 		stop()
 		for _, done := range ends {
 			if err := within(t, time.Minute, done, "end"); err != nil {
-				t.Errorf("Start ended with %v", err)
+				t.Errorf("it ended with %v", err)
 			}
 		}
 		_ = a.end(t)
@@ -415,17 +412,15 @@ func TestEndOfAnOldContextConcernsNoLaterCampaign(t *testing.T) {
 func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, cancel := context.WithCancel(context.Background())
-		e := mustNew(t, store, "a", nil)
+		g := mustNewGroup(t, store, "a", nil)
+		e := g.election()
 		failure := errors.New("broken work")
 		finish := make(chan struct{})
-		done, err := e.Start(ctx, func(_ context.Context, term *tenure.Term) error {
+		done := g.join(ctx, e, tenure.Lead(func(_ context.Context, term *tenure.Term) error {
 			err := term.Resign(context.Background())
 			<-finish
 			return errors.Join(err, failure)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		synctest.Wait() // it has resigned
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		within(t, time.Minute, b.won, "term of b")
@@ -434,7 +429,7 @@ func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
 		}
 		close(finish)
 		if err := within(t, time.Minute, done, "end"); !errors.Is(err, failure) {
-			t.Errorf("Start ended with %v", err)
+			t.Errorf("it ended with %v", err)
 		}
 		cancel()
 		_ = b.end(t)
@@ -489,19 +484,17 @@ func TestPanicInBackoffEndsTheTerm(t *testing.T) {
 	})
 }
 
-func TestStartTellsOfGoexit(t *testing.T) {
+func TestJoinReportsGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terms := make(chan *tenure.Term, 1)
-		done, err := mustNew(t, memory.New(), "a", nil).Start(t.Context(), func(_ context.Context, term *tenure.Term) error {
+		g := mustNewGroup(t, memory.New(), "a", nil)
+		done := g.join(t.Context(), g.election(), tenure.Lead(func(_ context.Context, term *tenure.Term) error {
 			terms <- term
 			runtime.Goexit()
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if err := within(t, time.Minute, done, "end"); !errors.Is(err, tenure.ErrAbandoned) {
-			t.Errorf("Start ended with %v", err)
+			t.Errorf("it ended with %v", err)
 		}
 		_ = (<-terms).Resign(t.Context())
 	})

@@ -170,13 +170,8 @@ func slowAndThenAway(t *testing.T, slow time.Duration) {
 func TestMeasuringASlowLinkCostsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := far(time.Hour)
-		first := mustNew(t, store, "a", tight(2*time.Second, nil))
 		var all []*running
-		for _, name := range strings.Fields("b c d e f g h i j k") {
-			e, err := first.Sibling(name, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, e := range mustNewGroup(t, store, "a", tight(2*time.Second, nil)).elections(10) {
 			all = append(all, start(t, e, holdOn))
 		}
 		time.Sleep(time.Minute)

@@ -168,7 +168,7 @@ type RightsChecker interface {
 	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
 	// missing, nil if it is not missing or if this store cannot tell, and any other error if there
 	// was no answer. It makes one request, which changes nothing under any key, whatever the server
-	// makes of it. Elections that share a store (Election.Sibling) ask for one key, and take the
+	// makes of it. The elections of a Group ask for one key, and take the
 	// answer for all of theirs.
 	CheckRights(ctx context.Context, key string) error
 }

@@ -7,9 +7,9 @@
 //		Spread:    true,
 //	})
 //	...
-//	err = f.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
+//	err = f.Run(ctx, tenure.Lead(func(ctx context.Context, t *tenure.Term) error {
 //		// This process leads t.Election() until ctx ends. Return when it does.
-//	})
+//	}))
 //
 // # Assignment
 //

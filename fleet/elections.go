@@ -65,23 +65,14 @@ func (f *Fleet) makeEntries(names []string) ([]*entry, error) {
 	return all, nil
 }
 
-// makeElection has elections of one kind share their settings.
+// makeElection makes an election of the group of its kind.
 func (f *Fleet) makeElection(e *entry, name string) (err error) {
 	var by driver.Nominator
 	if f.cfg.Spread {
 		by = e
 	}
-	kind := int(e.hash % kinds)
-	if first := f.kinds[kind]; first != nil {
-		e.election, err = first.Sibling(name, by)
-		return err
-	}
-	cfg := f.cfg.kind(kind, f.own)
-	cfg.Nominator = by
-	e.election, err = tenure.New(f.store, name, cfg)
-	if err == nil {
-		f.kinds[kind] = e.election
-	}
+	e.group = f.kinds[e.hash%kinds]
+	e.election, err = e.group.Election(name, by)
 	return err
 }
 
@@ -136,7 +127,7 @@ func (f *Fleet) keepOnly(names []string) {
 		e.gone, e.assigned = true, false
 		if e.done != nil {
 			e.setNominated(false)
-			e.election.Stop()
+			e.group.Leave(e.election)
 			f.left[name] = e
 		}
 		return true

@@ -13,6 +13,7 @@ import (
 type entry struct {
 	fleet    *Fleet
 	hash     uint64
+	group    *tenure.Group
 	election *tenure.Election
 
 	done     <-chan error // nil before the start and after the end
@@ -68,43 +69,60 @@ func (e *entry) setAssigned(me bool) {
 	}
 }
 
-func (e *entry) start(ctx context.Context, work tenure.Lead) error {
-	done, err := e.election.Start(ctx, func(ctx context.Context, t *tenure.Term) error { return e.lead(ctx, t, work) })
+func (e *entry) join(ctx context.Context, work tenure.Handler) error {
+	ended, err := e.group.Join(ctx, e.election, &leader{e, work})
 	if err == nil {
-		e.done = done
+		e.done = ended
 	}
 	return err
 }
 
-// lead is the work of one term. Work that ends unasked declines: the election goes on, here after a
-// back-off. Work that stays ends later.
-func (e *entry) lead(ctx context.Context, t *tenure.Term, work tenure.Lead) error {
-	e.leads(true)
-	stays := false
+// leader is the work of an election's terms, which it counts. Work that ends unasked declines: the
+// election goes on, here after a back-off.
+type leader struct {
+	*entry
+	work tenure.Handler
+}
+
+// Elected implements tenure.Handler.
+func (l *leader) Elected(ctx context.Context, t *tenure.Term) error {
+	l.leads(true)
+	goesOn := false
 	defer func() { // also after Goexit
-		if !stays {
-			e.leads(false)
+		if !goesOn {
+			l.leads(false)
 		}
 	}()
-	err := work(ctx, t)
-	var finish tenure.Lead
-	if finish, stays = tenure.Stays(err); stays {
-		return tenure.Stay(func(ctx context.Context, t *tenure.Term) error {
-			defer e.leads(false)
-			return finish(ctx, t)
-		})
-	}
-	if ctx.Err() != nil {
+	err := l.work.Elected(ctx, t)
+	if goesOn = err == nil; goesOn || ctx.Err() != nil {
 		return err
 	}
 	return decline(err)
 }
 
+// Stop implements tenure.Handler.
+func (l *leader) Stop(ctx context.Context, t *tenure.Term) error {
+	defer l.leads(false)
+	return l.work.Stop(ctx, t)
+}
+
 func decline(err error) error {
-	if err == nil || errors.Is(err, tenure.ErrDecline) {
+	if errors.Is(err, tenure.ErrDecline) {
 		return tenure.ErrDecline
 	}
 	return fmt.Errorf("%w: %w", tenure.ErrDecline, err)
+}
+
+// function is a tenure.Lead that declines where it returns nil unasked.
+type function struct{ tenure.Lead }
+
+// Elected implements tenure.Handler.
+func (f function) Elected(ctx context.Context, t *tenure.Term) error {
+	err := f.Lead(ctx, t)
+	if err == nil && ctx.Err() == nil {
+		return tenure.ErrDecline
+	}
+	return err
 }
 
 // leads keeps count. A leader that is not meant to be one, and was named when it was elected, is to

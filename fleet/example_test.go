@@ -26,19 +26,32 @@ func Example() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var led atomic.Int64
-	err = f.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
+	err = f.Run(ctx, tenure.Lead(func(ctx context.Context, t *tenure.Term) error {
 		if led.Add(1) == int64(len(shards)) {
 			stop() // as a signal would
 		}
 		<-ctx.Done() // work on t.Election() until then
 		return nil
-	})
+	}))
 	fmt.Println("led:", led.Load(), err)
 	// Output: led: 4 <nil>
 }
 
-// Work that has a loop of its own needs no goroutine for each term.
-func Example_stay() {
+// loop is work that needs no goroutine for each term, such as a loop that serves all elections.
+type loop struct{ stop func() }
+
+func (l loop) Elected(_ context.Context, t *tenure.Term) error {
+	fmt.Println("begin", t.Election()) // such as: send it to the loop
+	l.stop()
+	return nil
+}
+
+func (l loop) Stop(_ context.Context, t *tenure.Term) error {
+	fmt.Println("end", t.Election()) // and wait until the loop has let go of it
+	return nil
+}
+
+func Example_handler() {
 	f, err := fleet.New(memory.New(), "workers", fleet.Config{
 		Election:  tenure.Config{ID: "node-1"},
 		Elections: []string{"a"},
@@ -47,15 +60,7 @@ func Example_stay() {
 		panic(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	err = f.Run(ctx, func(_ context.Context, t *tenure.Term) error {
-		fmt.Println("begin", t.Election()) // such as: tell the loop
-		stop()
-		return tenure.Stay(func(_ context.Context, t *tenure.Term) error {
-			fmt.Println("end", t.Election()) // and wait until it has let go of it
-			return nil
-		})
-	})
-	fmt.Println(err)
+	fmt.Println(f.Run(ctx, loop{stop}))
 	// Output:
 	// begin a
 	// end a

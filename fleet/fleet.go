@@ -26,8 +26,8 @@ type Fleet struct {
 	busy  atomic.Bool
 	stir  chan struct{} // capacity 1: there may be something to do
 
-	changing sync.Mutex              // held while the elections are changed
-	kinds    [kinds]*tenure.Election // the first of each
+	changing sync.Mutex // held while the elections are changed
+	kinds    [kinds]*tenure.Group
 
 	mu      sync.Mutex
 	entries []*entry          // in the order of their names, which is the same for all members
@@ -61,6 +61,9 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if err := f.identify(); err != nil {
 		return nil, err
 	}
+	if err := f.makeGroups(); err != nil {
+		return nil, err
+	}
 	if err := f.makeSeats(); err != nil {
 		return nil, err
 	}
@@ -83,6 +86,16 @@ func (f *Fleet) identify() error {
 	return err
 }
 
+// makeGroups makes a group of each kind of settings.
+func (f *Fleet) makeGroups() (err error) {
+	for kind := range f.kinds {
+		if f.kinds[kind], err = tenure.NewGroup(f.store, f.cfg.kind(kind, f.own)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (f *Fleet) makeSeats() (err error) {
 	if f.cfg.Spread {
 		f.seats, err = newSeats(f)
@@ -90,26 +103,29 @@ func (f *Fleet) makeSeats() (err error) {
 	return err
 }
 
-// Run takes part in all elections and calls lead whenever this process is elected in one of them,
-// in a goroutine that lives as long as the term; Term.Election names the election. It returns when
-// ctx has ended, and every lead with it.
+// Run takes part in all elections and calls the handler whenever this process is elected in one of
+// them; Term.Election names the election. It returns when ctx has ended and all work has stopped.
 //
-// Lead works until its context ends, as in tenure.Election's Run. If it returns earlier, with any
-// result, it declines: the election is released, and this member waits for the Backoff of
-// Config.Election before it campaigns for that one again. The context of lead also ends, with
+// The work is a function, tenure.Lead(f), which runs in a goroutine until its context ends, or a
+// type with methods Elected and Stop, which needs no goroutine while the work goes on. Work that
+// ends unasked, with any result, declines: the election is released, and this member waits for the
+// Backoff of Config.Election before it campaigns for that one again. The soft context also ends, with
 // tenure.ErrNominationLost, when the election is assigned to another member. With Spread that is
 // also the cause when Run's context has ended, as a member that ends hands over its elections.
 //
 // It returns nil if ctx ended first, an error that wraps driver.ErrDenied if reading a seat was
 // denied before it was ever allowed, or, once no election goes on, the first error with which one
-// ended. An election that ends alone, as after such a denial or if lead calls runtime.Goexit, does
+// ended. An election that ends alone, as after such a denial or if the work calls runtime.Goexit, does
 // not end the others. It returns tenure.ErrRunning if another Run is under way.
-func (f *Fleet) Run(ctx context.Context, lead tenure.Lead) error {
+func (f *Fleet) Run(ctx context.Context, work tenure.Handler) error {
 	if !f.busy.CompareAndSwap(false, true) {
 		return tenure.ErrRunning
 	}
 	defer f.busy.Store(false)
-	s := f.begin(ctx, lead)
+	if lead, ok := work.(tenure.Lead); ok {
+		work = function{lead}
+	}
+	s := f.begin(ctx, work)
 	for over := false; !over && ctx.Err() == nil && s.ctx.Err() == nil; {
 		var wait time.Duration
 		if wait, over = f.round(s); !over {

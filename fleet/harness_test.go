@@ -41,10 +41,10 @@ type port struct {
 	t     *testing.T
 	store driver.Store
 	names []string
-	// work is what all do, and works what some do; nil is to wait. Stays: without a goroutine.
-	work  tenure.Lead
-	works map[string]tenure.Lead
-	stays bool
+	// work is what all do, and works what some do; nil is to wait. Steady: without a goroutine.
+	work   tenure.Lead
+	works  map[string]tenure.Lead
+	steady bool
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -117,18 +117,29 @@ func (p *port) sail(m *member) {
 	p.mu.Lock()
 	p.members[m.id] = m
 	p.mu.Unlock()
-	go func() { m.done <- m.fleet.Run(ctx, m.lead) }()
+	var work tenure.Handler = tenure.Lead(m.lead)
+	if p.steady {
+		work = steady{m}
+	}
+	go func() { m.done <- m.fleet.Run(ctx, work) }()
+}
+
+// steady is the work of a member that needs no goroutine.
+type steady struct{ *member }
+
+func (s steady) Elected(_ context.Context, term *tenure.Term) error {
+	s.port.begin(s.id, term)
+	return nil
+}
+
+func (s steady) Stop(_ context.Context, term *tenure.Term) error {
+	s.port.end(term)
+	return nil
 }
 
 // lead notes who leads.
 func (m *member) lead(ctx context.Context, term *tenure.Term) error {
 	m.port.begin(m.id, term)
-	if m.port.stays {
-		return tenure.Stay(func(context.Context, *tenure.Term) error {
-			m.port.end(term)
-			return nil
-		})
-	}
 	defer m.port.end(term)
 	work := m.port.work
 	if own := m.port.works[m.id]; own != nil {

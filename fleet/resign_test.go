@@ -13,7 +13,7 @@ import (
 )
 
 // begin runs a fleet of two elections, alone.
-func begin(t *testing.T, lead tenure.Lead) (f *fleet.Fleet, end func() error) {
+func begin(t *testing.T, work tenure.Handler) (f *fleet.Fleet, end func() error) {
 	t.Helper()
 	f, err := fleet.New(memory.New(), "x", fleet.Config{
 		Election: tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}}, Elections: []string{"one", "two"},
@@ -23,25 +23,33 @@ func begin(t *testing.T, lead tenure.Lead) (f *fleet.Fleet, end func() error) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx, lead) }()
+	go func() { done <- f.Run(ctx, work) }()
 	return f, func() error {
 		cancel()
 		return <-done
 	}
 }
 
+// reporter is work that needs no goroutine, and reports the terms of one election.
+type reporter struct {
+	election string
+	terms    chan<- *tenure.Term
+}
+
+func (r reporter) Elected(_ context.Context, term *tenure.Term) error {
+	if term.Election() == r.election {
+		r.terms <- term
+	}
+	return nil
+}
+
+func (reporter) Stop(context.Context, *tenure.Term) error { return nil }
+
 // TestWorkThatResignsIsElectedAgain: resigning ends a term, and not this member's part in the election.
 func TestWorkThatResignsIsElectedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terms := make(chan *tenure.Term, 100)
-		_, end := begin(t, func(ctx context.Context, term *tenure.Term) error {
-			if term.Election() == "one" {
-				terms <- term
-				return tenure.Stay(nil)
-			}
-			<-ctx.Done()
-			return nil
-		})
+		_, end := begin(t, reporter{"one", terms})
 		first := <-terms
 		if err := first.Resign(t.Context()); err != nil {
 			t.Fatal(err)
@@ -64,11 +72,11 @@ func TestWorkThatResignsIsElectedAgain(t *testing.T) {
 // TestListChangesWhileTheFleetEnds: what is left then comes back as if it were new.
 func TestListChangesWhileTheFleetEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, end := begin(t, func(ctx context.Context, _ *tenure.Term) error {
+		f, end := begin(t, tenure.Lead(func(ctx context.Context, _ *tenure.Term) error {
 			<-ctx.Done()
 			time.Sleep(5 * time.Second)
 			return nil
-		})
+		}))
 		time.Sleep(2 * time.Minute)
 		ended := make(chan error, 1)
 		go func() { ended <- end() }()

@@ -18,7 +18,7 @@ type session struct {
 	// over before they end.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	lead   tenure.Lead
+	work   tenure.Handler
 
 	since  time.Duration // when it began
 	period time.Duration // how often to look for elections that have ended
@@ -45,8 +45,8 @@ const (
 	pause = 20 * time.Millisecond
 )
 
-func (f *Fleet) begin(ctx context.Context, lead tenure.Lead) *session {
-	s := &session{f: f, lead: lead, period: f.cfg.lease() / 3, mature: !f.cfg.Spread}
+func (f *Fleet) begin(ctx context.Context, work tenure.Handler) *session {
+	s := &session{f: f, work: work, period: f.cfg.lease() / 3, mature: !f.cfg.Spread}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *session) startOne(e *entry) {
 	if s.bar(e); !e.barred {
 		e.election.SetEligible(true) // it may not have been when it was stopped
 	}
-	if err := e.start(s.ctx, s.lead); err != nil {
+	if err := e.join(s.ctx, s.work); err != nil {
 		s.note(err)
 		return
 	}

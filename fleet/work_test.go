@@ -125,11 +125,11 @@ func TestWorkThatEndsUnaskedDeclines(t *testing.T) {
 	}
 }
 
-// Stay needs no goroutine for a term, and is counted like any other work.
-func TestWorkMayStay(t *testing.T) {
+// Work that needs no goroutine is counted like any other.
+func TestSteadyWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 50)
-		p.stays = true
+		p.steady = true
 		p.join("a", "b")
 		time.Sleep(calm)
 		p.spread("a", "b")
@@ -342,7 +342,7 @@ func TestAFleetRunsOnceAtATimeAndAgain(t *testing.T) {
 		p.join("a")
 		m := p.member("a")
 		time.Sleep(calm)
-		if err := m.fleet.Run(p.t.Context(), m.lead); !errors.Is(err, tenure.ErrRunning) {
+		if err := m.fleet.Run(p.t.Context(), tenure.Lead(m.lead)); !errors.Is(err, tenure.ErrRunning) {
 			p.t.Errorf("a second Run: %v", err)
 		}
 		p.join("b")
@@ -381,7 +381,7 @@ func TestDeniedReads(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), calm)
 				defer cancel()
-				err = f.Run(ctx, func(context.Context, *tenure.Term) error { return nil })
+				err = f.Run(ctx, tenure.Lead(func(context.Context, *tenure.Term) error { return nil }))
 				if !errors.Is(err, driver.ErrDenied) || ctx.Err() != nil {
 					t.Errorf("Run returned %v; %v", err, ctx.Err())
 				}
@@ -402,11 +402,11 @@ func TestOneDeniedElection(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), calm)
 		defer cancel()
 		var led sync.Map
-		err = f.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		err = f.Run(ctx, tenure.Lead(func(ctx context.Context, term *tenure.Term) error {
 			led.Store(term.Election(), true)
 			<-ctx.Done()
 			return nil
-		})
+		}))
 		n := 0
 		led.Range(func(any, any) bool { n++; return true })
 		if !errors.Is(err, driver.ErrDenied) || ctx.Err() == nil || n != 19 {

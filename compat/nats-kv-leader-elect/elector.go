@@ -25,6 +25,7 @@ type Elector struct {
 	name     string
 	lease    time.Duration
 	store    driver.Store
+	group    *tenure.Group
 	election *tenure.Election
 
 	mu     sync.Mutex
@@ -50,7 +51,10 @@ func (e *Elector) build(key string) (err error) {
 	if e.lease, err = e.leaseFor(e.store); err != nil {
 		return err
 	}
-	e.election, err = tenure.New(e.store, key, e.settings())
+	if e.group, err = tenure.NewGroup(e.store, e.settings()); err != nil {
+		return err
+	}
+	e.election, err = e.group.Election(key, nil)
 	return err
 }
 
@@ -104,7 +108,7 @@ func (e *Elector) Start(ctx context.Context) error {
 	}
 	defer e.end()
 	a := &attendance{Elector: e, ctx: ctx, won: make(chan *holding)}
-	done, err := e.election.Start(ctx, a.lead)
+	done, err := e.group.Join(ctx, e.election, tenure.Lead(a.lead))
 	if err != nil {
 		return fmt.Errorf("election: %w", err)
 	}

@@ -80,11 +80,15 @@ func (s *session) leave() {
 }
 
 func (s *session) campaign(store driver.Store) error {
-	e, err := tenure.New(store, s.n.cfg.LeaderGroupID, s.settings())
+	group, err := tenure.NewGroup(store, s.settings())
 	if err != nil {
 		return err
 	}
-	done, err := e.Start(s.ctx, s.lead)
+	e, err := group.Election(s.n.cfg.LeaderGroupID, s.member)
+	if err != nil {
+		return err
+	}
+	done, err := group.Join(s.ctx, e, tenure.Lead(s.lead))
 	if err != nil {
 		return err
 	}

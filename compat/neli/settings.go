@@ -11,7 +11,7 @@ func (s *session) settings() tenure.Config {
 	n := s.n
 	cfg := tenure.Config{
 		ID: n.cfg.Name, Lease: leaseFor(*n.cfg.HeartbeatTimeout), FinishWithin: n.props.silence,
-		Nominator: s.member, NomineeOnly: n.cfg.Precedence == nil, Logger: n.log,
+		NomineeOnly: n.cfg.Precedence == nil, Logger: n.log,
 	}
 	if n.cfg.Precedence != nil {
 		cfg.Precedence = *n.cfg.Precedence

@@ -18,15 +18,13 @@ func (f *fixture) member(t *testing.T, s *Store, id string, told func(tenure.Eve
 	})
 	f.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
-	done, err := e.Start(ctx, func(ctx context.Context, _ *tenure.Term) error {
-		<-ctx.Done()
-		return nil
-	})
-	f.must(err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		<-done
+		_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
+			<-ctx.Done()
+			return nil
+		})
 	}()
 	stop = func() {
 		cancel()

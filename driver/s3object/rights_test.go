@@ -73,10 +73,8 @@ func TestStandbyWithoutTheRightToWrite(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 		defer stop()
-		done, err := e.Start(ctx, func(context.Context, *tenure.Term) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx, func(context.Context, *tenure.Term) error { return nil }) }()
 		status, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Health() != nil })
 		if err != nil || !errors.Is(status.WriteErr, driver.ErrDenied) {
 			t.Errorf("health: %v (%v)", status.Health(), err)

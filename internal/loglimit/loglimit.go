@@ -16,7 +16,7 @@ const (
 	mostCauses = 64
 )
 
-// Limiter decides which trouble gets a line. Siblings share one: an unreachable store is one cause
+// Limiter decides which trouble gets a line. The elections of a Group share one: an unreachable store is one cause
 // for ten thousand elections. The zero value is ready for use.
 type Limiter struct {
 	mu     sync.Mutex

@@ -25,17 +25,21 @@ func (w *worker) sail(c command) error {
 		w.ctx, w.cancel = context.WithCancel(context.Background())
 	}
 	run := make(chan error, 1)
-	go func(ctx context.Context) { run <- f.Run(ctx, w.hold) }(w.ctx)
+	go func(ctx context.Context) { run <- f.Run(ctx, table{w}) }(w.ctx)
 	w.runs = append(w.runs, run)
 	w.meter.take()
 	return nil
 }
 
-// hold is work without a goroutine.
-func (w *worker) hold(_ context.Context, t *tenure.Term) error {
-	w.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
-	return tenure.Stay(func(ctx context.Context, t *tenure.Term) error {
-		w.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(), Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
-		return nil
-	})
+// table is work without a goroutine.
+type table struct{ *worker }
+
+func (s table) Elected(_ context.Context, t *tenure.Term) error {
+	s.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
+	return nil
+}
+
+func (s table) Stop(ctx context.Context, t *tenure.Term) error {
+	s.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(), Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
+	return nil
 }

@@ -17,42 +17,21 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// others makes elections of other names that are siblings of one.
-func others(t *testing.T, first *tenure.Election, n int) []*tenure.Election {
-	t.Helper()
-	all := []*tenure.Election{first}
-	for i := range n - 1 {
-		e, err := first.Sibling(fmt.Sprintf("%s-%d", key, i), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, e)
-	}
-	return all
-}
-
-func TestSiblingsHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T) {
+func TestElectionsOfAGroupHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		var told atomic.Int64
-		first := mustNew(t, store, "a", func(c *tenure.Config) {
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) {
 			c.Metadata, c.OnEvent = map[string]string{"zone": "1"}, func(tenure.Event) { told.Add(1) }
 		})
+		first, second := g.election(), g.election("other")
 		cfg := first.Config()
-		cfg.Lease = 30 * time.Second
-		if err := first.Reconfigure(cfg); err != nil {
-			t.Fatal(err)
-		}
-		second := others(t, first, 2)[1]
-		if c := second.Config(); second.Name() != key+"-0" || second.ID() != "a" || c.Lease != 30*time.Second || c.Metadata["zone"] != "1" {
-			t.Errorf("the sibling is %s of %s, with %+v", second.Name(), second.ID(), c)
-		}
 		cfg.Lease = time.Minute
 		if err := first.Reconfigure(cfg); err != nil {
 			t.Fatal(err)
 		}
-		if d := second.Config().Lease; d != 30*time.Second {
-			t.Errorf("the sibling was reconfigured too, to %v", d)
+		if c := second.Config(); second.Name() != "other" || second.ID() != "a" || c.Lease != lease || c.Metadata["zone"] != "1" {
+			t.Errorf("the other is %s of %s, with %+v", second.Name(), second.ID(), c)
 		}
 		a, b := start(t, first, holdOn), start(t, second, holdOn)
 		within(t, time.Minute, a.won, "term of one")
@@ -69,33 +48,31 @@ func TestSiblingsHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T) {
 	})
 }
 
-func TestSiblingOfAWrongNameOrNominator(t *testing.T) {
-	alone, err := tenure.New(memory.New(), key, tenure.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	led, err := tenure.New(memory.New(), key, tenure.Config{Nominator: &appointed{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for why, refused := range map[string]struct {
-		of   *tenure.Election
-		name string
-		by   driver.Nominator
-	}{
-		"the name is empty": {alone, "", nil},
-		"longer than 512":   {alone, strings.Repeat("x", 513), nil},
-		"Nominator":         {alone, "one too many", &appointed{}},
-		"has one":           {led, "missing", nil},
+func TestGroupRefuses(t *testing.T) {
+	g := mustNewGroup(t, memory.New(), "a", nil)
+	alone := mustNewGroup(t, memory.New(), "a", func(c *tenure.Config) { c.NomineeOnly = true })
+	_, atNew := tenure.NewGroup(memory.New(), tenure.Config{Nominator: &appointed{}})
+	_, noStore := tenure.NewGroup(nil, tenure.Config{})
+	_, noName := g.Election("", nil)
+	_, longName := g.Election(strings.Repeat("x", 513), nil)
+	_, noNominator := alone.Election("job", nil)
+	_, foreign := g.Join(t.Context(), mustNewGroup(t, memory.New(), "b", nil).election(), tenure.Lead(holdOn))
+	for why, err := range map[string]error{
+		"Nominator is set":        atNew,
+		"the store is nil":        noStore,
+		"the name is empty":       noName,
+		"longer than 512":         longName,
+		"NomineeOnly is true":     noNominator,
+		"it is not of this group": foreign,
 	} {
-		if _, err := refused.of.Sibling(refused.name, refused.by); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: error %v, which does not say %q", refused.name, err, why)
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("error %v, which does not say %q", err, why)
 		}
 	}
 	mine := &appointed{}
-	e, err := led.Sibling("its own", mine)
+	e, err := alone.Election("its own", mine)
 	if err != nil || e.Config().Nominator != mine {
-		t.Errorf("the sibling's Nominator is %v, error %v", e.Config().Nominator, err)
+		t.Errorf("the Nominator is %v, error %v", e.Config().Nominator, err)
 	}
 }
 
@@ -164,27 +141,12 @@ func crowd(n int) {
 // startAll starts elections of all names, and returns when all are led.
 func startAll(ctx context.Context, t *testing.T, store driver.Store, id string, names []string) []<-chan error {
 	t.Helper()
-	var first *tenure.Election
+	g := mustNewGroup(t, store, id, func(c *tenure.Config) { c.Lease, c.Clock = tenure.MaxLease, nil })
 	all := make([]*tenure.Election, 0, len(names))
-	ends := make([]<-chan error, 0, len(names))
 	for _, name := range names {
-		var e *tenure.Election
-		var err error
-		if first != nil {
-			e, err = first.Sibling(name, nil)
-		} else {
-			e, err = tenure.New(store, name, tenure.Config{ID: id, Lease: tenure.MaxLease})
-			first = e
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		done, err := e.Start(ctx, func(context.Context, *tenure.Term) error { return tenure.Stay(nil) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, ends = append(all, e), append(ends, done)
+		all = append(all, g.election(name))
 	}
+	ends := g.joinAll(ctx, all, &table{})
 	for _, e := range all {
 		if _, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Leader.Exists() }); err != nil {
 			t.Fatal(err)
@@ -223,23 +185,17 @@ func (w *widest) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return w.Store.Read(ctx, key)
 }
 
-func TestSiblingsCallTheStoreAFewAtATime(t *testing.T) {
+func TestElectionsOfAGroupCallTheStoreAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
 		store := &widest{Store: memory.NewPolled(), slow: 10 * time.Millisecond}
 		ctx, stop := context.WithCancel(t.Context())
-		var led atomic.Int64
-		var ends []<-chan error
-		for _, e := range others(t, mustNew(t, store, "a", nil), many) {
-			done, err := e.Start(ctx, func(context.Context, *tenure.Term) error { led.Add(1); return tenure.Stay(nil) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			ends = append(ends, done)
-		}
+		work := &table{}
+		g := mustNewGroup(t, store, "a", nil)
+		ends := g.joinAll(ctx, g.elections(many), work)
 		time.Sleep(lease)
-		if most := store.most.Load(); most > 256 || most < 100 || led.Load() != many {
-			t.Errorf("%d calls at once, and %d of %d elections led", most, led.Load(), many)
+		if most := store.most.Load(); most > 256 || most < 100 || work.led.Load() != many {
+			t.Errorf("%d calls at once, and %d of %d elections led", most, work.led.Load(), many)
 		}
 		stop()
 		for _, done := range ends {
@@ -251,22 +207,16 @@ func TestSiblingsCallTheStoreAFewAtATime(t *testing.T) {
 }
 
 // Those who lead are renewed in time while many others are started: what they want of the store goes before what the others want.
-func TestSiblingsThatLeadGoFirst(t *testing.T) {
+func TestElectionsOfAGroupThatLeadGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 3_000
 		store := &widest{Store: memory.NewPolled(), slow: 2 * time.Second}
 		ctx, stop := context.WithCancel(t.Context())
-		all := others(t, mustNew(t, store, "a", nil), many)
+		g := mustNewGroup(t, store, "a", nil)
+		all := g.elections(many)
 		leader := start(t, all[0], holdOn)
 		term := within(t, time.Minute, leader.won, "term")
-		var ends []<-chan error
-		for _, e := range all[1:] { // reading for all of them takes longer than the lease
-			done, err := e.Start(ctx, holdOn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ends = append(ends, done)
-		}
+		ends := g.joinAll(ctx, all[1:], tenure.Lead(holdOn)) // reading for all of them takes longer than the lease
 		for range 60 {
 			time.Sleep(lease / 30)
 			if left := term.Remaining(); left < lease/2 {
@@ -304,27 +254,20 @@ func (s *hanging) CompareAndSwap(ctx context.Context, key string, prev driver.Ve
 }
 
 // A store that hangs for nearly as long as one call may costs nobody its term, also not those who have to wait for one another.
-func TestSiblingsKeepTheirTermsThroughAStoreThatHangs(t *testing.T) {
+func TestElectionsOfAGroupKeepTheirTermsThroughAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 600
 		store := &hanging{Store: memory.NewPolled()}
 		ctx, stop := context.WithCancel(t.Context())
 		var lost atomic.Int64
-		first := mustNew(t, store, "a", func(c *tenure.Config) {
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) {
 			c.OnEvent = func(e tenure.Event) {
 				if e.Kind == tenure.EventLost {
 					lost.Add(1)
 				}
 			}
 		})
-		var ends []<-chan error
-		for _, e := range others(t, first, many) {
-			done, err := e.Start(ctx, func(context.Context, *tenure.Term) error { return tenure.Stay(nil) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			ends = append(ends, done)
-		}
+		ends := g.joinAll(ctx, g.elections(many), &table{})
 		time.Sleep(2 * lease)
 		store.hangs.Store(true)
 		time.Sleep(lease / 4)
@@ -343,24 +286,22 @@ func TestSiblingsKeepTheirTermsThroughAStoreThatHangs(t *testing.T) {
 }
 
 // Of those who campaign with one context some end before it does, and others campaign with it anew when it has ended.
-func TestSiblingsEndWithTheContextThatTheyHaveInCommon(t *testing.T) {
+func TestElectionsOfAGroupEndWithTheContextThatTheyHaveInCommon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		ctx, stop := context.WithCancel(t.Context())
-		all := others(t, mustNew(t, store, "a", nil), 20)
+		g := mustNewGroup(t, store, "a", nil)
+		all := g.elections(20)
 		var ends []<-chan error
 		for i, e := range all {
-			done, err := e.Start(context.WithValue(ctx, &all[i], i), func(soft context.Context, _ *tenure.Term) error {
+			work := func(soft context.Context, _ *tenure.Term) error {
 				if i%2 == 0 {
 					return errors.New("by itself")
 				}
 				<-soft.Done()
 				return context.Cause(soft)
-			})
-			if err != nil {
-				t.Fatal(err)
 			}
-			ends = append(ends, done)
+			ends = append(ends, g.join(context.WithValue(ctx, &all[i], i), e, tenure.Lead(work)))
 		}
 		time.Sleep(lease)
 		for i, done := range ends {
@@ -382,11 +323,11 @@ func TestSiblingsEndWithTheContextThatTheyHaveInCommon(t *testing.T) {
 }
 
 // Some leave while others campaign anew with the same context, which has ended.
-func TestSiblingsComeAndGoWithAContextThatHasEnded(t *testing.T) {
+func TestElectionsOfAGroupComeAndGoWithAContextThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		all := others(t, mustNew(t, memory.New(), "a", nil), 50)
+		all := mustNewGroup(t, memory.New(), "a", nil).elections(50)
 		var group sync.WaitGroup
 		for i, e := range all {
 			group.Go(func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// ended fails unless a Run ends by Stop, and nothing follows it.
+// ended fails unless a Run ends by Leave, and nothing follows it.
 func (r *running) ended(t *testing.T) {
 	t.Helper()
 	if err := within(t, time.Minute, r.done, "end of Run"); err != nil {
@@ -20,30 +20,32 @@ func (r *running) ended(t *testing.T) {
 	}
 	time.Sleep(10 * lease)
 	if s, _ := r.election.Status(); s.State != tenure.StateIdle || len(r.won) > 0 {
-		t.Errorf("it is %s after it was stopped, with %d more terms", s.State, len(r.won))
+		t.Errorf("it is %s after it has left, with %d more terms", s.State, len(r.won))
 	}
 }
 
-func TestStopEndsACandidate(t *testing.T) {
+func TestLeaveEndsACandidate(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term")
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		g := mustNewGroup(t, store, "b", nil)
+		b := start(t, g.election(), holdOn)
 		time.Sleep(lease)
-		b.election.Stop()
+		g.Leave(b.election)
 		b.ended(t)
 		c := start(t, b.election, holdOn) // it may begin again
 		time.Sleep(lease)
 		_ = a.end(t)
-		within(t, time.Minute, c.won, "term of the one that was stopped")
+		within(t, time.Minute, c.won, "term of the one that had left")
 		_ = c.end(t)
 	})
 }
 
-func TestStopHasALeaderFinishAndRelease(t *testing.T) {
+func TestLeaveHasALeaderFinishAndRelease(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var cause error
-		a := start(t, mustNew(t, store, "a", nil), func(ctx context.Context, _ *tenure.Term) error {
+		g := mustNewGroup(t, store, "a", nil)
+		a := start(t, g.election(), func(ctx context.Context, _ *tenure.Term) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return nil
@@ -51,7 +53,7 @@ func TestStopHasALeaderFinishAndRelease(t *testing.T) {
 		term := within(t, time.Minute, a.won, "term")
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(lease)
-		a.election.Stop()
+		g.Leave(a.election)
 		a.ended(t)
 		if !errors.Is(cause, tenure.ErrShutdown) || !errors.Is(term.Err(), tenure.ErrReleased) {
 			t.Errorf("it is asked with %v, and the term ended with %v", cause, term.Err())
@@ -61,11 +63,12 @@ func TestStopHasALeaderFinishAndRelease(t *testing.T) {
 	})
 }
 
-// TestStopWhileTheWorkGoesOn: the work of a lost term, or of one that stays, stops when it can.
-func TestStopWhileTheWorkGoesOn(t *testing.T) {
+// TestLeaveWhileTheWorkGoesOn: the work of a lost term, or of one that stays, stops when it can.
+func TestLeaveWhileTheWorkGoesOn(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f, finish := faults.New(store, 1, faults.Plan{}), make(chan struct{})
-		a := start(t, mustNew(t, f, "a", nil), func(context.Context, *tenure.Term) error {
+		g := mustNewGroup(t, f, "a", nil)
+		a := start(t, g.election(), func(context.Context, *tenure.Term) error {
 			<-finish
 			return nil
 		})
@@ -73,7 +76,7 @@ func TestStopWhileTheWorkGoesOn(t *testing.T) {
 		f.Partition()
 		<-term.Context().Done()
 		f.Heal()
-		a.election.Stop()
+		g.Leave(a.election)
 		synctest.Wait()
 		if len(a.done) > 0 {
 			t.Error("Run has returned before its work did")
@@ -83,24 +86,26 @@ func TestStopWhileTheWorkGoesOn(t *testing.T) {
 	})
 }
 
-func TestStopInABackOff(t *testing.T) {
+func TestLeaveInABackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		patient := func(c *tenure.Config) { c.Backoff = func(int) time.Duration { return time.Hour } }
-		a := start(t, mustNew(t, memory.New(), "a", patient), func(context.Context, *tenure.Term) error { return tenure.ErrDecline })
+		g := mustNewGroup(t, memory.New(), "a", patient)
+		a := start(t, g.election(), func(context.Context, *tenure.Term) error { return tenure.ErrDecline })
 		within(t, time.Minute, a.won, "term")
 		time.Sleep(time.Minute)
-		a.election.Stop()
+		g.Leave(a.election)
 		a.ended(t)
 	})
 }
 
-// TestStopConcernsRunAlone: neither a Campaign nor a Run that begins later.
-func TestStopConcernsRunAlone(t *testing.T) {
+// TestLeaveConcernsRunAlone: neither a Campaign nor a Run that begins later.
+func TestLeaveConcernsRunAlone(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term")
-		b := mustNew(t, store, "b", nil)
-		b.Stop()
+		g := mustNewGroup(t, store, "b", nil)
+		b := g.election()
+		g.Leave(b)
 		won := make(chan *tenure.Term, 1)
 		go func() {
 			term, err := b.Campaign(t.Context())
@@ -110,10 +115,10 @@ func TestStopConcernsRunAlone(t *testing.T) {
 			won <- term
 		}()
 		time.Sleep(lease)
-		b.Stop()
+		g.Leave(b)
 		_ = a.end(t)
 		term := within(t, time.Minute, won, "term of b")
-		b.Stop()
+		g.Leave(b)
 		time.Sleep(lease)
 		if err := term.Err(); err != nil {
 			t.Error(err)

@@ -14,55 +14,39 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// staying is work that stays and is told in finished when it should end; what it then returns is in result.
-type staying struct {
+// steady is work that goes on without a goroutine. It sends the context of Stop to finished, and then
+// returns what is in result.
+type steady struct {
+	began    func(context.Context, *tenure.Term) // at the election, may be nil
 	finished chan context.Context
 	result   chan error
 }
 
-func newStaying() *staying {
-	return &staying{finished: make(chan context.Context, 10), result: make(chan error, 10)}
+func newSteady() *steady {
+	return &steady{finished: make(chan context.Context, 10), result: make(chan error, 10)}
 }
 
-func (s *staying) lead(context.Context, *tenure.Term) error {
-	return fmt.Errorf("begun: %w", tenure.Stay(func(hard context.Context, _ *tenure.Term) error {
-		s.finished <- hard
-		return <-s.result
-	}))
+func (s *steady) Elected(ctx context.Context, term *tenure.Term) error {
+	if s.began != nil {
+		s.began(ctx, term)
+	}
+	return nil
 }
 
-// ways are how an election is run. In either the rows of Run's table are the same, also for work that stays.
-func ways(t *testing.T, test func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error)) {
-	t.Run("Run", func(t *testing.T) {
-		bubbles(t, func(t *testing.T, store operated) {
-			test(t, store, func(ctx context.Context, e *tenure.Election, lead tenure.Lead) <-chan error {
-				done := make(chan error, 1)
-				go func() { done <- e.Run(ctx, lead) }()
-				return done
-			})
-		})
-	})
-	t.Run("Start", func(t *testing.T) {
-		bubbles(t, func(t *testing.T, store operated) {
-			test(t, store, func(ctx context.Context, e *tenure.Election, lead tenure.Lead) <-chan error {
-				done, err := e.Start(ctx, lead)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return done
-			})
-		})
-	})
+func (s *steady) Stop(hard context.Context, _ *tenure.Term) error {
+	s.finished <- hard
+	return <-s.result
 }
 
-func TestStayingWorkIsFinishedBeforeTheRelease(t *testing.T) {
+func TestSteadyWorkIsFinishedBeforeTheRelease(t *testing.T) {
 	failure := errors.New("broken work")
 	for _, want := range []error{nil, failure} {
-		ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
+		bubbles(t, func(t *testing.T, store operated) {
 			ctx, stop := context.WithCancel(t.Context())
-			work := newStaying()
-			a := mustNew(t, store, "a", nil)
-			done := run(ctx, a, work.lead)
+			work := newSteady()
+			g := mustNewGroup(t, store, "a", nil)
+			a := g.election()
+			done := g.join(ctx, a, work)
 			time.Sleep(time.Second)
 			b := start(t, mustNew(t, store, "b", nil), holdOn)
 			time.Sleep(5 * lease)
@@ -85,14 +69,13 @@ func TestStayingWorkIsFinishedBeforeTheRelease(t *testing.T) {
 	}
 }
 
-func TestStayingWorkThatResignsEndsRunAndIsNotFinished(t *testing.T) {
-	ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
+func TestSteadyWorkThatResignsEndsRunAndIsNotFinished(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
 		terms := make(chan *tenure.Term, 1)
-		work := newStaying()
-		done := run(t.Context(), mustNew(t, store, "a", nil), func(ctx context.Context, term *tenure.Term) error {
-			terms <- term
-			return work.lead(ctx, term)
-		})
+		work := newSteady()
+		work.began = func(_ context.Context, term *tenure.Term) { terms <- term }
+		g := mustNewGroup(t, store, "a", nil)
+		done := g.join(t.Context(), g.election(), work)
 		term := within(t, time.Minute, terms, "term")
 		time.Sleep(2 * lease)
 		if err := term.Resign(t.Context()); err != nil {
@@ -104,13 +87,14 @@ func TestStayingWorkThatResignsEndsRunAndIsNotFinished(t *testing.T) {
 	})
 }
 
-func TestStayingWorkCampaignsAgainAfterAHandOver(t *testing.T) {
-	ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
+func TestSteadyWorkCampaignsAgainAfterAHandOver(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
 		ctx, stop := context.WithCancel(t.Context())
-		a := mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note })
-		work := newStaying()
-		done := run(ctx, a, work.lead)
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note })
+		a := g.election()
+		work := newSteady()
+		done := g.join(ctx, a, work)
 		failure := errors.New("not all was saved")
 		work.result <- failure
 		work.result <- nil
@@ -138,13 +122,14 @@ func TestStayingWorkCampaignsAgainAfterAHandOver(t *testing.T) {
 	})
 }
 
-func TestStayingWorkThatIsLostCampaignsWhenItHasStopped(t *testing.T) {
-	ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
+func TestSteadyWorkThatIsLostCampaignsWhenItHasStopped(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
 		cut := faults.New(store, 1, faults.Plan{})
-		a := mustNew(t, cut, "a", nil)
-		work := newStaying()
-		done := run(ctx, a, work.lead)
+		g := mustNewGroup(t, cut, "a", nil)
+		a := g.election()
+		work := newSteady()
+		done := g.join(ctx, a, work)
 		time.Sleep(lease)
 		cut.Partition()
 		hard := within(t, 2*lease, work.finished, "call of finish")
@@ -169,12 +154,13 @@ func TestStayingWorkThatIsLostCampaignsWhenItHasStopped(t *testing.T) {
 	})
 }
 
-func TestStayingWorkMayDeclineInTheEnd(t *testing.T) {
-	ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
+func TestSteadyWorkMayDeclineInTheEnd(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
-		a := mustNew(t, store, "a", func(c *tenure.Config) { c.Backoff = func(int) time.Duration { return time.Hour } })
-		work := newStaying()
-		done := run(ctx, a, work.lead)
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Backoff = func(int) time.Duration { return time.Hour } })
+		a := g.election()
+		work := newSteady()
+		done := g.join(ctx, a, work)
 		time.Sleep(lease)
 		_ = a.HandOver(ctx, "")
 		within(t, time.Minute, work.finished, "call of finish")
@@ -195,13 +181,14 @@ func TestStayingWorkMayDeclineInTheEnd(t *testing.T) {
 	})
 }
 
-func TestStayingWorkThatOverstaysIsOverdueAndNotReleased(t *testing.T) {
-	ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
+func TestSteadyWorkThatOverstaysIsOverdueAndNotReleased(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
 		ctx, stop := context.WithCancel(t.Context())
-		a := mustNew(t, store, "a", func(c *tenure.Config) { c.FinishWithin, c.OnEvent = time.Second, d.note })
-		work := newStaying()
-		done := run(ctx, a, work.lead)
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.FinishWithin, c.OnEvent = time.Second, d.note })
+		a := g.election()
+		work := newSteady()
+		done := g.join(ctx, a, work)
 		time.Sleep(lease)
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(lease)
@@ -220,40 +207,38 @@ func TestStayingWorkThatOverstaysIsOverdueAndNotReleased(t *testing.T) {
 	})
 }
 
-func TestStayingWhenAskedAlreadyIsFinishedAtOnce(t *testing.T) {
-	ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
+func TestSteadyWorkWhenAskedAlreadyIsFinishedAtOnce(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
-		work := newStaying()
+		work := newSteady()
 		work.result <- nil
-		done := run(ctx, mustNew(t, store, "a", nil), func(soft context.Context, term *tenure.Term) error {
+		work.began = func(soft context.Context, _ *tenure.Term) {
 			stop()
 			<-soft.Done()
-			return work.lead(soft, term)
-		})
+		}
+		g := mustNewGroup(t, store, "a", nil)
+		done := g.join(ctx, g.election(), work)
 		if err := within(t, time.Second, done, "end"); err != nil || len(work.finished) != 1 {
 			t.Errorf("it ended with %v, and finish was called %d times", err, len(work.finished))
 		}
 	})
 }
 
-func TestPanicInFinishReleasesNothing(t *testing.T) {
+// exits is work that ends its goroutine when it should stop.
+type exits struct{ table }
+
+func (*exits) Stop(context.Context, *tenure.Term) error { runtime.Goexit(); return nil }
+
+// TestGoexitInStopReleasesNothing: other goroutines of the work may still run.
+func TestGoexitInStopReleasesNothing(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
-		var term *tenure.Term
-		func() {
-			defer func() {
-				if recover() != "oh" {
-					t.Error("the panic did not go on")
-				}
-			}()
-			_ = mustNew(t, store, "a", nil).Run(ctx, func(_ context.Context, won *tenure.Term) error {
-				term = won
-				stop()
-				return tenure.Stay(func(context.Context, *tenure.Term) error { panic("oh") })
-			})
-		}()
-		if err := term.Err(); !errors.Is(err, tenure.ErrAbandoned) {
-			t.Errorf("Err is %v", err)
+		g := mustNewGroup(t, store, "a", nil)
+		done := g.join(ctx, g.election(), &exits{})
+		time.Sleep(lease)
+		stop()
+		if err := within(t, time.Minute, done, "end"); !errors.Is(err, tenure.ErrAbandoned) {
+			t.Errorf("it ended with %v", err)
 		}
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(lease - time.Second)
@@ -262,35 +247,6 @@ func TestPanicInFinishReleasesNothing(t *testing.T) {
 		}
 		within(t, 2*lease, b.won, "term of b")
 		_ = b.end(t)
-	})
-}
-
-func TestGoexitInFinishEndsTheElection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		done, err := mustNew(t, memory.New(), "a", nil).Start(ctx, func(context.Context, *tenure.Term) error {
-			return tenure.Stay(func(context.Context, *tenure.Term) error { runtime.Goexit(); return nil })
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(lease)
-		stop()
-		if err := within(t, time.Minute, done, "end"); !errors.Is(err, tenure.ErrAbandoned) {
-			t.Errorf("it ended with %v", err)
-		}
-	})
-}
-
-func TestStayingWithNothingToFinish(t *testing.T) {
-	ways(t, func(t *testing.T, store operated, run func(context.Context, *tenure.Election, tenure.Lead) <-chan error) {
-		ctx, stop := context.WithCancel(t.Context())
-		done := run(ctx, mustNew(t, store, "a", nil), func(context.Context, *tenure.Term) error { return tenure.Stay(nil) })
-		time.Sleep(2 * lease)
-		stop()
-		if err := within(t, time.Minute, done, "end"); err != nil {
-			t.Errorf("it ended with %v", err)
-		}
 	})
 }
 

@@ -1,0 +1,174 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Handler is the work of leaders that needs no goroutine while it goes on, such as a table of what
+// this process leads. A Group calls it. A Lead is a Handler whose work is one function.
+type Handler interface {
+	// Elected begins the work of a term and returns. Its context is the soft one. If it returns
+	// nil, the work goes on and the lease is renewed until Stop is called. If it returns an error,
+	// the work has stopped: with ErrDecline the lease is released, and after a back-off this process
+	// campaigns again; any other error ends its part in the election.
+	Elected(ctx context.Context, term *Term) error
+	// Stop ends the work that Elected began. It is called once, when the work should finish:
+	// context.Cause of term.Soft tells why. Its context is the hard one: while it is open the lease
+	// is renewed, for FinishWithin at most. If it has ended, the term is lost. When Stop returns, the
+	// work must have stopped wherever it runs, since the lease is released then.
+	//
+	// Work that ends by itself calls term.Resign when it has stopped. That ends this process's part
+	// in the election, and Stop is not called.
+	Stop(ctx context.Context, term *Term) error
+}
+
+// errFinished ends a term whose Lead has returned nil.
+var errFinished = errors.New("the work has finished")
+
+// Elected implements Handler: it calls the function, which lasts as long as the work.
+func (l Lead) Elected(ctx context.Context, term *Term) error {
+	if err := l(ctx, term); err != nil {
+		return err
+	}
+	return errFinished
+}
+
+// Stop implements Handler. It is never called, since the work has stopped when its function returns.
+func (l Lead) Stop(context.Context, *Term) error { return nil }
+
+// Group takes part in many elections on one store, with one ID and one Config. Its elections share
+// memory and contexts: the second to the ten-thousandth need about half the memory of elections
+// made by New. All together make at most 256 store calls at once. To spread the leadership of many
+// elections over several processes, use package fleet, which is built on it.
+//
+// All methods may be called concurrently.
+type Group struct {
+	shared *shared
+	config Config // with defaults
+	// settings are those without a Nominator and those with one.
+	settings [2]*settings
+}
+
+// NewGroup returns a group without elections. It starts nothing and does not call the store. A
+// Nominator serves one candidate, so cfg has none: see Group.Election. The error has a *ConfigError
+// for each problem.
+func NewGroup(store driver.Store, cfg Config) (*Group, error) {
+	if store == nil {
+		return nil, errNoStore
+	}
+	full := cfg.withDefaults()
+	found := full.check(store, &cfg)
+	if cfg.Nominator != nil {
+		found = append(found, problem("Nominator", cfg.Nominator, "is set, but a group takes one for each election", "")...)
+	}
+	if len(found) > 0 {
+		return nil, &invalidError{"group", found}
+	}
+	g := &Group{shared: newShared(store, &cfg, &full), config: full}
+	for i, nominated := range []bool{false, true} {
+		g.settings[i] = newSettings(g.shared, &cfg, &full)
+		g.settings[i].machine.Nominated = nominated
+	}
+	return g, nil
+}
+
+// Election returns an election of the group. It starts nothing: campaign with Join, or with any
+// method of the Election. Reconfiguring it does not affect the others. The Nominator serves this
+// candidate alone; nil: no candidate is nominated. The error has a *ConfigError for each problem of
+// the name and the Nominator.
+func (g *Group) Election(name string, nominator driver.Nominator) (*Election, error) {
+	cfg := g.config
+	cfg.Nominator = nominator
+	if err := invalid(name, checkName(g.shared.store, name), cfg.checkNomination()); err != nil {
+		return nil, err
+	}
+	s := g.settings[0]
+	if nominator != nil {
+		s = g.settings[1]
+	}
+	return newElection(g.shared, name, s, nominator), nil
+}
+
+// Join campaigns in an election and calls the handler whenever this process is elected, until ctx
+// ends or Leave is called. It returns at once. Elected is called in its own goroutine, which ends
+// with that call, and so is Stop. The table of Election.Run says how the group goes on after each
+// result of Elected and Stop.
+//
+// The channel receives one value when this process takes part no longer and its work has stopped:
+// what Run would return, or an error that wraps ErrAbandoned if the handler called runtime.Goexit.
+// The error of Join is ErrRunning, ErrTermOpen, or that the election is not of this group.
+func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <-chan error, err error) {
+	if e.runner.shared != g.shared {
+		return nil, fmt.Errorf("tenure: election %q: it is not of this group", e.Name())
+	}
+	s := &session{handler: handler, done: make(chan error, 1)}
+	if err := s.begin(ctx, e); err != nil {
+		return nil, err
+	}
+	return s.done, nil
+}
+
+// Leave ends this process's part in one election, as the end of the context of Join would in all: a
+// candidate gives up, and a leader is asked to finish, with ErrShutdown, and releases its lease. It
+// does not wait for that: the channel of Join does. It has no effect on a Campaign, on an election
+// of another group, and if nothing is under way.
+func (g *Group) Leave(e *Election) {
+	if e.runner.shared == g.shared {
+		e.runner.stop()
+	}
+}
+
+// Run joins elections of these names and returns when ctx has ended and all work has stopped, or
+// when this process takes part in none of them any longer. An election that ends alone, as after an
+// error of the handler, does not end the others. Run returns nil, or the first error that Join's
+// channels received, in the order of the names. If it cannot join all, it returns an error and
+// joins none.
+func (g *Group) Run(ctx context.Context, handler Handler, names ...string) error {
+	all := make([]*Election, len(names))
+	for i, name := range names {
+		e, err := g.Election(name, nil)
+		if err != nil {
+			return err
+		}
+		all[i] = e
+	}
+	ends := make([]<-chan error, len(all))
+	for i, e := range all {
+		ends[i], _ = g.Join(ctx, e, handler) // a new election can always be joined
+	}
+	var first error
+	failed := 0
+	for i, ended := range ends {
+		if err := <-ended; err != nil {
+			failed++
+			if first == nil {
+				first = fmt.Errorf("tenure: election %q: %w", names[i], err)
+			}
+		}
+	}
+	if failed > 1 {
+		return fmt.Errorf("%w (and %d other elections failed)", first, failed-1)
+	}
+	return first
+}
+
+// onSoftEnd stores a function to call when the work of the term should finish, which may be now.
+func (m *runner) onSoftEnd(t *Term, finish func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t.onSoftEnd = finish
+	if cause := context.Cause(t.softly); cause != nil {
+		t.soft(cause)
+	}
+}
+
+// hasFinished reports whether the work of the term is known to have stopped.
+func (m *runner) hasFinished(t *Term) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return t.finished
+}

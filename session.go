@@ -1,0 +1,186 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tenure-go/tenure/clock"
+)
+
+// session is one Run, or one Join of a Group.
+type session struct {
+	seeker
+	handler Handler
+	calls   chan sessionStep // to be called by Run
+	done    chan error       // of Join, which has no goroutine of its own
+
+	declined int           // in a row
+	pause    time.Duration // before the next campaign
+}
+
+// sessionStep is one step of a session. It may take long. It returns the session's result if no step
+// follows.
+type sessionStep func() (more bool, err error)
+
+func (s *session) begin(ctx context.Context, e *Election) error {
+	m := &e.runner
+	if !m.busy.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	s.ctx = ctx
+	s.won = func(t *Term, err error) {
+		s.spawn(func() (bool, error) { return s.next(t, err) })
+	}
+	err := m.campaign(&s.seeker)
+	if err != nil {
+		m.busy.Store(false)
+	}
+	return err
+}
+
+// spawn lets Run call p, or calls it itself.
+func (s *session) spawn(p sessionStep) {
+	if s.calls != nil {
+		s.calls <- p // there is never more than one
+		return
+	}
+	more, err := false, error(&lostError{ErrAbandoned}) // should p call Goexit
+	defer func() {
+		if !more {
+			s.done <- err
+		}
+	}()
+	more, err = p()
+}
+
+// next serves a term, or handles the end of the campaign.
+func (s *session) next(t *Term, err error) (more bool, result error) {
+	if t != nil {
+		return s.serve(t)
+	}
+	if s.ctx.Err() != nil {
+		err = nil
+	}
+	return s.end(err)
+}
+
+// serve begins the work of one term. If it goes on after that, the session waits for the end of the
+// soft context without a goroutine.
+func (s *session) serve(t *Term) (more bool, result error) {
+	switch err := s.call(t.softly, t, s.handler.Elected); err {
+	case nil:
+	case errFinished: //nolint:errorlint // nothing wraps it
+		return s.afterWork(t, nil)
+	default:
+		return s.afterWork(t, err)
+	}
+	s.runner.onSoftEnd(t, func() {
+		s.spawn(func() (bool, error) { return s.finish(t) })
+	})
+	return true, nil
+}
+
+func (s *session) finish(t *Term) (more bool, err error) {
+	if s.runner.hasFinished(t) {
+		return s.leave(t, nil)
+	}
+	return s.afterWork(t, s.call(t.Context(), t, s.handler.Stop))
+}
+
+// afterWork decides by the lease, not by the kind of error, how to go on when the work has stopped.
+func (s *session) afterWork(t *Term, err error) (more bool, result error) {
+	lost := t.Err() != nil
+	asked := t.softly.Err() != nil
+	switch declined := s.declined > 0; {
+	case s.ctx.Err() != nil:
+		return s.leave(t, s.withoutContextEnd(t, err))
+	case lost, asked && !declined:
+		s.report(t, err)
+		s.declined, s.pause = 0, 0
+	case declined: // goes on after the pause
+		s.report(t, err)
+	default:
+		return s.leave(t, err)
+	}
+	if !s.runner.finish(t, true, s.pause) {
+		return s.leave(t, err) // the work itself has resigned
+	}
+	return true, nil
+}
+
+// call runs work and then Backoff, which is also user code. The machine learns how they end.
+func (s *session) call(ctx context.Context, t *Term, work func(context.Context, *Term) error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			s.runner.abandon(t)
+			s.runner.busy.Store(false)
+		}
+	}()
+	err := work(ctx, t)
+	s.count(errors.Is(err, ErrDecline))
+	returned = true
+	return err
+}
+
+// count counts the terms declined in a row.
+func (s *session) count(declined bool) {
+	s.pause = 0
+	if !declined {
+		s.declined = 0
+		return
+	}
+	s.declined++
+	s.pause = max(0, s.runner.backoff()(s.declined))
+}
+
+// backoff is the present one. It is user code, so it is not called under the lock.
+func (m *runner) backoff() func(int) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settings.backoff
+}
+
+// leave ends the session with a release.
+func (s *session) leave(t *Term, err error) (more bool, result error) {
+	_ = t.Resign(context.WithoutCancel(s.ctx)) // bounded by itself; unconfirmed, the lease runs out
+	return s.end(err)
+}
+
+func (s *session) end(err error) (more bool, result error) {
+	s.runner.events.flush()
+	s.runner.busy.Store(false)
+	return false, err
+}
+
+// withoutContextEnd drops an error that only reports the end of lead's context or of Run's.
+func (s *session) withoutContextEnd(t *Term, err error) error {
+	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.softly), context.Cause(s.ctx)} {
+		if end != nil && errors.Is(err, end) {
+			return nil
+		}
+	}
+	return err
+}
+
+// report makes an event of an error that Run does not return.
+func (s *session) report(t *Term, err error) {
+	err = s.withoutContextEnd(t, err)
+	if err == nil || errors.Is(err, ErrLost) {
+		return
+	}
+	if err != ErrDecline { //nolint:errorlint // the bare one says nothing that need be told
+		s.runner.step(func(clock.Reading) { s.runner.report(EventFailed, err) })
+	}
+}
+
+// abandon ends the term of work that panicked or called Goexit.
+func (m *runner) abandon(t *Term) {
+	m.step(func(now clock.Reading) {
+		if !t.finished {
+			m.machine.Abandon(now)
+			m.dropSeeker()
+		}
+	})
+}
