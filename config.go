@@ -142,7 +142,8 @@ func (c Config) Margin() time.Duration {
 
 // WorstFailover returns the longest time from a leader's last renewal until another candidate
 // claims its place, if the leader dies and the store answers at once. It is the lease, plus the
-// longest time between two reads before that if the store does not push changes:
+// longest time between two reads before that if the store does not push each change itself, or is
+// nil:
 //
 //	pushed:  Lease
 //	polled:  Lease + min(1.1 * PollStable, Lease)
@@ -153,13 +154,21 @@ func (c Config) Margin() time.Duration {
 // claims. The mean of a polled failover is half a PollStable less, and with many followers the
 // first of them claims far sooner. All members must have the same Config, which New must accept.
 // Unset fields count with their defaults.
-func (c Config) WorstFailover(pushed bool) time.Duration {
+func (c Config) WorstFailover(store driver.Store) time.Duration {
 	c = c.withDefaults()
-	if pushed && !c.NoWatch {
+	if pushes(store) && !c.NoWatch {
 		return c.Lease
 	}
 	gap := max(c.PollStable, c.Poll)
 	return c.Lease + min(gap+gap/10, c.Lease)
+}
+
+// pushes reports whether every change reaches all members. A driver.PeerPushed store cannot promise
+// that.
+func pushes(store driver.Store) bool {
+	_, watched := store.(driver.Watcher)
+	_, byPeers := store.(driver.PeerPushed)
+	return watched && !byPeers
 }
 
 func (c Config) withDefaults() Config {

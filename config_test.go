@@ -44,8 +44,8 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 		"New":              {atNew, []string{"Name", "ID", "Lease", "Splay", "Retry[1]"}},
 		"NewGroup":         {atNewGroup, []string{"ID", "Lease", "Splay", "Retry[1]"}},
 		"Group.Election":   {ofGroup, []string{"Name", "Priority"}},
-		"Reconfigure":      {e.Reconfigure(bad), []string{"Lease", "Splay", "Retry[1]"}},
-		"Reconfigure's ID": {e.Reconfigure(tenure.Config{ID: "b"}), []string{"ID"}},
+		"Reconfigure":      {e.Reconfigure(func(c *tenure.Config) { *c = bad }), []string{"Lease", "Splay", "Retry[1]"}},
+		"Reconfigure's ID": {e.Reconfigure(func(c *tenure.Config) { c.ID = "b" }), []string{"ID"}},
 	} {
 		var fields []string
 		for _, err := range c.err.(interface{ Unwrap() []error }).Unwrap() {
@@ -62,7 +62,7 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 			t.Errorf("%s: problems of %q, want %q", what, fields, c.fields)
 		}
 	}
-	p, ok := errors.AsType[*tenure.ConfigError](e.Reconfigure(tenure.Config{Lease: 2 * time.Hour}))
+	p, ok := errors.AsType[*tenure.ConfigError](e.Reconfigure(func(c *tenure.Config) { c.Lease = 2 * time.Hour }))
 	want := tenure.ConfigError{Field: "Lease", Value: 2 * time.Hour, Problem: "is 2h0m0s", Remedy: "it must be from 50ms to 1h0m0s"}
 	if !ok || *p != want {
 		t.Errorf("got %+v, want %+v", p, want)

@@ -25,12 +25,8 @@ func TestElectionsOfAGroupHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T
 			c.Metadata, c.OnEvent = map[string]string{"zone": "1"}, func(tenure.Event) { told.Add(1) }
 		})
 		first, second := g.election(), g.election("other")
-		cfg := first.Config()
-		cfg.Lease = time.Minute
-		if err := first.Reconfigure(cfg); err != nil {
-			t.Fatal(err)
-		}
-		if c := second.Config(); second.Name() != "other" || second.ID() != "a" || c.Lease != lease || c.Metadata["zone"] != "1" {
+		reconfigure(t, first, func(c *tenure.Config) { c.Lease = time.Minute })
+		if c := configOf(t, second); second.Name() != "other" || second.ID() != "a" || c.Lease != lease || c.Metadata["zone"] != "1" {
 			t.Errorf("the other is %s of %s, with %+v", second.Name(), second.ID(), c)
 		}
 		a, b := start(t, first, holdOn), start(t, second, holdOn)
@@ -71,8 +67,8 @@ func TestGroupRefuses(t *testing.T) {
 	}
 	mine := &appointed{}
 	e, err := alone.Election("its own", mine)
-	if err != nil || e.Config().Nominator != mine {
-		t.Errorf("the Nominator is %v, error %v", e.Config().Nominator, err)
+	if err != nil || configOf(t, e).Nominator != mine {
+		t.Errorf("the Nominator is %v, error %v", configOf(t, e).Nominator, err)
 	}
 }
 

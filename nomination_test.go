@@ -275,7 +275,7 @@ func TestTheNominatorIsForGood(t *testing.T) {
 	var by, other appointer
 	e := mustNew(t, memory.New(), "a", nominated(&by))
 	reconfigure(t, e, func(c *tenure.Config) { c.Nominator = &other })
-	if e.Config().Nominator != &by {
+	if configOf(t, e).Nominator != &by {
 		t.Error("it was changed")
 	}
 }

@@ -100,7 +100,7 @@ func TestAHostilePeerIsForgotten(t *testing.T) {
 				cut.Partition()
 				died := time.Now()
 				next := within(t, 3*lease, b.won, "term of b")
-				if took, most := time.Since(died), e.Config().WorstFailover(false)+time.Second; took > most {
+				if took, most := time.Since(died), configOf(t, e).WorstFailover(mine)+time.Second; took > most {
 					t.Errorf("b leads after %v, at most %v was promised", took, most)
 				}
 				if next.Token() <= old.Token() || old.Err() == nil {

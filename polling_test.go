@@ -55,7 +55,7 @@ func TestWorstFailoverIsNotExceeded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			set := func(c *tenure.Config) { c.PollStable = stable }
 			store := memory.NewPolled()
-			worst := mustNew(t, store, "a", set).Config().WorstFailover(false)
+			worst := settings("a", set).WorstFailover(store)
 			for crash := range 40 {
 				took := failover(t, store, set, time.Duration(crash)*371*time.Millisecond)
 				if took > worst+time.Second {

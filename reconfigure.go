@@ -9,14 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// Config returns the present settings as they were given, without the defaults of unset fields. So
-// fields that derive from a changed one follow it:
-//
-//	cfg := e.Config()
-//	cfg.Lease = 30 * time.Second
-//	err := e.Reconfigure(cfg)
-func (e *Election) Config() Config {
-	m := &e.runner
+// given returns the present settings as they were given, without the defaults of unset fields.
+func (m *runner) given() Config {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cfg := m.settings.given.clone()
@@ -32,8 +26,13 @@ func (m *runner) nominator() driver.Nominator {
 	return m.nomination.from
 }
 
-// Reconfigure changes the settings of an election, running or not. Published fields and the lease
-// change with the next write of this process, intervals with the next read or renewal. A promised
+// Reconfigure changes the settings of an election, running or not. It calls change with a copy of
+// the present settings, as they were given: fields that are not set follow those that they derive
+// from.
+//
+//	err := e.Reconfigure(func(c *tenure.Config) { c.Lease = 30 * time.Second })
+//
+// Published fields and the lease change with the next write of this process, intervals with the next read or renewal. A promised
 // lease is never shortened: this process's own lasts until a renewal is written with the new one,
 // and another's lasts as promised. A larger StopWithin is promised by a renewal that is sent at
 // once, and holds when that is confirmed; a larger Drift or TimerLateness by the next one. ID,
@@ -43,8 +42,12 @@ func (m *runner) nominator() driver.Nominator {
 //
 // Members may have different leases for a while, which is safe as long as the record is in the
 // store. If it is deleted in that time, no member knows how long to wait: see docs/guarantees.md.
-func (e *Election) Reconfigure(cfg Config) error {
+func (e *Election) Reconfigure(change func(*Config)) error {
 	m := &e.runner
+	m.reconfiguring.Lock()
+	defer m.reconfiguring.Unlock()
+	cfg := m.given()
+	change(&cfg)
 	if cfg.ID != "" && cfg.ID != m.id {
 		return invalid(m.key, problem("ID", cfg.ID, fmt.Sprintf("is %q and cannot be changed to %q", m.id, cfg.ID), ""))
 	}

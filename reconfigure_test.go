@@ -30,11 +30,16 @@ func leaseInStore(t *testing.T, store operated) time.Duration {
 
 func reconfigure(t *testing.T, e *tenure.Election, change func(*tenure.Config)) {
 	t.Helper()
-	cfg := e.Config()
-	change(&cfg)
-	if err := e.Reconfigure(cfg); err != nil {
+	if err := e.Reconfigure(change); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// configOf returns the settings as they were given.
+func configOf(t *testing.T, e *tenure.Election) (cfg tenure.Config) {
+	t.Helper()
+	reconfigure(t, e, func(c *tenure.Config) { cfg = *c })
+	return cfg
 }
 
 func TestAChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
@@ -84,21 +89,19 @@ func TestAShortenedFollowerWaitsForTheLeaseInTheRecord(t *testing.T) {
 func TestReconfigureNamesEverythingThatIsWrongAndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := mustNew(t, memory.New(), "a", nil)
-		before := e.Config()
-		cfg := before
-		cfg.Lease, cfg.Drift, cfg.Retry = 2*time.Hour, 0.9, []time.Duration{3 * time.Hour}
-		err := e.Reconfigure(cfg)
+		before := configOf(t, e)
+		err := e.Reconfigure(func(c *tenure.Config) {
+			c.Lease, c.Drift, c.Retry = 2*time.Hour, 0.9, []time.Duration{3 * time.Hour}
+		})
 		for _, field := range []string{"Lease", "Drift", "Retry[0]"} {
 			if err == nil || !strings.Contains(err.Error(), field) {
 				t.Errorf("%v does not name %s", err, field)
 			}
 		}
-		cfg = before
-		cfg.ID = "b"
-		if err := e.Reconfigure(cfg); err == nil || !strings.Contains(err.Error(), `cannot be changed to "b"`) {
+		if err := e.Reconfigure(func(c *tenure.Config) { c.ID = "b" }); err == nil || !strings.Contains(err.Error(), `cannot be changed to "b"`) {
 			t.Errorf("changing the ID: %v", err)
 		}
-		if now := e.Config(); now.Lease != before.Lease || now.ID != "a" {
+		if now := configOf(t, e); now.Lease != before.Lease || now.ID != "a" {
 			t.Errorf("a refused change left %+v", now)
 		}
 	})
@@ -109,12 +112,12 @@ func TestConfigIsWhatWasGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		e := mustNew(t, store, "a", func(c *tenure.Config) { c.Metadata = map[string]string{"k": "v"} })
-		cfg := e.Config()
+		cfg := configOf(t, e)
 		if cfg.Renew != 0 || cfg.ID != "a" || cfg.Metadata["k"] != "v" {
 			t.Errorf("given %+v", cfg)
 		}
 		cfg.Metadata["k"] = "changed"
-		if e.Config().Metadata["k"] != "v" {
+		if configOf(t, e).Metadata["k"] != "v" {
 			t.Error("the caller's map is the election's")
 		}
 	})
@@ -130,10 +133,11 @@ func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
 			members.Go(func() { _ = e.Run(ctx, holdOn) })
 			members.Go(func() {
 				for i := range 200 {
-					cfg := e.Config()
-					cfg.Lease = time.Duration(150+i) * time.Millisecond
-					cfg.NoWatch, cfg.Address = i%3 == 0, id
-					if err := e.Reconfigure(cfg); err != nil {
+					err := e.Reconfigure(func(c *tenure.Config) {
+						c.Lease = time.Duration(150+i) * time.Millisecond
+						c.NoWatch, c.Address = i%3 == 0, id
+					})
+					if err != nil {
 						t.Error(err)
 					}
 					_, _ = e.Status()

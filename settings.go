@@ -3,6 +3,7 @@ package tenure
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
@@ -27,6 +28,8 @@ type shared struct {
 	latency    latencyProbe
 	rights     rights
 	troubleLog loglimit.Limiter
+
+	reconfiguring sync.Mutex
 }
 
 // settings holds the parts that Reconfigure changes, by replacing the whole. It is never written

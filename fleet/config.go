@@ -86,11 +86,7 @@ func defaultPresence(store driver.Store, lease time.Duration) time.Duration {
 }
 
 // lease is that of the elections, which may be tenure's default.
-func (c *Config) lease() time.Duration {
-	e := c.Election
-	e.NoWatch = false
-	return e.WorstFailover(true)
-}
+func (c *Config) lease() time.Duration { return cmp.Or(c.Election.Lease, 15*time.Second) }
 
 // finish is how long the work of a leader may take to, which may be tenure's default.
 func (c *Config) finish() time.Duration { return cmp.Or(c.Election.FinishWithin, 10*time.Second) }

@@ -151,7 +151,7 @@ func (s *seats) adjustPace(n int) {
 	}
 	if how != one.how {
 		one.how = how
-		_ = one.election.Reconfigure(s.configs[how]) // New has accepted the shortest intervals of all
+		_ = one.election.Reconfigure(func(c *tenure.Config) { *c = s.configs[how] }) // New has accepted the shortest intervals of all
 	}
 }
 

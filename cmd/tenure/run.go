@@ -90,7 +90,8 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 		os.Exit(code)
 	}
 	w, err := wrap.New(wrap.Options{
-		Path: path, Args: args, Once: r.once, Restart: wrap.Restart(r.restart), Guard: guardOf, Log: log, Quit: quit,
+		Path: path, Args: args, Once: r.once, Restart: wrap.Restart(r.restart), StopWithin: r.stopWithin,
+		Guard: guardOf, Log: log, Quit: quit,
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/tenure-go/tenure"
 )
 
 // GetConfig returns a copy of the present settings, defaults filled in.
@@ -46,7 +48,7 @@ func (e *S3Elector) update(change func(*ElectorConfig)) error {
 	if err := checkRoom(settings); err != nil {
 		return err
 	}
-	if err := e.election.Reconfigure(settings); err != nil {
+	if err := e.election.Reconfigure(func(c *tenure.Config) { *c = settings }); err != nil {
 		return err
 	}
 	e.mu.Lock()

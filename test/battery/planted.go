@@ -39,8 +39,8 @@ var (
 	deadlineIgnored = &flaw{"deadline-ignored", "the deadline: the command runs on when the lease is lost", []overlay.Edit{noDeadline, noTimer, noAbandon}, overlaps}
 	noTimeToStop    = &flaw{"no-time-to-stop", "the part of the lease that is kept for the command to stop in", []overlay.Edit{
 		{File: runFlags, Old: "StopWithin: r.stopWithin, ", New: ""},
-		{File: wrapTour, Old: "r.term.Remaining, r.w.election.Config().StopWithin", New: "r.term.Remaining, 500*time.Millisecond"},
-		{File: wrapTour, Old: "stop := r.w.election.Config().StopWithin", New: "stop := 500 * time.Millisecond"}}, overlaps}
+		{File: wrapTour, Old: "r.term.Remaining, r.w.StopWithin", New: "r.term.Remaining, 500*time.Millisecond"},
+		{File: wrapTour, Old: "stop := r.w.StopWithin", New: "stop := 500 * time.Millisecond"}}, overlaps}
 	noLatch = &flaw{"no-latch", "the latch: a guard that is told that nothing is left, when its own deadline has passed, counts the time to stop from then",
 		[]overlay.Edit{noAbandon, {File: guardLease, Old: "	if a.Question != l.question || a.Left <= 0 && l.known && l.over(l.asked) <= 0 {", New: "	if a.Question != l.question {"}}, overlaps}
 	releasedEarly = &flaw{"released-early", "the wait for the command's end: the lease is released when it is asked to finish",

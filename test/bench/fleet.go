@@ -25,21 +25,21 @@ func (w *worker) sail(c command) error {
 		w.ctx, w.cancel = context.WithCancel(context.Background())
 	}
 	run := make(chan error, 1)
-	go func(ctx context.Context) { run <- f.Run(ctx, table{w}) }(w.ctx)
+	go func(ctx context.Context) { run <- f.Run(ctx, shards{w}) }(w.ctx)
 	w.runs = append(w.runs, run)
 	w.meter.take()
 	return nil
 }
 
-// table is work without a goroutine.
-type table struct{ *worker }
+// shards is work without a goroutine.
+type shards struct{ *worker }
 
-func (s table) Elected(_ context.Context, t *tenure.Term) error {
+func (s shards) Elected(_ context.Context, t *tenure.Term) error {
 	s.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
 	return nil
 }
 
-func (s table) Stop(ctx context.Context, t *tenure.Term) error {
+func (s shards) Stop(ctx context.Context, t *tenure.Term) error {
 	s.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(), Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
 	return nil
 }

@@ -34,7 +34,7 @@ func objectCrash(b *bench) ([]measure, error) {
 		polled, told = append(polled, both[0]...), append(told, both[1]...)
 	}
 	lease := b.objectLease()
-	worst := tenure.Config{Lease: lease}.WorstFailover(false)
+	worst := tenure.Config{Lease: lease}.WorstFailover(nil)
 	since := func(d figures.Dist) figures.Dist {
 		var all figures.Dist
 		for _, late := range d {

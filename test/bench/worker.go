@@ -182,14 +182,14 @@ func (w *worker) campaign(ctx context.Context, store driver.Store, name string, 
 	if err != nil {
 		return err
 	}
-	run, err := e.Start(ctx, func(ctx context.Context, t *tenure.Term) error {
-		w.say(report{What: leads, Election: name, Token: t.Token(), At: w.asker.Enter(name, t, c.Ask)})
-		<-ctx.Done()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
+	run := make(chan error, 1)
+	go func() {
+		run <- e.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
+			w.say(report{What: leads, Election: name, Token: t.Token(), At: w.asker.Enter(name, t, c.Ask)})
+			<-ctx.Done()
+			return nil
+		})
+	}()
 	w.runs = append(w.runs, run)
 	go w.tell(ctx, e)
 	return nil

@@ -111,8 +111,11 @@ func (o Options) Polled() bool { return !o.kindOfPlace().Pushes() }
 
 // slack is how much later than necessary a follower may look at a store that is polled.
 func (o Options) slack() time.Duration {
+	if !o.Polled() || o.Peers != nil {
+		return 0
+	}
 	c := o.spec(1, stores.Place{}).config()
-	return c.WorstFailover(!o.Polled() || o.Peers != nil) - c.WorstFailover(true)
+	return c.WorstFailover(nil) - c.Lease
 }
 
 // spec is for the i-th candidate, from 1.

@@ -3,6 +3,7 @@
 package wrap
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os/exec"
@@ -59,13 +60,15 @@ type player struct {
 	err  error
 }
 
+func stopWithin(cfg tenure.Config) time.Duration {
+	return cmp.Or(cfg.StopWithin, StopWithin(cfg.Lease))
+}
+
 func (s *stage) player(name string, cfg tenure.Config) *player {
 	s.Helper()
 	p := &player{stage: s, name: name, store: faults.New(s.store, 1, faults.Plan{}), log: &guardtest.Output{}, done: make(chan struct{})}
 	cfg.ID, cfg.Logger = name, slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if cfg.StopWithin == 0 {
-		cfg.StopWithin = StopWithin(cfg.Lease)
-	}
+	cfg.StopWithin = stopWithin(cfg)
 	var err error
 	if p.election, err = tenure.New(p.store, "e", cfg); err != nil {
 		s.Fatal(err)
@@ -91,7 +94,7 @@ func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
 	if o.Guard == nil {
 		o.Guard = guardtest.Guard
 	}
-	o.Log = slog.New(slog.NewTextHandler(p.log, nil))
+	o.Log, o.StopWithin = slog.New(slog.NewTextHandler(p.log, nil)), stopWithin(cfg)
 	var err error
 	if p.wrapper, err = New(o); err != nil {
 		s.Fatal(err)

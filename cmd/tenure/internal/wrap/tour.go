@@ -37,7 +37,7 @@ func (r *tour) follow(ctx context.Context) {
 	r.begun = time.Now()
 	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) }) // also if it does not take the order
 	defer r.late.Stop()
-	r.run = g.Run(r.command(), r.term.Remaining, r.w.election.Config().StopWithin)
+	r.run = g.Run(r.command(), r.term.Remaining, r.w.StopWithin)
 	r.w.work(g)
 	defer r.w.work(nil)
 	soft, hard, renewed, atOnce := ctx.Done(), r.term.Context().Done(), r.term.Renewed(), r.w.atOnce
@@ -72,7 +72,7 @@ const killWithin = time.Second
 
 // last is the same for the end of a term: later than the guard's own time, and before anybody else's.
 func (r *tour) last() time.Duration {
-	stop := r.w.election.Config().StopWithin
+	stop := r.w.StopWithin
 	return stop - guard.Reserve(stop)/2
 }
 

@@ -34,6 +34,8 @@ type Options struct {
 	// Restart says after which ends the command is run again in the same term. Its zero value is
 	// RestartNever.
 	Restart Restart
+	// StopWithin is that of the election.
+	StopWithin time.Duration
 	// Guard makes the command line of a guard, one that ends in a call of guard.Main.
 	Guard func() *exec.Cmd
 	Log   *slog.Logger
