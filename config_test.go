@@ -1,11 +1,13 @@
 package tenure_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -14,7 +16,7 @@ import (
 
 func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 	_, err := tenure.New(memory.New(), "", tenure.Config{
-		ID: strings.Repeat("x", 300), Lease: 10 * time.Millisecond, Renew: 2 * time.Hour, Drift: 0.7, Splay: -1,
+		ID: strings.Repeat("x", 300), Lease: 10 * time.Millisecond, Tuning: tenure.Tuning{Renew: 2 * time.Hour, Drift: 0.7, Splay: -time.Second},
 	})
 	if err == nil {
 		t.Fatal("no error")
@@ -32,7 +34,7 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Splay: -1, Retry: []time.Duration{0, -1}}
+	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Tuning: tenure.Tuning{Splay: -time.Second, Retry: []time.Duration{0, -1}}}
 	_, atNew := tenure.New(store, "", bad)
 	_, atNewGroup := tenure.NewGroup(store, bad)
 	_, ofGroup := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Priority = 1 }).Election("", &appointer{})
@@ -41,10 +43,10 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 		err    error
 		fields []string
 	}{
-		"New":              {atNew, []string{"Name", "ID", "Lease", "Splay", "Retry[1]"}},
-		"NewGroup":         {atNewGroup, []string{"ID", "Lease", "Splay", "Retry[1]"}},
+		"New":              {atNew, []string{"Name", "ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
+		"NewGroup":         {atNewGroup, []string{"ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
 		"Group.Election":   {ofGroup, []string{"Name", "Priority"}},
-		"Reconfigure":      {e.Reconfigure(func(c *tenure.Config) { *c = bad }), []string{"Lease", "Splay", "Retry[1]"}},
+		"Reconfigure":      {e.Reconfigure(func(c *tenure.Config) { *c = bad }), []string{"Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
 		"Reconfigure's ID": {e.Reconfigure(func(c *tenure.Config) { c.ID = "b" }), []string{"ID"}},
 	} {
 		var fields []string
@@ -77,8 +79,8 @@ func TestConfigNamesCausesAlone(t *testing.T) {
 		want string
 	}{
 		{"all defaults follow from the lease", tenure.Config{Lease: 2 * time.Hour}, "Lease is 2h0m0s; it must be from 50ms to 1h0m0s"},
-		{"polling follows from renewing", tenure.Config{Renew: 2 * time.Hour}, "Renew is 2h0m0s; it must be from 1ms to 1h0m0s"},
-		{"nothing of the lease is left", tenure.Config{Lease: time.Second, StopWithin: 2 * time.Second, Drift: 0.01, TimerLateness: 25 * time.Millisecond},
+		{"polling follows from renewing", tenure.Config{Tuning: tenure.Tuning{Renew: 2 * time.Hour}}, "Tuning.Renew is 2h0m0s; it must be from 1ms to 1h0m0s"},
+		{"nothing of the lease is left", tenure.Config{Lease: time.Second, StopWithin: 2 * time.Second, Tuning: tenure.Tuning{Drift: 0.01, TimerLateness: 25 * time.Millisecond}},
 			"Lease is 1s, too short for Renew (333.333333ms) and a margin of 2.045s for clock drift, " +
 				"TimerLateness and StopWithin; lengthen Lease, or shorten Renew or StopWithin"},
 	} {
@@ -98,27 +100,32 @@ func TestConfigLimits(t *testing.T) {
 	}{
 		{"zero", tenure.Config{}, "", "every default fits the others"},
 		{"none of all", tenure.Config{
-			Precedence: 1, TimerLateness: 1, FinishWithin: time.Millisecond, Drift: 1e-9, Retry: []time.Duration{},
-			Backoff: func(int) time.Duration { return 0 }, Nominator: &appointer{},
-		}, "", "the documentation names these values"},
+			Nominator: &appointer{}, StopWithin: tenure.None, FinishWithin: tenure.None,
+			Tuning: tenure.Tuning{
+				Precedence: tenure.None, TimerLateness: tenure.None, Drift: tenure.None, Grace: tenure.None, Splay: tenure.None,
+				Retry: []time.Duration{}, Backoff: func(int) time.Duration { return 0 },
+			},
+		}, "", "the documentation says so"},
+		{"no renewals", tenure.Config{Tuning: tenure.Tuning{Renew: tenure.None}}, "Renew", "a lease must be renewed"},
+		{"no polls", tenure.Config{Tuning: tenure.Tuning{Poll: tenure.None}}, "Poll", "a store that does not push must be read"},
 		{"id with a space", tenure.Config{ID: "member 1"}, "", "an id is a label, not a key"},
-		{"old renewal at 75 %", tenure.Config{Lease: 30 * time.Second, Renew: 22500 * time.Millisecond}, "", "nats-kv elections renew so"},
-		{"old least gap", tenure.Config{Lease: 30 * time.Second, Renew: 25 * time.Second}, "", "5 s below the TTL was their limit"},
-		{"old longest", tenure.Config{Lease: time.Hour, Renew: 45 * time.Minute}, "", "their longest TTL"},
+		{"old renewal at 75 %", tenure.Config{Lease: 30 * time.Second, Tuning: tenure.Tuning{Renew: 22500 * time.Millisecond}}, "", "nats-kv elections renew so"},
+		{"old least gap", tenure.Config{Lease: 30 * time.Second, Tuning: tenure.Tuning{Renew: 25 * time.Second}}, "", "5 s below the TTL was their limit"},
+		{"old longest", tenure.Config{Lease: time.Hour, Tuning: tenure.Tuning{Renew: 45 * time.Minute}}, "", "their longest TTL"},
 		{"lease below the store's", tenure.Config{Lease: 49 * time.Millisecond}, "Lease", "memory's least is 50 ms"},
 		{"lease above the constant", tenure.Config{Lease: time.Hour + 1}, "Lease", "followers of others could not wait it out"},
 		{"fractions of milliseconds", tenure.Config{Lease: time.Second + 1}, "Lease", "the record has whole milliseconds"},
-		{"renewal at the deadline", tenure.Config{Lease: time.Second, Renew: 960 * time.Millisecond}, "Renew", "no time to try"},
+		{"renewal at the deadline", tenure.Config{Lease: time.Second, Tuning: tenure.Tuning{Renew: 960 * time.Millisecond}}, "Renew", "no time to try"},
 		{"stop eats the lease", tenure.Config{Lease: time.Second, StopWithin: 700 * time.Millisecond}, "StopWithin", "the remedy is named"},
-		{"grace beyond the lease", tenure.Config{Grace: time.Minute}, "Grace", "it would never be told"},
-		{"negative finish", tenure.Config{FinishWithin: -1}, "FinishWithin", ""},
+		{"grace beyond the lease", tenure.Config{Tuning: tenure.Tuning{Grace: time.Minute}}, "Grace", "it would never be told"},
+		{"negative finish", tenure.Config{FinishWithin: -time.Second}, "FinishWithin", ""},
 		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "Metadata", "records are small"},
 		{"quotes", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("<", 1000)}}, "Metadata", "in JSON they are too long for a record, and nobody could lead"},
-		{"no number", tenure.Config{Drift: math.NaN()}, "Drift", "no margin could be made of it"},
+		{"no number", tenure.Config{Tuning: tenure.Tuning{Drift: math.NaN()}}, "Drift", "no margin could be made of it"},
 		{"a priority beside a nominator", tenure.Config{Nominator: &appointer{}, Priority: 1}, "Priority", "one thing decides"},
 		{"nominees alone, and none", tenure.Config{NomineeOnly: true}, "NomineeOnly", "nobody would lead"},
-		{"a precedence without a nominator", tenure.Config{Precedence: time.Second}, "", "it has no effect"},
-		{"a negative precedence", tenure.Config{Precedence: -1}, "Precedence", ""},
+		{"a precedence without a nominator", tenure.Config{Tuning: tenure.Tuning{Precedence: time.Second}}, "", "it has no effect"},
+		{"a negative precedence", tenure.Config{Tuning: tenure.Tuning{Precedence: -time.Second}}, "Precedence", ""},
 		{"invalid address", tenure.Config{Address: "\xff"}, "Address", "JSON has no such strings"},
 	}
 	for _, c := range cases {
@@ -135,9 +142,27 @@ func TestConfigLimits(t *testing.T) {
 }
 
 func TestMarginKeepsBackWhatRuleL3Says(t *testing.T) {
-	c := tenure.Config{Lease: 10 * time.Second, Drift: 0.01, TimerLateness: 50 * time.Millisecond, StopWithin: time.Second}
+	c := tenure.Config{Lease: 10 * time.Second, Tuning: tenure.Tuning{Drift: 0.01, TimerLateness: 50 * time.Millisecond}, StopWithin: time.Second}
 	least := 10 * time.Second * 2 / 101
 	if got := c.Margin(); got < least+1050*time.Millisecond || got > least+1051*time.Millisecond {
 		t.Errorf("margin %v", got)
 	}
+}
+
+// TestNone: it selects none where 0 selects a default.
+func TestNone(t *testing.T) {
+	none := tenure.Config{Tuning: tenure.Tuning{Drift: tenure.None, TimerLateness: tenure.None}}
+	if m := none.Margin(); m != 0 {
+		t.Errorf("without drift and lateness the margin is %v", m)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		work := make(chan struct{})
+		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.FinishWithin = tenure.None }),
+			func(context.Context, *tenure.Term) error { <-work; return nil })
+		term := within(t, time.Minute, a.won, "term")
+		a.stop()
+		within(t, 2*time.Millisecond, term.Context().Done(), "end of the hard context")
+		close(work)
+		_ = a.end(t)
+	})
 }

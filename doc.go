@@ -17,7 +17,7 @@
 //
 // Two processes never hold a valid lease on one election at the same moment. This holds for every
 // network fault, for any pause of a process and for any setting of the wall clocks, as long as each
-// clock's rate stays within [Config.Drift].
+// clock's rate stays within [Tuning.Drift].
 //
 // [Term.Err] reads the clock at each call. The context of [Term.Context] ends before another
 // candidate can be elected. No lease protects the time between a check and the action after it: a

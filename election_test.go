@@ -134,7 +134,7 @@ func TestCancelledCampaignTakesBackAClaimWhoseAnswerWasLost(t *testing.T) {
 			time.Sleep(time.Millisecond) // the claim is in the store, its answer is not here
 			cancel()
 		}()
-		patient := func(c *tenure.Config) { c.Retry = []time.Duration{time.Second} }
+		patient := func(c *tenure.Config) { c.Tuning.Retry = []time.Duration{time.Second} }
 		term, err := mustNew(t, f, "a", patient).Campaign(ctx)
 		if term != nil || !errors.Is(err, context.Canceled) {
 			t.Fatalf("Campaign returned %v, %v", term, err)
@@ -270,7 +270,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 func TestGraceDelaysTheAnnouncementAndNotTheLease(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		began := time.Now()
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Grace = 10 * time.Second }), holdOn)
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Tuning.Grace = 10 * time.Second }), holdOn)
 		synctest.Wait()
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		within(t, time.Minute, a.won, "term")

@@ -47,7 +47,7 @@ func TestALeaderThatIsNotEligibleAnyMoreHandsOver(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		first := within(t, lease, a.won, "term of a")
-		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Poll, c.PollStable = time.Second, time.Second }), holdOn)
+		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }), holdOn)
 		time.Sleep(lease)
 		before := time.Now()
 		a.election.SetEligible(false)
@@ -156,11 +156,11 @@ func TestAClaimOnItsWayIsTakenBack(t *testing.T) {
 				store := memory.NewPolled() // a push would show the claim at once
 				f := faults.New(store, 1, faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})
 				f.Next(faults.Write, fault)
-				patient := func(c *tenure.Config) { c.Retry = []time.Duration{time.Second} }
+				patient := func(c *tenure.Config) { c.Tuning.Retry = []time.Duration{time.Second} }
 				a := start(t, mustNew(t, f, "a", patient), holdOn)
 				time.Sleep(time.Millisecond)
 				a.election.SetEligible(false)
-				b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Poll, c.PollStable = time.Second, time.Second }), holdOn)
+				b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }), holdOn)
 				within(t, lease*9/10, b.won, "term of b")
 				time.Sleep(10 * lease)
 				if s, _ := a.election.Status(); len(a.won) > 0 || s.Health() != nil {
@@ -194,7 +194,7 @@ func TestAnUnknownClaimIsSettledThoughNobodyIsEligible(t *testing.T) {
 
 func TestWithinTheGraceThereIsNoWorkToFinish(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Grace = 4 * time.Second }), holdOn)
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Tuning.Grace = 4 * time.Second }), holdOn)
 		time.Sleep(time.Second)
 		a.election.SetEligible(false)
 		synctest.Wait()
@@ -235,7 +235,7 @@ func TestCampaignOfOneWhoIsNotEligible(t *testing.T) {
 // A successor that is named and not eligible costs the others its head start.
 func TestANamedSuccessorThatIsNotEligible(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		quick := func(c *tenure.Config) { c.Poll, c.PollStable = time.Second, time.Second }
+		quick := func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }
 		a := start(t, mustNew(t, store, "a", quick), holdOn)
 		within(t, lease, a.won, "term of a")
 		b, c := start(t, mustNew(t, store, "b", quick), holdOn), start(t, mustNew(t, store, "c", quick), holdOn)

@@ -168,8 +168,8 @@ func ExampleStatus_Health() {
 // A process that was elected and cannot do the work leaves it to others, and tries again later.
 func ExampleErrDecline() {
 	e := candidate(memory.New(), tenure.Config{
-		ID:      "node-1",
-		Backoff: func(int) time.Duration { return 10 * time.Millisecond },
+		ID:     "node-1",
+		Tuning: tenure.Tuning{Backoff: func(int) time.Duration { return 10 * time.Millisecond }},
 	})
 	ready := false
 	err := e.Run(context.Background(), func(context.Context, *tenure.Term) error {

@@ -157,7 +157,7 @@ func TestSteadyWorkThatIsLostCampaignsWhenItHasStopped(t *testing.T) {
 func TestSteadyWorkMayDeclineInTheEnd(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
-		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Backoff = func(int) time.Duration { return time.Hour } })
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { return time.Hour } })
 		a := g.election()
 		work := newSteady()
 		done := g.join(ctx, a, work)

@@ -31,7 +31,7 @@ func TestHandOverNamesTheSuccessorOfOneWhoLeavesAnyway(t *testing.T) {
 }
 
 func namedWhileLeaving(t *testing.T, store operated, leave func(*running), asks func(a, b *running) *tenure.Election) {
-	quick := func(c *tenure.Config) { c.Poll, c.PollStable = time.Second, time.Second }
+	quick := func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }
 	var cause error
 	a := start(t, mustNew(t, store, "a", quick), func(ctx context.Context, _ *tenure.Term) error {
 		<-ctx.Done()

@@ -88,7 +88,7 @@ func TestLeaveWhileTheWorkGoesOn(t *testing.T) {
 
 func TestLeaveInABackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		patient := func(c *tenure.Config) { c.Backoff = func(int) time.Duration { return time.Hour } }
+		patient := func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { return time.Hour } }
 		g := mustNewGroup(t, memory.New(), "a", patient)
 		a := start(t, g.election(), func(context.Context, *tenure.Term) error { return tenure.ErrDecline })
 		within(t, time.Minute, a.won, "term")

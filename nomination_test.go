@@ -101,7 +101,9 @@ func TestALostNominationIsAHandOver(t *testing.T) {
 			return nil
 		})
 		within(t, lease/2, a.won, "term of a")
-		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Nominator, c.Poll, c.PollStable = &next, time.Second, time.Second }), holdOn)
+		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) {
+			c.Nominator, c.Tuning.Poll, c.Tuning.PollStable = &next, time.Second, time.Second
+		}), holdOn)
 		time.Sleep(lease)
 		before := time.Now()
 		next.say(true)
@@ -120,7 +122,7 @@ func TestWithoutANomineeSomebodyElseLeadsAfterAWhile(t *testing.T) {
 		var nobody appointer
 		const precedence = 7 * time.Second
 		before := time.Now()
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Precedence = &nobody, precedence }), holdOn)
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Tuning.Precedence = &nobody, precedence }), holdOn)
 		term := within(t, 2*lease, a.won, "term of a")
 		if took := time.Since(before); took < precedence {
 			t.Errorf("elected after %v, though the nominee has %v", took, precedence)

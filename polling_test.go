@@ -53,7 +53,7 @@ func TestAFollowerReadsFourTimesAMinute(t *testing.T) {
 func TestWorstFailoverIsNotExceeded(t *testing.T) {
 	for _, stable := range []time.Duration{0, 5 * time.Second, 9 * time.Second, 14 * time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			set := func(c *tenure.Config) { c.PollStable = stable }
+			set := func(c *tenure.Config) { c.Tuning.PollStable = stable }
 			store := memory.NewPolled()
 			worst := settings("a", set).WorstFailover(store)
 			for crash := range 40 {

@@ -63,7 +63,7 @@ func TestWhoBacksOffDoesNotAsk(t *testing.T) {
 		within(t, time.Minute, a.won, "term of a")
 		var asked atomic.Int64
 		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) {
-			c.Priority, c.Backoff = 1, func(int) time.Duration { return time.Hour }
+			c.Priority, c.Tuning.Backoff = 1, func(int) time.Duration { return time.Hour }
 			c.OnEvent = func(e tenure.Event) {
 				if e.Kind == tenure.EventAsking {
 					asked.Add(1)

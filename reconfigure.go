@@ -70,12 +70,12 @@ func (e *Election) Reconfigure(change func(*Config)) error {
 func (c *Config) protocol() protocol.Config {
 	p := protocol.Config{
 		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
-		Nominated: c.Nominator != nil, Precedence: c.Precedence, NomineeOnly: c.NomineeOnly,
-		Lease: c.Lease, Renew: c.Renew,
-		FinishWithin: c.FinishWithin, Grace: c.Grace, Splay: c.Splay,
-		Poll: c.Poll, PollStable: c.PollStable, Retry: c.Retry, HeadStart: headStart,
+		Nominated: c.Nominator != nil, Precedence: c.Tuning.Precedence, NomineeOnly: c.NomineeOnly,
+		Lease: c.Lease, Renew: c.Tuning.Renew,
+		FinishWithin: c.FinishWithin, Grace: c.Tuning.Grace, Splay: c.Tuning.Splay,
+		Poll: c.Tuning.Poll, PollStable: c.Tuning.PollStable, Retry: c.Tuning.Retry, HeadStart: headStart,
 	}
-	p.Promise(c.Drift, c.TimerLateness, c.StopWithin)
+	p.Promise(c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)
 	return p
 }
 

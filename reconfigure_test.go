@@ -91,7 +91,7 @@ func TestReconfigureNamesEverythingThatIsWrongAndChangesNothing(t *testing.T) {
 		e := mustNew(t, memory.New(), "a", nil)
 		before := configOf(t, e)
 		err := e.Reconfigure(func(c *tenure.Config) {
-			c.Lease, c.Drift, c.Retry = 2*time.Hour, 0.9, []time.Duration{3 * time.Hour}
+			c.Lease, c.Tuning.Drift, c.Tuning.Retry = 2*time.Hour, 0.9, []time.Duration{3 * time.Hour}
 		})
 		for _, field := range []string{"Lease", "Drift", "Retry[0]"} {
 			if err == nil || !strings.Contains(err.Error(), field) {
@@ -113,7 +113,7 @@ func TestConfigIsWhatWasGiven(t *testing.T) {
 		store := memory.New()
 		e := mustNew(t, store, "a", func(c *tenure.Config) { c.Metadata = map[string]string{"k": "v"} })
 		cfg := configOf(t, e)
-		if cfg.Renew != 0 || cfg.ID != "a" || cfg.Metadata["k"] != "v" {
+		if cfg.Tuning.Renew != 0 || cfg.ID != "a" || cfg.Metadata["k"] != "v" {
 			t.Errorf("given %+v", cfg)
 		}
 		cfg.Metadata["k"] = "changed"
@@ -135,7 +135,7 @@ func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
 				for i := range 200 {
 					err := e.Reconfigure(func(c *tenure.Config) {
 						c.Lease = time.Duration(150+i) * time.Millisecond
-						c.NoWatch, c.Address = i%3 == 0, id
+						c.Tuning.NoWatch, c.Address = i%3 == 0, id
 					})
 					if err != nil {
 						t.Error(err)
@@ -170,12 +170,12 @@ func TestPaceAndNoWatch(t *testing.T) {
 		if s, _ := b.election.Status(); s.Pace != want || s.Leader.ID != "a" || s.LeaderSince.IsZero() {
 			t.Errorf("pace %q, want %q; %+v", s.Pace, want, s)
 		}
-		reconfigure(t, b.election, func(c *tenure.Config) { c.NoWatch = true })
+		reconfigure(t, b.election, func(c *tenure.Config) { c.Tuning.NoWatch = true })
 		time.Sleep(3 * lease)
 		if s, _ := b.election.Status(); s.Pace != tenure.PaceInfrequent {
 			t.Errorf("without a watch the pace is %q", s.Pace)
 		}
-		reconfigure(t, b.election, func(c *tenure.Config) { c.NoWatch = false })
+		reconfigure(t, b.election, func(c *tenure.Config) { c.Tuning.NoWatch = false })
 		time.Sleep(time.Second)
 		if s, _ := b.election.Status(); s.Pace != want {
 			t.Errorf("with the watch again the pace is %q, want %q", s.Pace, want)

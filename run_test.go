@@ -106,7 +106,7 @@ func TestDecliningReleasesBacksOffAndCampaignsAgain(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var at []time.Time
 		e := mustNew(t, store, "a", func(c *tenure.Config) {
-			c.Backoff = func(n int) time.Duration { return time.Duration(n) * time.Hour }
+			c.Tuning.Backoff = func(n int) time.Duration { return time.Duration(n) * time.Hour }
 		})
 		err := e.Run(t.Context(), func(context.Context, *tenure.Term) error {
 			if at = append(at, time.Now()); len(at) < 4 {
@@ -468,7 +468,7 @@ func TestReturningTheCauseOfTheContextIsNoFailure(t *testing.T) {
 
 func TestPanicInBackoffEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Backoff = func(int) time.Duration { panic("oh") } })
+		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { panic("oh") } })
 		var term *tenure.Term
 		func() {
 			defer func() { _ = recover() }()

@@ -206,7 +206,7 @@ func (m *runner) ring(now clock.Reading, armed time.Duration) {
 func (m *runner) attend() {
 	active := m.machine.Active()
 	if m.watcher != nil {
-		m.watch.setActive(m, active && !m.settings.given.NoWatch)
+		m.watch.setActive(m, active && !m.settings.given.Tuning.NoWatch)
 	}
 	if m.nomination != nil {
 		m.nomination.setActive(m, m.competes())

@@ -49,7 +49,7 @@ func newShared(store driver.Store, given, full *Config) *shared {
 
 // newSettings takes a Config that is valid.
 func newSettings(f *shared, given, full *Config) *settings {
-	s := &settings{given: given.clone(), backoff: full.Backoff, machine: full.protocol()}
+	s := &settings{given: given.clone(), backoff: full.Tuning.Backoff, machine: full.protocol()}
 	s.given.ID, s.given.Nominator = f.id, nil
 	s.machine.ID, s.machine.Rand = f.id, record.Random
 	_, s.machine.Hearsay = f.store.(driver.PeerPushed)

@@ -54,7 +54,7 @@ func far(delay time.Duration) *remote {
 
 func tight(lease time.Duration, told func(tenure.Event)) func(*tenure.Config) {
 	return func(c *tenure.Config) {
-		c.Lease, c.StopWithin, c.Drift, c.OnEvent = lease, 400*time.Millisecond, 0.01, told
+		c.Lease, c.StopWithin, c.Tuning.Drift, c.OnEvent = lease, 400*time.Millisecond, 0.01, told
 	}
 }
 

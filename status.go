@@ -30,8 +30,8 @@ type Pace string
 // The paces.
 const (
 	PacePushed     Pace = "pushed"     // the store pushes changes; read only in its silence
-	PaceFrequent   Pace = "frequent"   // read each Config.Poll: in transitions and trouble
-	PaceInfrequent Pace = "infrequent" // read each Config.PollStable: a leader renews
+	PaceFrequent   Pace = "frequent"   // read each Tuning.Poll: in transitions and trouble
+	PaceInfrequent Pace = "infrequent" // read each Tuning.PollStable: a leader renews
 )
 
 var paces = map[protocol.Pace]Pace{

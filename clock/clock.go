@@ -65,7 +65,7 @@ type Clock interface {
 	// called before.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 	// Drift returns the bound r of the clocks' rate: local seconds per true second lie in [1-r,
-	// 1+r]. 0.01 is one per cent. It is the default of Config.Drift of package tenure, and rule L3
+	// 1+r]. 0.01 is one per cent. It is the default of Tuning.Drift of package tenure, and rule L3
 	// of docs/protocol.md.
 	Drift() float64
 }

@@ -62,7 +62,7 @@ func (c Config) withDefaults(store driver.Store) Config {
 	c.Settle = max(0, cmp.Or(c.Settle, 5*time.Second))
 	c.Presence = cmp.Or(c.Presence, defaultPresence(store, c.lease()))
 	if c.Spread {
-		c.Election.Precedence = cmp.Or(c.Election.Precedence, c.precedence(store))
+		c.Election.Tuning.Precedence = cmp.Or(c.Election.Tuning.Precedence, c.precedence(store))
 	}
 	return c
 }
@@ -70,7 +70,7 @@ func (c Config) withDefaults(store driver.Store) Config {
 // precedence is short where a change reaches all members at once. Elsewhere the assigned member may
 // look a lease later.
 func (c *Config) precedence(store driver.Store) time.Duration {
-	if _, ok := store.(driver.Watcher); ok && !c.Election.NoWatch {
+	if _, ok := store.(driver.Watcher); ok && !c.Election.Tuning.NoWatch {
 		return time.Second
 	}
 	return c.lease()
@@ -155,8 +155,8 @@ const kinds = 16
 // claim in the same moment.
 func (c *Config) kind(n int, own uint64) tenure.Config {
 	e := c.Election
-	renew := cmp.Or(e.Renew, c.lease()/3)
-	e.Renew = renew - renew/10*time.Duration(n)/kinds
-	e.Precedence -= e.Precedence / 4 * time.Duration(scramble(own^uint64(n))%kinds) / kinds
+	renew := cmp.Or(e.Tuning.Renew, c.lease()/3)
+	e.Tuning.Renew = renew - renew/10*time.Duration(n)/kinds
+	e.Tuning.Precedence -= e.Tuning.Precedence / 4 * time.Duration(scramble(own^uint64(n))%kinds) / kinds
 	return e
 }

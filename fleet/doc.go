@@ -18,7 +18,7 @@
 // gives it back. From the list of taken seats and the names of the elections every member computes
 // the same assignment. In it no member has more than its share and 5 %, or its share rounded up,
 // and few elections change hands when a member comes or goes. The assignment is the Nominator of
-// each election: the assigned member claims first, others [tenure.Config.Precedence] later if it
+// each election: the assigned member claims first, others [tenure.Tuning.Precedence] later if it
 // does not, and a leader that is no longer assigned finishes its work and hands over.
 //
 // # The cost of a wrong list

@@ -63,7 +63,7 @@ func newSeats(f *Fleet) (*seats, error) {
 	s := &seats{own: f.own, seen: f.seen, sitsOn: f.sitsOn, told: make(chan struct{}, 1), wanted: none, last: none}
 	presence := f.cfg.Presence
 	closer := f.cfg.seat(presence, presence/closely)
-	closer.PollStable = closer.Poll
+	closer.Tuning.PollStable = closer.Tuning.Poll
 	s.configs = [...]tenure.Config{
 		near: f.cfg.seat(presence, presence), awaited: closer,
 		eager: f.cfg.seat(presence, gather/4), far: f.cfg.seat(max(presence, seldom), presence),
@@ -83,8 +83,8 @@ func newSeats(f *Fleet) (*seats, error) {
 func (c *Config) seat(lease, poll time.Duration) tenure.Config {
 	e := c.Election
 	alarm := e.OnEvent
-	e.Lease, e.Poll, e.PollStable, e.Renew, e.Retry = lease, min(poll, c.Presence), c.Presence, 0, nil
-	e.Grace, e.Splay, e.StopWithin, e.Nominator, e.Priority, e.NomineeOnly = 0, 0, 0, nil, 0, false
+	e.Lease, e.Tuning.Poll, e.Tuning.PollStable, e.Tuning.Renew, e.Tuning.Retry = lease, min(poll, c.Presence), c.Presence, 0, nil
+	e.Tuning.Grace, e.Tuning.Splay, e.StopWithin, e.Nominator, e.Priority, e.NomineeOnly = 0, 0, 0, nil, 0, false
 	e.OnEvent = nil
 	if alarm != nil {
 		e.OnEvent = func(x tenure.Event) {

@@ -52,7 +52,7 @@ func (f *Fleet) begin(ctx context.Context, work tenure.Handler) *session {
 	defer f.mu.Unlock()
 	f.run, f.counted, f.seat = s, nil, none
 	f.roster = newRoster(f.cfg.Settle, f.cfg.Presence, f.cfg.lease())
-	f.moves.begin(s.ctx, f.cfg.finish()+2*f.cfg.Election.Precedence)
+	f.moves.begin(s.ctx, f.cfg.finish()+2*f.cfg.Election.Tuning.Precedence)
 	s.since = f.clock.Now().Mono
 	s.looked, s.all = s.since, s.since
 	for _, e := range f.entries {
@@ -146,7 +146,7 @@ func (s *session) release(now time.Duration) (wait time.Duration) {
 		return 0
 	}
 	cfg := &s.f.cfg
-	left, few := s.all+cfg.lease()+cfg.Election.Precedence-now, batch
+	left, few := s.all+cfg.lease()+cfg.Election.Tuning.Precedence-now, batch
 	s.barred = slices.DeleteFunc(s.barred, func(e *entry) bool {
 		if e.gone {
 			e.barred = false

@@ -426,7 +426,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		"Priority":    func(c *fleet.Config) { c.Election.Priority = 1 },
 		"NomineeOnly": func(c *fleet.Config) { c.Election.NomineeOnly = true },
 		"Lease":       func(c *fleet.Config) { c.Presence = time.Millisecond },
-		"Renew":       func(c *fleet.Config) { c.Election.Renew = time.Hour },
+		"Renew":       func(c *fleet.Config) { c.Election.Tuning.Renew = time.Hour },
 		"name":        func(c *fleet.Config) { c.Elections = []string{""} },
 	} {
 		t.Run(what, func(t *testing.T) {

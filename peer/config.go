@@ -23,7 +23,7 @@ type Config struct {
 	// check applies to the address that a name resolves to when it is dialled.
 	Networks []netip.Prefix
 	// ServeOnly makes a member serve followers and follow no leader: then it needs no Networks. Its
-	// elections need tenure.Config.NoWatch, so that they poll the store as if it could not push.
+	// elections need tenure.Tuning.NoWatch, so that they poll the store as if it could not push.
 	ServeOnly bool
 	// Path is the path that Serve answers and followers request. Default: DefaultPath.
 	Path string

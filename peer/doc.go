@@ -24,7 +24,7 @@
 // or of an election that has no peers, is not followed. A record of this same process is not
 // followed either: its watches are called directly. Following one key takes one goroutine and one
 // stream; over TLS many streams share a connection. A stream that breaks causes one read. It is
-// reconnected at once, after 100 ms, after 1 s, and then every Config.Retry, as long as the last
+// reconnected at once, after 100 ms, after 1 s, and then every Tuning.Retry, as long as the last
 // record that was read names that leader.
 //
 // # Trust

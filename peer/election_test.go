@@ -80,7 +80,7 @@ func join(t *testing.T, on wires, shared driver.Store, id string, lasting time.D
 	m.peers = open(t, on, m.cells, func(c *Config) { c.Retry = 200 * time.Millisecond })
 	go func() { _ = m.peers.Serve(l) }()
 	e, err := tenure.New(m.peers, job, tenure.Config{
-		ID: id, Address: m.address, Lease: lasting, Renew: lasting / 5, Clock: clock.Standard{},
+		ID: id, Address: m.address, Lease: lasting, Tuning: tenure.Tuning{Renew: lasting / 5}, Clock: clock.Standard{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := &downable{Polled: memory.NewPolled()}
 		cfg := tenure.Config{
-			ID: "a", Lease: 4 * time.Second, Renew: 500 * time.Millisecond, Drift: 0.1, StopWithin: 2 * time.Second,
+			ID: "a", Lease: 4 * time.Second, Tuning: tenure.Tuning{Renew: 500 * time.Millisecond, Drift: 0.1}, StopWithin: 2 * time.Second,
 			Clock: clock.Standard{},
 		}
 		s := open(t, wires{}, down, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })

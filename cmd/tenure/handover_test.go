@@ -110,7 +110,7 @@ func TestHandOverThatNobodyFollows(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	ineligible := make(chan func(), 1)
-	m := h.join(tenure.Config{ID: "node-1", Renew: 500 * time.Millisecond}, func(ctx context.Context, _ *tenure.Term) error {
+	m := h.join(tenure.Config{ID: "node-1", Tuning: tenure.Tuning{Renew: 500 * time.Millisecond}}, func(ctx context.Context, _ *tenure.Term) error {
 		<-ctx.Done()
 		(<-ineligible)() // so that it does not lead again
 		return nil

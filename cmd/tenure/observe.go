@@ -66,8 +66,8 @@ func observing(cfg tenure.Config) tenure.Config {
 	if cfg.Lease == 0 {
 		cfg.Lease = 5 * time.Second
 	}
-	cfg.Renew = min(cfg.Lease/3, 500*time.Millisecond)
-	cfg.Poll, cfg.PollStable = cfg.Renew, time.Second
+	cfg.Tuning.Renew = min(cfg.Lease/3, 500*time.Millisecond)
+	cfg.Tuning.Poll, cfg.Tuning.PollStable = cfg.Tuning.Renew, time.Second
 	return cfg
 }
 

@@ -86,7 +86,8 @@ func (r *resetFlags) run(c *cobra.Command) error {
 		return errForce
 	}
 	var last wreck
-	o, err := r.open(c, tenure.Config{NoWatch: true, Lease: r.lease}, func(s driver.Store) driver.Store { return records.Tap(s, last.see) })
+	cfg := tenure.Config{Lease: r.lease, Tuning: tenure.Tuning{NoWatch: true}}
+	o, err := r.open(c, cfg, func(s driver.Store) driver.Store { return records.Tap(s, last.see) })
 	if err != nil {
 		return err
 	}

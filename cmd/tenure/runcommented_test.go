@@ -28,7 +28,7 @@ func TestRunSaysWhyNobodyLeadsYet(t *testing.T) {
 func TestRunWarnsOfANamesake(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
-	h.await(h.join(tenure.Config{ID: "node-1", Lease: 10 * time.Minute, Renew: 200 * time.Millisecond}, nil), leads)
+	h.await(h.join(tenure.Config{ID: "node-1", Lease: 10 * time.Minute, Tuning: tenure.Tuning{Renew: 200 * time.Millisecond}}, nil), leads)
 	h.wrap([]string{"--lease", "2s"}, "true").start().says("another process has the same --id")
 }
 

@@ -115,7 +115,10 @@ func (r *runFlags) checkElection(f *pflag.FlagSet, from cli.Sources) error {
 
 func (r *runFlags) config() tenure.Config {
 	return tenure.Config{
-		ID: r.id, Lease: r.lease, Renew: r.renew, StopWithin: r.stopWithin, FinishWithin: r.finishWithin, Splay: r.splay, Priority: r.priority,
-		Backoff: func(int) time.Duration { return r.lease }, // what guards do wrong now and then is not done in a row
+		ID: r.id, Priority: r.priority, Lease: r.lease, StopWithin: r.stopWithin, FinishWithin: r.finishWithin,
+		Tuning: tenure.Tuning{
+			Renew: r.renew, Splay: r.splay,
+			Backoff: func(int) time.Duration { return r.lease }, // what guards do wrong now and then is not done in a row
+		},
 	}
 }

@@ -62,7 +62,7 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	if err := s.settle(c); err != nil {
 		return err
 	}
-	o, err := s.open(c, tenure.Config{NoWatch: true}, plainly)
+	o, err := s.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, plainly)
 	if err != nil {
 		return err
 	}

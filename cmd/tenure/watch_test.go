@@ -210,7 +210,7 @@ func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 			h := homeAt(t, url)
 			h.says("status").must(t, 3, `^record    there is none$`)
 			h.put(record("node-0", 1, time.Second, time.Now(), `,"released":true`)) // or the first election takes a lease
-			cfg := tenure.Config{ID: "node-1", Renew: 500 * time.Millisecond, Poll: 200 * time.Millisecond, PollStable: time.Second}
+			cfg := tenure.Config{ID: "node-1", Tuning: tenure.Tuning{Renew: 500 * time.Millisecond, Poll: 200 * time.Millisecond, PollStable: time.Second}}
 			first := h.join(cfg, nil)
 			h.await(first, leads)
 			h.says("status", "--json").must(t, 0, `"record":"held","leader":"node-1".*"leaseMillis":600000`)

@@ -75,9 +75,9 @@ func (o *options) over() (driver.Store, error) {
 
 // settings is what the election is given.
 func (e *Elector) settings() tenure.Config {
-	c := tenure.Config{ID: e.name, Lease: e.lease, StopWithin: e.lease / reserves, Splay: splay, Logger: e.logger}
+	c := tenure.Config{ID: e.name, Lease: e.lease, StopWithin: e.lease / reserves, Tuning: tenure.Tuning{Splay: splay}, Logger: e.logger}
 	if e.noSplay {
-		c.Splay = 0
+		c.Tuning.Splay = 0
 	}
 	if e.configure != nil {
 		e.configure(&c)

@@ -14,7 +14,7 @@ func (s *session) settings() tenure.Config {
 		NomineeOnly: n.cfg.Precedence == nil, Logger: n.log,
 	}
 	if n.cfg.Precedence != nil {
-		cfg.Precedence = *n.cfg.Precedence
+		cfg.Tuning.Precedence = *n.cfg.Precedence
 	}
 	if n.cfg.Configure != nil {
 		n.cfg.Configure(&cfg)

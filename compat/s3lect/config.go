@@ -88,8 +88,10 @@ func orDefault(d *time.Duration, by time.Duration) {
 // tenure is what the settings mean to the election.
 func (c *ElectorConfig) tenure() tenure.Config {
 	return tenure.Config{
-		ID: c.ServerID, Address: c.ServerAddr,
-		Lease: c.LeaderTimeout, Renew: c.FrequentInterval,
-		Poll: c.FrequentInterval, PollStable: max(c.InfrequentInterval, c.FrequentInterval),
+		ID: c.ServerID, Address: c.ServerAddr, Lease: c.LeaderTimeout,
+		Tuning: tenure.Tuning{
+			Renew: c.FrequentInterval, Poll: c.FrequentInterval,
+			PollStable: max(c.InfrequentInterval, c.FrequentInterval),
+		},
 	}
 }

@@ -13,7 +13,7 @@ func checkRoom(c tenure.Config) error {
 	if need := leastLease(c); c.Lease < need {
 		return fmt.Errorf("s3lect: LeaderTimeout is %v and FrequentInterval %v: two renewals do not fit, "+
 			"so that one slow request would end leadership; use a LeaderTimeout of at least %v, "+
-			"or a shorter FrequentInterval", c.Lease, c.Renew, need)
+			"or a shorter FrequentInterval", c.Lease, c.Tuning.Renew, need)
 	}
 	return nil
 }
@@ -21,9 +21,9 @@ func checkRoom(c tenure.Config) error {
 // leastLease is two intervals and what is kept back of so long a lease, rounded up.
 func leastLease(c tenure.Config) time.Duration {
 	const unit = 100 * time.Millisecond
-	c.Lease = 2 * c.Renew
+	c.Lease = 2 * c.Tuning.Renew
 	for range 5 { // what is kept back grows with the lease, by some percent of what is added
-		c.Lease = 2*c.Renew + c.Margin()
+		c.Lease = 2*c.Tuning.Renew + c.Margin()
 	}
 	return (c.Lease + unit - 1).Truncate(unit)
 }

@@ -72,7 +72,7 @@ func NewS3Elector(opts S3ElectorOptions) (*S3Elector, error) {
 // settings is what the election is given.
 func (e *S3Elector) settings(c *ElectorConfig) tenure.Config {
 	t := c.tenure()
-	t.NoWatch = e.peers != nil && !c.PeerMode
+	t.Tuning.NoWatch = e.peers != nil && !c.PeerMode
 	t.Logger = e.log
 	if e.configure != nil {
 		e.configure(&t)

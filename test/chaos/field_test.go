@@ -101,7 +101,7 @@ func (f *field) joinOne(id string, wrap ...func(driver.Store) driver.Store) *can
 	for _, w := range wrap {
 		store = w(store)
 	}
-	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease, Renew: f.renew, OnEvent: f.hear})
+	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease, Tuning: tenure.Tuning{Renew: f.renew}, OnEvent: f.hear})
 	must(f, err)
 	f.run(c, e)
 	return c

@@ -53,7 +53,7 @@ func TestGroupBesideGoNELI(t *testing.T) {
 		inBubbleToo(t, func(t *testing.T, c *camp) {
 			c.cfg.BesideGoNELI = beside
 			var l ledger
-			first := c.run(&l, tenure.Config{ID: "0", Precedence: time.Second})
+			first := c.run(&l, tenure.Config{ID: "0", Tuning: tenure.Tuning{Precedence: time.Second}})
 			l.next(t, time.Now(), 0)
 			first.cord.Cut(anywhere)
 			_ = c.goneliJoins(t, "billing", "billing.neli")
@@ -82,7 +82,7 @@ func TestGroupBesideNobody(t *testing.T) {
 		settled(t, []*candidate{idle})
 		var l ledger
 		began := time.Now()
-		c.run(&l, tenure.Config{ID: "0", Precedence: 20 * time.Second})
+		c.run(&l, tenure.Config{ID: "0", Tuning: tenure.Tuning{Precedence: 20 * time.Second}})
 		if took := l.next(t, began, 0); took < 20*time.Second {
 			t.Errorf("it leads %v before its turn", 20*time.Second-took)
 		}

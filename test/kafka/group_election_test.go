@@ -183,7 +183,7 @@ func TestGroupStuck(t *testing.T) {
 			var l ledger
 			began := time.Now()
 			for _, id := range []string{"0", "1", "2"} {
-				c.run(&l, tenure.Config{ID: id, Precedence: 20 * time.Second, NomineeOnly: strict})
+				c.run(&l, tenure.Config{ID: id, Tuning: tenure.Tuning{Precedence: 20 * time.Second}, NomineeOnly: strict})
 			}
 			time.Sleep(2 * time.Minute)
 			if strict != (len(l.spells()) == 0) {

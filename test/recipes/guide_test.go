@@ -48,7 +48,7 @@ func TestGuideReckonsTheTimesRightly(t *testing.T) {
 			times = append(times, d)
 		}
 		lease, stop := times[0], times[1] // with the drift that clocks on Linux are allowed
-		over := lease - tenure.Config{Lease: lease, StopWithin: stop, Drift: 0.01}.Margin()
+		over := lease - tenure.Config{Lease: lease, StopWithin: stop, Tuning: tenure.Tuning{Drift: 0.01}}.Margin()
 		want := []time.Duration{lease, min(lease/5, 5*time.Second), lease / 3, over, over + stop - min(stop/4, reserve), lease}
 		for i, got := range times {
 			if diff := (got - want[i]).Abs(); diff > 10*time.Millisecond {

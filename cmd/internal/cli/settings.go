@@ -13,8 +13,8 @@ import (
 
 // flags are the flags that set a field of the library.
 var flags = map[string]string{
-	"Name": "election", "ID": "id", "Priority": "priority", "Lease": "lease", "Renew": "renew",
-	"Splay": "splay", "StopWithin": "stop-within", "FinishWithin": "finish-within",
+	"Name": "election", "ID": "id", "Priority": "priority", "Lease": "lease", "Tuning.Renew": "renew",
+	"Tuning.Splay": "splay", "StopWithin": "stop-within", "FinishWithin": "finish-within",
 }
 
 // Flags says what has set a flag: Named is its name or that of a variable, Given whether anything
@@ -37,7 +37,7 @@ func (f Flags) given(flag string) bool { return f.Given == nil || f.Given(flag) 
 // was set, and no more than the causes.
 func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) error {
 	alone := cfg
-	alone.Renew, alone.StopWithin = 0, 0 // the checks below name the one that does not fit
+	alone.Tuning.Renew, alone.StopWithin = 0, 0 // the checks below name the one that does not fit
 	if _, err := tenure.New(store, election, alone); err != nil {
 		return f.InFlags(err)
 	}
@@ -55,7 +55,7 @@ const attempts = 2 * time.Millisecond
 func (f Flags) fit(cfg tenure.Config) error {
 	usable := cfg.Lease - cfg.Margin() - attempts
 	usual := cfg.Lease / 3
-	if cmp.Or(cfg.Renew, usual) <= usable {
+	if cmp.Or(cfg.Tuning.Renew, usual) <= usable {
 		return nil
 	}
 	lease := fmt.Sprintf("%s %v", f.named("lease"), cfg.Lease)
@@ -66,7 +66,7 @@ func (f Flags) fit(cfg tenure.Config) error {
 		return fmt.Errorf("%s is %v, too long for %s: it must be at most %v", f.named(flag), d, lease, most.Truncate(time.Millisecond))
 	}
 	if usual <= usable {
-		return long("renew", cfg.Renew, usable)
+		return long("renew", cfg.Tuning.Renew, usable)
 	}
 	return long("stop-within", cfg.StopWithin, usable+cfg.StopWithin-usual)
 }

@@ -54,7 +54,7 @@ func join(ctx context.Context, t *testing.T, s *peers.Settings, store driver.Sto
 
 func lead(ctx context.Context, t *testing.T, m *peers.Member) {
 	t.Helper()
-	e, err := tenure.New(m.Store, "billing", tenure.Config{ID: "leader", Address: m.Address, Lease: 10 * time.Minute, Renew: 300 * time.Millisecond})
+	e, err := tenure.New(m.Store, "billing", tenure.Config{ID: "leader", Address: m.Address, Lease: 10 * time.Minute, Tuning: tenure.Tuning{Renew: 300 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

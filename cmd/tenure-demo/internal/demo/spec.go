@@ -22,5 +22,5 @@ type spec struct {
 }
 
 func (s spec) config() tenure.Config {
-	return tenure.Config{ID: s.ID, Lease: s.Lease, Renew: s.Renew, Splay: s.Splay}
+	return tenure.Config{ID: s.ID, Lease: s.Lease, Tuning: tenure.Tuning{Renew: s.Renew, Splay: s.Splay}}
 }

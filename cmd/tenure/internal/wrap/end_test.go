@@ -69,7 +69,7 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				c := unstartable(t)[why]
-				p := s.wrapper("a", tenure.Config{Lease: long, Backoff: patient.Backoff}, Options{Path: c.path, Args: []string{"command"}})
+				p := s.wrapper("a", tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}, Options{Path: c.path, Args: []string{"command"}})
 				p.logs("command not started")
 				rival := s.rival(long)
 				s.elected()

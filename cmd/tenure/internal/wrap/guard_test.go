@@ -17,7 +17,7 @@ import (
 )
 
 // patient is a lease that is not over within a test, with no pause after a guard has died.
-var patient = tenure.Config{Lease: long, Backoff: func(int) time.Duration { return 0 }}
+var patient = tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: func(int) time.Duration { return 0 }}}
 
 // following is a wrapper that waits for a rival's end.
 func (s *stage) following(cfg tenure.Config, o Options) (p, rival *player) {
@@ -115,7 +115,7 @@ func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				_ = os.Setenv("LARGE", strings.Repeat("x", size))
-				cfg := tenure.Config{Lease: 12 * time.Second, Backoff: patient.Backoff}
+				cfg := tenure.Config{Lease: 12 * time.Second, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}
 				p, rival := s.following(cfg, s.worker("a", guardtest.Worker{}))
 				old := p.guard()
 				p.signalGuard(syscall.SIGSTOP)

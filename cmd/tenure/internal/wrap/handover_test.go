@@ -29,7 +29,7 @@ func TestHandOverWaitsForTheCommand(t *testing.T) {
 		finish, said := filepath.Join(guardtest.Dir(t), "finish"), filepath.Join(guardtest.Dir(t), "said")
 		const script = `exec >>"$1"; trap 'echo heard; until [ -e "$0" ]; do sleep 0.02; done; echo finished; exit 0' TERM; echo up; while :; do sleep 0.02; done`
 		cfg := patient
-		cfg.Renew, cfg.FinishWithin = 200*ms, long
+		cfg.Tuning.Renew, cfg.FinishWithin = 200*ms, long
 		s.wrapper("a", cfg, Options{Path: "/bin/sh", Args: []string{"sh", "-c", script, finish, said}})
 		awaitFile(t, said, "up\n")
 		rival := s.rival(long)

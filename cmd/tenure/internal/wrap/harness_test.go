@@ -28,7 +28,7 @@ const (
 // expiring is for tests in which the leader loses its lease. Timers may be 4 s late, so the command is
 // dead 4 s before another candidate can be elected. A command that acts after that breaks the promise,
 // unless the whole machine stopped for longer.
-var expiring = tenure.Config{Lease: 6 * time.Second, Renew: 300 * ms, StopWithin: 300 * ms, TimerLateness: 4 * time.Second}
+var expiring = tenure.Config{Lease: 6 * time.Second, Tuning: tenure.Tuning{Renew: 300 * ms, TimerLateness: 4 * time.Second}, StopWithin: 300 * ms}
 
 // stage is an election in one process.
 type stage struct {

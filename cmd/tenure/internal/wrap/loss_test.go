@@ -36,7 +36,7 @@ func TestCommandIsDeadBeforeAnotherIsElected(t *testing.T) {
 }
 
 // gentle is a lease that is lost while a test looks on, with much time to stop in.
-var gentle = tenure.Config{Lease: 33 * time.Second, Renew: 300 * ms, StopWithin: 30 * time.Second}
+var gentle = tenure.Config{Lease: 33 * time.Second, Tuning: tenure.Tuning{Renew: 300 * ms}, StopWithin: 30 * time.Second}
 
 func TestCommandMayEndInGoodOrderWhenTheLeaseIsLost(t *testing.T) {
 	alone(t, func(s *stage) {
@@ -65,7 +65,7 @@ func TestOnceEndsWithALoss(t *testing.T) {
 // The command has ended by itself, and while the rest of it is being ended the lease is lost. That is no reason to run it again.
 func TestLossAfterTheCommandHasEnded(t *testing.T) {
 	alone(t, func(s *stage) {
-		cfg := tenure.Config{Lease: 40 * time.Second, StopWithin: 30 * time.Second, Renew: 200 * ms}
+		cfg := tenure.Config{Lease: 40 * time.Second, StopWithin: 30 * time.Second, Tuning: tenure.Tuning{Renew: 200 * ms}}
 		p := s.leader(cfg, guardtest.Worker{Code: 9, For: 1, Children: []guardtest.Worker{{Name: "left", Deaf: true}}})
 		left := s.journal.Await(t, "left", "SIGTERM")
 		p.store.Partition()
@@ -104,7 +104,7 @@ func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
 			alone(t, func(s *stage) {
 				clock := &frozen{Clock: clock.System{}}
 				cfg := gentle
-				cfg.Clock, cfg.Backoff = clock, func(int) time.Duration { return 0 }
+				cfg.Clock, cfg.Tuning.Backoff = clock, func(int) time.Duration { return 0 }
 				o := s.worker("a", guardtest.Worker{Code: 3})
 				o.Once = once
 				p := s.wrapper("a", cfg, o)

@@ -34,7 +34,7 @@ func TestRestartKeepsLeadership(t *testing.T) {
 	for restart, code := range map[Restart]int{RestartOnFailure: 3, RestartAlways: 0} {
 		t.Run(string(restart), func(t *testing.T) {
 			alone(t, func(s *stage) {
-				p := s.restarting(restart, tenure.Config{Lease: long, Renew: 200 * ms}, guardtest.Worker{
+				p := s.restarting(restart, tenure.Config{Lease: long, Tuning: tenure.Tuning{Renew: 200 * ms}}, guardtest.Worker{
 					For: 50 * ms, Code: code, Children: []guardtest.Worker{{Name: "child", Deaf: true}},
 				})
 				p.begins(1)
@@ -85,7 +85,7 @@ func TestPauseBetweenRunsEnds(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
-				p := s.restarting(RestartOnFailure, tenure.Config{Lease: long, Renew: 200 * ms}, guardtest.Worker{For: 50 * ms, Code: 3})
+				p := s.restarting(RestartOnFailure, tenure.Config{Lease: long, Tuning: tenure.Tuning{Renew: 200 * ms}}, guardtest.Worker{For: 50 * ms, Code: 3})
 				p.logs("after a pause")
 				rival := s.rival(long)
 				end(p, rival)

@@ -1,0 +1,145 @@
+package tenure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
+)
+
+// validate returns all problems of the given Config and the name at once.
+func (c *Config) validate(store driver.Store, name string, given *Config) error {
+	return invalid(name, checkName(store, name), c.check(store, given), c.checkNomination())
+}
+
+// check returns all problems of the given Config but those of nomination. It leaves out those that
+// follow from another problem, or from a default.
+func (c *Config) check(store driver.Store, given *Config) problems {
+	timing := slices.Concat(c.checkLease(store), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
+	if len(timing) == 0 {
+		timing = slices.Concat(c.checkMargin(), between("Tuning.PollStable", c.Tuning.PollStable, c.Tuning.Poll, time.Hour), c.checkRetry(c.Tuning.Renew))
+	}
+	return slices.Concat(c.checkRecord(), timing)
+}
+
+const finishWithin = "FinishWithin"
+
+// checkLimits checks each time by itself. Those that are 0 have their defaults, and those that may
+// be 0 may be None.
+func (c *Config) checkLimits() (found problems) {
+	for _, f := range []struct {
+		name        string
+		value       time.Duration
+		least, most time.Duration
+	}{
+		{finishWithin, c.FinishWithin, time.Millisecond, 24 * time.Hour},
+		{"StopWithin", c.StopWithin, 0, MaxLease},
+		{"Tuning.Splay", c.Tuning.Splay, 0, time.Hour},
+		{"Tuning.Poll", c.Tuning.Poll, time.Millisecond, time.Hour},
+		{"Tuning.PollStable", c.Tuning.PollStable, time.Millisecond, time.Hour},
+		{"Tuning.TimerLateness", c.Tuning.TimerLateness, 0, MaxLease},
+		{"Tuning.Renew", c.Tuning.Renew, time.Millisecond, MaxLease},
+		{"Tuning.Precedence", c.Tuning.Precedence, 0, time.Hour},
+	} {
+		if none := f.value == None && (f.least == 0 || f.name == finishWithin); f.value != 0 && !none {
+			found = append(found, between(f.name, f.value, f.least, f.most)...)
+		}
+	}
+	return found
+}
+
+func (c *Config) checkLease(store driver.Store) problems {
+	least, most := time.Millisecond, MaxLease
+	if b, ok := store.(driver.Bounded); ok {
+		least = b.MinLease()
+	}
+	if k, ok := store.(driver.LeaseLimiter); ok {
+		most = min(most, k.MaxLease())
+	}
+	if found := between("Lease", c.Lease, least, most); found != nil {
+		return found
+	}
+	if c.Lease%time.Millisecond != 0 {
+		return problem("Lease", c.Lease, fmt.Sprintf("is %v", c.Lease), "it must be whole milliseconds")
+	}
+	return nil
+}
+
+func (c *Config) checkRetry(most time.Duration) problems {
+	if len(c.Tuning.Retry) > maxRetry {
+		return problem("Tuning.Retry", c.Tuning.Retry, fmt.Sprintf("has %d waits, more than %d", len(c.Tuning.Retry), maxRetry), "")
+	}
+	for i, d := range c.Tuning.Retry {
+		if found := between(fmt.Sprintf("Tuning.Retry[%d]", i), d, 0, most); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// checkNomination: either the Nominator or the Priority decides which candidate has precedence.
+func (c *Config) checkNomination() problems {
+	switch {
+	case c.Nominator != nil && c.Priority != 0:
+		return problem("Priority", c.Priority, fmt.Sprintf("is %d", c.Priority),
+			"it must be 0 with a Nominator, which alone decides which candidate has precedence")
+	case c.Nominator == nil && c.NomineeOnly:
+		return problem("NomineeOnly", true, "is true without a Nominator, so no candidate can ever lead",
+			"set Nominator, or leave NomineeOnly false")
+	}
+	return nil
+}
+
+// maxRetry bounds the number of tries in a row that are faster than Renew.
+const maxRetry = 10
+
+func (c *Config) checkDrift() problems {
+	if math.IsNaN(c.Tuning.Drift) || c.Tuning.Drift < 0 || c.Tuning.Drift >= 0.5 {
+		return problem("Tuning.Drift", c.Tuning.Drift, fmt.Sprintf("is %v", c.Tuning.Drift), "it is a bound such as 0.01 and must lie in [0, 0.5)")
+	}
+	return nil
+}
+
+// checkRecord also checks the total: quotes and the like take up to six bytes in JSON, so fields
+// within their limits may be too long together.
+func (c *Config) checkRecord() problems {
+	found := slices.Concat(predicate("ID", c.ID, record.CheckName(c.ID)),
+		predicate("Address", c.Address, record.CheckName(c.Address)),
+		predicate("Metadata", c.Metadata, record.CheckMetadata(c.Metadata)),
+		predicate("Priority", c.Priority, record.CheckPriority(c.Priority)))
+	if len(found) > 0 {
+		return found
+	}
+	random := strings.Repeat("0", 16)
+	_, err := record.Encode(record.Record{
+		LeaderID: c.ID, LeaderAddr: c.Address, Metadata: c.Metadata, LastUpdated: time.Unix(0, 1), Lease: MaxLease,
+		Term: record.MaxTerm, Seq: record.MaxTerm, Incarnation: strings.Repeat("0", record.MaxToken), Nonce: random,
+		Priority: -record.MaxPriority, Drift: record.MaxDrift,
+		Released: true, Successor: strings.Repeat("x", record.MaxName),
+	})
+	if err != nil {
+		return problem("Metadata", c.Metadata, fmt.Sprintf("does not fit into one record together with ID and Address: %v", err), "")
+	}
+	return nil
+}
+
+// checkMargin: the time between a renewal and the deadline must allow two tries.
+func (c *Config) checkMargin() problems {
+	margin := protocol.Margin(c.Lease, c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)
+	usable := c.Lease - margin
+	if c.Tuning.Renew+2*time.Millisecond > usable {
+		return problem("Lease", c.Lease, fmt.Sprintf("is %v, too short for Renew (%v) and a margin of %v for clock drift, "+
+			"TimerLateness and StopWithin", c.Lease, c.Tuning.Renew, margin.Round(time.Millisecond)),
+			"lengthen Lease, or shorten Renew or StopWithin")
+	}
+	if c.Tuning.Grace < 0 || c.Tuning.Grace >= usable {
+		return problem("Tuning.Grace", c.Tuning.Grace, fmt.Sprintf("is %v", c.Tuning.Grace),
+			fmt.Sprintf("it must be at least 0 and below the usable %v of the Lease", usable))
+	}
+	return nil
+}
