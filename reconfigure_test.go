@@ -156,30 +156,27 @@ func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
 	})
 }
 
-func TestPaceAndNoWatch(t *testing.T) {
+func TestStatusShowsHowAMemberFollows(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term of a")
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		follows := func(when string, pushed bool) {
+			t.Helper()
+			s, _ := b.election.Status()
+			if s.Pushed != pushed || !s.Confirmed || s.Leader.ID != "a" || s.LeaderSince.IsZero() {
+				t.Errorf("%s: pushed %v, want %v; %+v", when, s.Pushed, pushed, s)
+			}
+		}
 		time.Sleep(2 * lease)
 		_, watched := store.(*memory.Store)
-		want := tenure.PaceInfrequent
-		if watched {
-			want = tenure.PacePushed
-		}
-		if s, _ := b.election.Status(); s.Pace != want || s.Leader.ID != "a" || s.LeaderSince.IsZero() {
-			t.Errorf("pace %q, want %q; %+v", s.Pace, want, s)
-		}
+		follows("at first", watched)
 		reconfigure(t, b.election, func(c *tenure.Config) { c.Tuning.NoWatch = true })
 		time.Sleep(3 * lease)
-		if s, _ := b.election.Status(); s.Pace != tenure.PaceInfrequent {
-			t.Errorf("without a watch the pace is %q", s.Pace)
-		}
+		follows("without a watch", false)
 		reconfigure(t, b.election, func(c *tenure.Config) { c.Tuning.NoWatch = false })
 		time.Sleep(time.Second)
-		if s, _ := b.election.Status(); s.Pace != want {
-			t.Errorf("with the watch again the pace is %q, want %q", s.Pace, want)
-		}
+		follows("with the watch again", watched)
 		_ = a.end(t)
 		_ = b.end(t)
 	})

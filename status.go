@@ -24,20 +24,6 @@ const (
 	StateReleasing State = "releasing" // the work has stopped, the lease is being released
 )
 
-// Pace is how often a member that does not lead reads the store.
-type Pace string
-
-// The paces.
-const (
-	PacePushed     Pace = "pushed"     // the store pushes changes; read only in its silence
-	PaceFrequent   Pace = "frequent"   // read each Tuning.Poll: in transitions and trouble
-	PaceInfrequent Pace = "infrequent" // read each Tuning.PollStable: a leader renews
-)
-
-var paces = map[protocol.Pace]Pace{
-	protocol.Pushed: PacePushed, protocol.Frequent: PaceFrequent, protocol.Infrequent: PaceInfrequent,
-}
-
 // Status is a snapshot of an election, as this process knows it.
 type Status struct {
 	State State
@@ -48,8 +34,12 @@ type Status struct {
 	// LeaderSince is when this process first saw that leader's term, or saw that the last one was
 	// over, by its wall clock. It is zero before the first.
 	LeaderSince time.Time
-	// Pace is how this member follows while it does not lead.
-	Pace Pace
+	// Pushed reports whether the store pushes changes to this member at present. Otherwise it reads
+	// each Tuning.Poll, or each Tuning.PollStable while a leader is Confirmed.
+	Pushed bool
+	// Confirmed reports whether LastContact showed that another leader has renewed. A record alone
+	// does not show whether the leader that wrote it is still there.
+	Confirmed bool
 	// Term is the latest term of this candidate, 0 before the first. It is no permission to act:
 	// check Term.Err.
 	Term uint64
@@ -101,7 +91,7 @@ func (m *runner) status() (Status, statusDigest) {
 	heard, known := m.machine.Heard()
 	s := Status{
 		State: m.state(), Known: known, Leader: leaderOf(m.machine.Leader()), Term: m.machine.Term(),
-		Failures: m.machine.Failures(), Pace: paces[m.machine.Pace()], Eligible: m.machine.Eligible(),
+		Failures: m.machine.Failures(), Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
 		WriteErr: m.wrap("write", m.rights.missing()),
 	}
 	if m.refused {
@@ -121,7 +111,8 @@ type statusDigest struct {
 	term      uint64
 	failures  int
 	refused   bool
-	pace      protocol.Pace
+	pushed    bool
+	confirmed bool
 	eligible  bool
 	record    admin.Kind
 	requested bool
@@ -132,7 +123,7 @@ func (m *runner) statusDigest() statusDigest {
 	_, known := m.machine.Heard()
 	c, _ := m.machine.InView()
 	return statusDigest{
-		m.published, m.state(), known, m.machine.Term(), m.machine.Failures(), m.refused, m.machine.Pace(),
+		m.published, m.state(), known, m.machine.Term(), m.machine.Failures(), m.refused, m.machine.Pushed(), m.machine.Confirmed(),
 		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil, m.rights.missing() != nil,
 	}
 }

@@ -91,7 +91,7 @@ func (o *observer) judge(ctx context.Context, within time.Duration) (standing, e
 	s, err := o.look(ctx)
 	if err == nil && within > 0 && s.Leader.Exists() && !fresh(s.Record, time.Now()) {
 		s, err = o.wait(ctx, within, func(s tenure.Status) bool {
-			return s.Known && (!s.Leader.Exists() || s.Pace == tenure.PaceInfrequent)
+			return s.Known && (!s.Leader.Exists() || s.Confirmed)
 		})
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (o *observer) standing(s tenure.Status) standing {
 func (st *standing) lead(s tenure.Status) {
 	r := s.Record
 	st.Leader, st.Address, st.Metadata, st.Priority = s.Leader.ID, s.Leader.Address, s.Leader.Metadata, r.Priority
-	st.Confirmed = s.Pace == tenure.PaceInfrequent
+	st.Confirmed = s.Confirmed
 	st.MostMillis = max(0, r.Lease-st.Time.Sub(r.Seen)).Milliseconds()
 	if r.Request != nil {
 		st.Request = (*wish)(r.Request)

@@ -6,26 +6,13 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// Pace is how a member follows the election at present.
-type Pace uint8
+// Pushed reports whether the store pushes changes at present, so that it is read in its silence
+// alone.
+func (m *Machine) Pushed() bool { return m.watching }
 
-// The paces.
-const (
-	Pushed     Pace = iota + 1 // the store tells of changes and is read in its silence alone
-	Frequent                   // it is polled often: in transitions and in trouble
-	Infrequent                 // it is polled seldom: a leader is seen to renew
-)
-
-// Pace returns how this member follows.
-func (m *Machine) Pace() Pace {
-	switch {
-	case m.watching:
-		return Pushed
-	case m.view.thriving() && m.failures == 0 && !m.mine():
-		return Infrequent
-	}
-	return Frequent
-}
+// Confirmed reports whether the last contact showed that another leader has renewed. A store that
+// does not push is read each PollStable then, and otherwise each Poll.
+func (m *Machine) Confirmed() bool { return m.view.thriving() && m.failures == 0 && !m.mine() }
 
 // follow reads when it is time to.
 func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
@@ -54,7 +41,7 @@ func (m *Machine) readDelay() time.Duration {
 		return m.silence()
 	}
 	interval := m.cfg.Poll
-	if m.Pace() == Infrequent {
+	if m.Confirmed() {
 		interval = m.cfg.PollStable
 	}
 	if m.view.expires() {
