@@ -31,4 +31,23 @@
 // While the work finishes, the lease is still renewed, so [Term.Context], the hard context, stays
 // open. It ends when the term is lost, when it is released, or when the work did not finish within
 // [Config.FinishWithin]. Work that uses only the soft context is safe.
+//
+// # Observing
+//
+// There is one way for each need:
+//
+//	a snapshot     Election.Status   health handlers, dashboards
+//	a sequence     Election.Leaders  label the process that leads, route to it
+//	a condition    Election.Wait     wait until a successor leads, or until the store was read
+//	a hook         Config.OnEvent    metrics and alerts; ReasonOf makes labels
+//	a log          Config.Logger     the same events, for people
+//
+// Leaders and Wait observe an election without campaigning. Status does not call the store: it shows
+// what this process knows while it campaigns or observes.
+//
+// # Many elections
+//
+// A [Group] holds thousands of elections of one process in little memory. Package fleet spreads the
+// leadership of many elections over processes. Package admin is for operators' tools, and package
+// tenuretest for tests of programs that use this package.
 package tenure

@@ -2,11 +2,13 @@ package tenure_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -14,7 +16,8 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// candidate is what New returns for a config without faults. The lease outlasts any stall of the machine.
+// candidate returns an election. Its lease is longer than any stall of the machine that runs the
+// examples.
 func candidate(store driver.Store, cfg tenure.Config) *tenure.Election {
 	cfg.Lease = time.Minute
 	e, err := tenure.New(store, "billing", cfg)
@@ -45,7 +48,8 @@ func Example() {
 	// done: <nil>
 }
 
-// Who has a loop of its own campaigns for one term at a time. The context is for the waiting alone.
+// A program with a loop of its own campaigns for one term at a time. The context bounds only the
+// wait.
 func ExampleElection_Campaign() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -63,7 +67,7 @@ func ExampleElection_Campaign() {
 	// tenure: leadership lost: lease was released
 }
 
-// An observer never campaigns.
+// An observer never campaigns. Use Leaders to follow each change, such as to label the pod that leads.
 func ExampleElection_Leaders() {
 	store := memory.New()
 	term, err := candidate(store, tenure.Config{ID: "node-1", Address: "10.0.0.1:80"}).Campaign(context.Background())
@@ -86,7 +90,7 @@ func ExampleElection_Leaders() {
 	// nobody leads
 }
 
-// Do begins nothing for which the lease may be too short.
+// Do starts an action only if enough of the lease is left for it.
 func ExampleTerm_Do() {
 	term, err := candidate(memory.New(), tenure.Config{ID: "node-1"}).Campaign(context.Background())
 	if err != nil {
@@ -108,7 +112,7 @@ func ExampleTerm_Do() {
 	// true
 }
 
-// The soft context says when to finish; under the hard one there is time to.
+// The soft context ends when the work should finish. The hard context leaves time to save.
 func ExampleTerm_Context() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	ctx, stop := context.WithCancel(context.Background())
@@ -125,47 +129,146 @@ func ExampleTerm_Context() {
 	// saved in time: true
 }
 
-// A health check asks whether this process is well, which depends on leading in no way: a follower that is called unhealthy
-// cannot take over. Whether it leads is a question of its own. A leader that was asked to leave still leads, until its work
-// has finished, so ask Term.Err, or compare the state with both; the answer is for people and load balancers, and no
-// permission to act.
+// A health check asks whether this process is well. That does not depend on leading: a follower that
+// is called unhealthy cannot take over. Whether it leads is for people and load balancers, and is no
+// permission to act later.
 func ExampleStatus_Health() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
-	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+	health := func(w http.ResponseWriter, _ *http.Request) {
 		status, _ := e.Status()
 		if err := status.Health(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		leads := status.State == tenure.StateLeader || status.State == tenure.StateLeaving
-		fmt.Fprintf(w, "well, leads: %t, term %d\n", leads, status.Term)
-	})
+		if term, ok := e.Term(); ok && term.Err() == nil {
+			fmt.Fprintln(w, "well, leads with token", term.Token())
+			return
+		}
+		fmt.Fprintln(w, "well, follows")
+	}
 	ask := func() {
 		answer := httptest.NewRecorder()
-		mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
+		health(answer, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
 		fmt.Print(answer.Code, " ", answer.Body)
 	}
 	ask()
 	ctx, stop := context.WithCancel(context.Background())
-	_ = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-		ask()
+	_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
 		stop()
-		<-ctx.Done() // it is asked to leave, and leads until this function returns
+		<-ctx.Done() // asked to finish; it leads until this function returns
 		ask()
-		fmt.Println("may act:", term.Err() == nil)
 		return nil
 	})
 	ask()
 	// Output:
-	// 200 well, leads: false, term 0
-	// 200 well, leads: true, term 1
-	// 200 well, leads: true, term 1
-	// may act: true
-	// 200 well, leads: false, term 1
+	// 200 well, follows
+	// 200 well, leads with token 1
+	// 200 well, follows
 }
 
-// A process that was elected and cannot do the work leaves it to others, and tries again later.
+// A pool of workers drains when the soft context ends: it takes no new jobs and finishes those that
+// it has. The jobs use the hard context, which stays open for Config.FinishWithin.
+func ExampleElection_Run_drain() {
+	e := candidate(memory.New(), tenure.Config{ID: "node-1", FinishWithin: 30 * time.Second})
+	ctx, stop := context.WithCancel(context.Background())
+	jobs := make(chan int)
+	go func() {
+		for n := range 4 {
+			jobs <- n
+		}
+		stop() // as a signal would
+	}()
+	var finished atomic.Int64
+	work := func(hard context.Context, _ int) {
+		if hard.Err() == nil {
+			finished.Add(1)
+		}
+	}
+	err := e.Run(ctx, func(soft context.Context, term *tenure.Term) error {
+		var pool sync.WaitGroup
+		for range 2 {
+			pool.Go(func() {
+				for soft.Err() == nil {
+					select {
+					case n := <-jobs:
+						work(term.Context(), n)
+					case <-soft.Done():
+					}
+				}
+			})
+		}
+		pool.Wait() // the lease is released when this function returns
+		return nil
+	})
+	fmt.Println("finished:", finished.Load(), err)
+	// Output: finished: 4 <nil>
+}
+
+// A write that carries the token is safe even if this process is paused just before it. The table has
+// a column for the highest token that wrote to the row.
+func ExampleTerm_Token_sql() {
+	var db *sql.DB // the database of the resource, not the store of the election
+	charge := func(ctx context.Context, term *tenure.Term, account string, cents int) error {
+		result, err := db.ExecContext(ctx,
+			"UPDATE accounts SET cents = cents - $1, token = $2 WHERE id = $3 AND token <= $2",
+			cents, int64(term.Token()), account)
+		if err != nil {
+			return err
+		}
+		if rows, err := result.RowsAffected(); err != nil || rows == 1 {
+			return err
+		}
+		return fmt.Errorf("account %s: a newer leader has written", account)
+	}
+	_ = charge // call it from the function that Run calls
+}
+
+// Hand over before a deployment, so that clients do not wait for a lease to expire.
+func ExampleElection_HandOver() {
+	store := memory.New()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	work := func(ctx context.Context, _ *tenure.Term) error {
+		<-ctx.Done()
+		return nil
+	}
+	old := candidate(store, tenure.Config{ID: "node-1"})
+	go func() { _ = old.Run(ctx, work) }()
+	leads := func(id string) func(tenure.Status) bool {
+		return func(s tenure.Status) bool { return s.Leader.ID == id }
+	}
+	_, _ = old.Wait(ctx, leads("node-1"))
+	next := candidate(store, tenure.Config{ID: "node-2"})
+	go func() { _ = next.Run(ctx, work) }()
+
+	operator := candidate(store, tenure.Config{ID: "deployment"}) // it never campaigns
+	if err := operator.HandOver(ctx, "node-2"); err != nil {
+		panic(err)
+	}
+	status, err := operator.Wait(ctx, leads("node-2"))
+	fmt.Println(status.Leader.ID, "leads", err)
+	// Output: node-2 leads <nil>
+}
+
+// OnEvent is for metrics: ReasonOf turns a cause into a label.
+func ExampleReasonOf() {
+	counts := map[string]int{}
+	ctx, stop := context.WithCancel(context.Background())
+	e := candidate(memory.New(), tenure.Config{ID: "node-1", OnEvent: func(event tenure.Event) {
+		if event.Cause != nil {
+			counts[fmt.Sprintf("%s{reason=%q}", event.Kind, tenure.ReasonOf(event.Cause))]++
+		}
+	}})
+	_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
+		stop()
+		<-ctx.Done()
+		return nil
+	})
+	fmt.Println(counts) // Run has returned, so OnEvent is called no more
+	// Output: map[leaving{reason="shutdown"}:1]
+}
+
+// A process that was elected and cannot do the work leaves it to others, and campaigns again later.
 func ExampleErrDecline() {
 	e := candidate(memory.New(), tenure.Config{
 		ID:     "node-1",
@@ -188,9 +291,7 @@ func ExampleErrDecline() {
 	// <nil>
 }
 
-// ledger stands for the resource that leaders write to. In SQL, where no row updated means deposed:
-//
-//	UPDATE ledger SET entry = $1, token = $2 WHERE token <= $2
+// ledger stands for the resource that leaders write to.
 type ledger struct{ token uint64 }
 
 func (l *ledger) write(token uint64, entry string) {
@@ -202,7 +303,7 @@ func (l *ledger) write(token uint64, entry string) {
 	fmt.Println("written:", entry)
 }
 
-// A leader that was frozen may act after its successor. Only the resource can tell, by the token.
+// A leader that was paused may write after its successor. The resource refuses it by its token.
 func ExampleTerm_Token() {
 	store, ctx := memory.New(), context.Background()
 	var l ledger
@@ -243,7 +344,7 @@ func (s *shards) leads(name string) bool {
 	return ok && term.(*tenure.Term).Err() == nil
 }
 
-// Many elections in one process share memory and need no goroutine each.
+// Many elections in one process share memory, and a Handler needs no goroutine for each.
 func ExampleGroup() {
 	group, err := tenure.NewGroup(memory.New(), tenure.Config{ID: "node-1"})
 	if err != nil {
