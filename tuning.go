@@ -2,8 +2,7 @@ package tenure
 
 import "time"
 
-// None, as the value of a time or of Tuning.Drift, selects none where the zero value selects a
-// default.
+// None selects none where the zero value of a time or of Tuning.Drift selects a default.
 const None = -1
 
 // Tuning holds the settings of a Config that few programs need. Measure before you change them: the

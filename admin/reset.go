@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/update"
 )
 
-// ErrSound: the election's record needs no Reset, or there is none.
+// ErrSound is returned by Reset if the election's record needs no reset, or there is none.
 var ErrSound = errors.New("tenure: the record is sound, or there is none")
 
 // systemClock is replaced in tests.
