@@ -28,7 +28,7 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 		{"a lease that NATS is too slow for", func(o *Options) { o.Lease = 100 * time.Millisecond }, []string{"--lease is 100ms"}},
 		{"a lease that is too long", func(o *Options) { o.Lease = 2 * time.Hour }, []string{"--lease is 2h"}},
 		{"renewals too late", func(o *Options) { o.Renew = 2 * time.Second }, []string{"--renew is 2s, too long for --lease 2s: it must be at most 1.9"}},
-		{"a negative splay", func(o *Options) { o.Splay = -1 }, []string{"--splay is -1ns"}},
+		{"a negative splay", func(o *Options) { o.Splay = -time.Second }, []string{"--splay is -1s"}},
 		{"trials too often", func(o *Options) { o.CrashEvery = 1 }, []string{"--crash-every is 1ns"}},
 		{"a key that NATS cannot hold", func(o *Options) { o.Election = "a b" }, []string{`--election cannot be a key of the store: natskv: key "a b" holds ' '`}},
 		{"no key", func(o *Options) { o.Election = "" }, []string{"--election is empty"}},
