@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
@@ -168,7 +168,7 @@ func TestEvidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tell("c1: a fault")
-	s.watch = &watch{records: []journal.Record{{What: journal.Began, PID: 5}, {What: journal.Act, PID: 5}, {What: journal.Act, PID: 5, At: 2e9}}}
+	s.watch = &watch{records: []witness.Record{{What: witness.Began, PID: 5}, {What: witness.Act, PID: 5}, {What: witness.Act, PID: 5, At: 2e9}}}
 	got := s.evidence(outcome{errs: []error{errors.New("an error")}})
 	for _, want := range []string{"error: an error", "c1: a fault", "process 5 of 0: began", "act, and 1 more of 0 until 2.0000", "the last line"} {
 		if !strings.Contains(got, want) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // How much of the journal and of each log is shown.
@@ -42,14 +42,14 @@ func (s *stage) evidence(o outcome) string {
 }
 
 // summary shows records with successive acts of one worker, and what it has started, on one line.
-func summary(records []journal.Record) string {
-	same := func(r, q journal.Record) bool {
-		return q.What == journal.Act && q.Token == r.Token && q.Root == r.Root && q.Candidate == r.Candidate
+func summary(records []witness.Record) string {
+	same := func(r, q witness.Record) bool {
+		return q.What == witness.Act && q.Token == r.Token && q.Root == r.Root && q.Candidate == r.Candidate
 	}
 	var lines []string
 	for i := 0; i < len(records); {
 		r, n := records[i], 1
-		for r.What == journal.Act && i+n < len(records) && same(r, records[i+n]) {
+		for r.What == witness.Act && i+n < len(records) && same(r, records[i+n]) {
 			n++
 		}
 		line := fmt.Sprintf("    %.4f  token %d  c%d  process %d of %d: %v", seconds(r.At), r.Token, r.Candidate, r.PID, r.Root, r.What)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/acts"
 )
 
@@ -19,10 +19,10 @@ type author struct {
 }
 
 // judge goes over a whole journal.
-func judge(records []journal.Record) judgement {
+func judge(records []witness.Record) judgement {
 	times, places := map[author][]int64{}, map[author][]int64{}
 	for i, r := range records {
-		if r.What == journal.Act {
+		if r.What == witness.Act {
 			a := author{r.Candidate, r.Root, r.Token}
 			times[a], places[a] = append(times[a], r.At), append(places[a], int64(i))
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
@@ -59,7 +59,7 @@ func (s *stage) begin() (err error) {
 	if err = os.MkdirAll(filepath.Join(s.dir, "server"), 0o700); err != nil {
 		return err
 	}
-	j, err := journal.Open(s.journal()) // so that there is one to follow
+	j, err := witness.Open(s.journal()) // so that there is one to follow
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *stage) hire(tenure string) error {
 // conclude ends everything, and judges what was played.
 func (s *stage) conclude(err error) outcome {
 	s.strike()
-	var records []journal.Record
+	var records []witness.Record
 	if s.watch != nil {
 		var failed error
 		records, failed = s.watch.end()

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
@@ -66,7 +66,7 @@ func (s *stage) bare(n int) (time.Duration, error) {
 	if err := cmd.Run(); err != nil {
 		return 0, err
 	}
-	r, err := journal.Follow(path)
+	r, err := witness.Follow(path)
 	if err != nil {
 		return 0, err
 	}

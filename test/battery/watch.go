@@ -8,18 +8,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // watch follows the journal of a stage while it is written.
 type watch struct {
-	reader *journal.Reader
+	reader *witness.Reader
 	begins func(reign) // called at each new reign, before anybody else hears of it
 	stop   chan struct{}
 	done   sync.WaitGroup
 
 	mu      sync.Mutex
-	records []journal.Record
+	records []witness.Record
 	reigns  []reign
 	failed  error
 	changed chan struct{} // closed at the next change
@@ -39,7 +39,7 @@ const glance = 2 * time.Millisecond
 
 // follow begins to follow a journal. It ends with end.
 func follow(path string, begins func(reign)) (*watch, error) {
-	r, err := journal.Follow(path)
+	r, err := witness.Follow(path)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +82,10 @@ func (w *watch) read() {
 }
 
 // reignsIn are those that begin in the records, which follow so many.
-func reignsIn(records []journal.Record, before int) []reign {
+func reignsIn(records []witness.Record, before int) []reign {
 	var all []reign
 	for _, r := range records {
-		if r.What == journal.Began {
+		if r.What == witness.Began {
 			number := before + len(all) + 1
 			all = append(all, reign{token: r.Token, candidate: int(r.Candidate), root: int(r.Root), began: r.At, number: number})
 		}
@@ -94,7 +94,7 @@ func reignsIn(records []journal.Record, before int) []reign {
 }
 
 // end stops following and returns the whole journal.
-func (w *watch) end() ([]journal.Record, error) {
+func (w *watch) end() ([]witness.Record, error) {
 	close(w.stop)
 	w.done.Wait()
 	return w.records, errors.Join(w.failed, w.reader.Close())
@@ -135,7 +135,7 @@ func (w *watch) awaitAsked(ctx context.Context, r reign) (at int64, err error) {
 	seen := 0
 	err = w.until(ctx, "the worker to be asked to stop", func() bool {
 		for ; seen < len(w.records); seen++ {
-			if rec := w.records[seen]; rec.What == journal.Asked && int(rec.PID) == r.root {
+			if rec := w.records[seen]; rec.What == witness.Asked && int(rec.PID) == r.root {
 				at = rec.At
 				return true
 			}
@@ -170,7 +170,7 @@ func (w *watch) lastActOf(r reign) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, rec := range slices.Backward(w.records) {
-		if int(rec.Root) == r.root && rec.Token == r.token && rec.What == journal.Act {
+		if int(rec.Root) == r.root && rec.Token == r.token && rec.What == witness.Act {
 			return rec.At
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tenure-go/tenure/test/battery/internal/journal"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -73,11 +73,11 @@ func (h *habits) work() (int, error) {
 		return 0, err
 	}
 	if h.root == 0 {
-		if err := w.write(journal.Began); err != nil {
+		if err := w.write(witness.Began); err != nil {
 			return 0, err
 		}
 	}
-	if err := w.write(journal.Act); err != nil {
+	if err := w.write(witness.Act); err != nil {
 		return 0, err
 	}
 	if err := h.fork(); err != nil {
@@ -103,18 +103,18 @@ func (h *habits) act(w *writer, asked <-chan os.Signal) (int, error) {
 				return 0, errors.New("nobody wants this worker any more")
 			}
 		case <-pace.C:
-			if err := w.write(journal.Act); err != nil {
+			if err := w.write(witness.Act); err != nil {
 				return 0, err
 			}
 		case <-asked:
-			if err := w.write(journal.Asked); err != nil {
+			if err := w.write(witness.Asked); err != nil {
 				return 0, err
 			}
 			if !h.deaf {
 				code, end = 0, time.After(h.stop)
 			}
 		case <-end:
-			return code, w.write(journal.Ended)
+			return code, w.write(witness.Ended)
 		}
 	}
 }
@@ -140,8 +140,8 @@ func (h *habits) fork() error {
 
 // writer knows what is the same in all records of a process.
 type writer struct {
-	journal *journal.Writer
-	same    journal.Record
+	journal *witness.Writer
+	same    witness.Record
 }
 
 // open takes the token and the candidate's name, whose number comes last, from the environment that tenure sets.
@@ -158,11 +158,11 @@ func (h *habits) open() (*writer, error) {
 	if root == 0 {
 		root = os.Getpid()
 	}
-	j, err := journal.Open(h.journal)
-	return &writer{j, journal.Record{Token: token, Candidate: uint32(number), PID: uint32(os.Getpid()), Root: uint32(root)}}, err
+	j, err := witness.Open(h.journal)
+	return &writer{j, witness.Record{Token: token, Candidate: uint32(number), PID: uint32(os.Getpid()), Root: uint32(root)}}, err
 }
 
-func (w *writer) write(what journal.What) error {
+func (w *writer) write(what witness.What) error {
 	r := w.same
 	r.At, r.What = machine.Now(), what
 	return w.journal.Write(r)
