@@ -61,16 +61,16 @@ func TestLate(t *testing.T) {
 
 // TestVerdicts: what makes a row fail.
 func TestVerdicts(t *testing.T) {
-	var stale, regressed judgement
-	stale.byOrder.Stale, regressed.byTime.Regressed = 1, 1
+	stale, regressed := witness.Verdict{Stale: 1}, witness.Verdict{Regressed: 1}
 	for _, c := range []struct {
 		name string
 		o    outcome
 		want figures.Verdict
 	}{
 		{"nothing", outcome{}, figures.Held},
-		{"an act", outcome{judgement: stale}, figures.Broken},
-		{"a token", outcome{judgement: regressed}, figures.Broken},
+		{"an act", outcome{acts: stale}, figures.Broken},
+		{"a token", outcome{acts: regressed}, figures.Broken},
+		{"an act after the end", outcome{acts: witness.Verdict{AfterEnd: 1}}, figures.Broken},
 		{"a promise", outcome{wrong: []string{"x"}}, figures.Broken},
 		{"late", outcome{late: []string{"x"}}, figures.Missed},
 		{"a figure", outcome{figures: []figure{{verdict: figures.Missed}}}, figures.Missed},
@@ -89,8 +89,7 @@ func TestVerdicts(t *testing.T) {
 // TestDisturbed: a machine that stands still excuses what comes late and what the loss of a lease may break, and nothing else.
 func TestDisturbed(t *testing.T) {
 	const lease = time.Second
-	var stale judgement
-	stale.byTime.Stale = 1
+	stale := witness.Verdict{Stale: 1}
 	late, wrong := []string{"something came late"}, []string{"a promise"}
 	for _, c := range []struct {
 		name  string
@@ -105,7 +104,7 @@ func TestDisturbed(t *testing.T) {
 		{"a promise, and it stood still", outcome{wrong: wrong, stood: lease}, false, disturbed},
 		{"a promise for the last time", outcome{wrong: wrong, stood: lease}, true, excused},
 		{"an error for the last time", outcome{errs: []error{errors.New("x")}, stood: lease}, true, failed},
-		{"an act, and it stood still", outcome{judgement: stale, stood: lease}, false, failed},
+		{"an act, and it stood still", outcome{acts: stale, stood: lease}, false, failed},
 		{"a process, and it stood still", outcome{wrong: wrong, orphans: 1, stood: lease}, false, failed},
 	} {
 		j := &job{}
@@ -118,8 +117,7 @@ func TestDisturbed(t *testing.T) {
 
 // TestControls: a control is played again until its flaw shows, and passes if it does.
 func TestControls(t *testing.T) {
-	var stale judgement
-	stale.byTime.Stale = 1
+	stale := witness.Verdict{Stale: 1}
 	j := &job{flaw: releasedEarly}
 	for _, c := range []struct {
 		o     outcome
@@ -129,7 +127,7 @@ func TestControls(t *testing.T) {
 	}{
 		{outcome{}, false, hides, true},
 		{outcome{wrong: []string{"something came late"}, stood: time.Hour}, true, hides, false},
-		{outcome{judgement: stale}, false, shows, false},
+		{outcome{acts: stale}, false, shows, false},
 	} {
 		said, again := j.take(c.o, time.Second, c.final)
 		if said != c.said || again != c.again || j.passed() != (said == shows) {

@@ -24,14 +24,13 @@ func (s *stage) evidence(o outcome) string {
 	for _, err := range o.errs {
 		fmt.Fprintln(&text, "  error:", err)
 	}
-	if !o.safe() {
-		fmt.Fprintf(&text, "  by time %+v\n  by order %+v\n", o.byTime, o.byOrder)
-	}
 	s.mu.Lock()
 	told := slices.Clone(s.told)
 	s.mu.Unlock()
 	fmt.Fprintf(&text, "  what happened, in seconds of CLOCK_MONOTONIC:\n    %s\n", strings.Join(told, "\n    "))
 	if s.watch != nil {
+		fmt.Fprintf(&text, "  by time: %v\n", witness.ByTime(s.watch.records))
+		fmt.Fprintf(&text, "  by order: %v\n", witness.ByOrder(s.watch.records))
 		fmt.Fprintf(&text, "  the journal ends with:\n%s", summary(s.watch.records))
 	}
 	for _, c := range s.candidates {

@@ -21,8 +21,8 @@ type flaw struct {
 }
 
 // What gives a flaw away.
-func overlaps(o outcome) bool  { return o.stale() > 0 }
-func regresses(o outcome) bool { return o.regressed() > 0 }
+func overlaps(o outcome) bool  { return o.acts.Stale > 0 }
+func regresses(o outcome) bool { return o.acts.Regressed > 0 }
 
 // broken is a tenure with a flaw, which is built once.
 type broken struct {

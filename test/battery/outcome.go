@@ -3,13 +3,15 @@ package main
 import (
 	"time"
 
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 // outcome is what came of one or more runs of a row.
 type outcome struct {
-	judgement
 	runs int
+	// acts is the verdict on the journal.
+	acts witness.Verdict
 	// last is from a fault to the last act of whom it befell, next to the first act of the next worker, idle from the one to the other.
 	last, next, idle figures.Dist
 	orphans          int      // processes left over
@@ -29,23 +31,23 @@ type figure struct {
 // plus is the outcome of both.
 func (o outcome) plus(p outcome) outcome {
 	return outcome{
-		judgement: o.judgement.plus(p.judgement),
-		runs:      o.runs + p.runs,
-		last:      append(o.last, p.last...),
-		next:      append(o.next, p.next...),
-		idle:      append(o.idle, p.idle...),
-		orphans:   o.orphans + p.orphans,
-		wrong:     append(o.wrong, p.wrong...),
-		late:      append(o.late, p.late...),
-		figures:   append(o.figures, p.figures...),
-		errs:      append(o.errs, p.errs...),
-		stood:     max(o.stood, p.stood),
+		acts:    o.acts.Plus(p.acts),
+		runs:    o.runs + p.runs,
+		last:    append(o.last, p.last...),
+		next:    append(o.next, p.next...),
+		idle:    append(o.idle, p.idle...),
+		orphans: o.orphans + p.orphans,
+		wrong:   append(o.wrong, p.wrong...),
+		late:    append(o.late, p.late...),
+		figures: append(o.figures, p.figures...),
+		errs:    append(o.errs, p.errs...),
+		stood:   max(o.stood, p.stood),
 	}
 }
 
 // verdict is the worst there is to say.
 func (o outcome) verdict() figures.Verdict {
-	v := figures.Safe(o.safe() && len(o.wrong) == 0)
+	v := figures.Safe(o.acts.Safe() && len(o.wrong) == 0)
 	v = max(v, figures.Within(len(o.late) == 0))
 	for _, f := range o.figures {
 		v = max(v, f.verdict)
@@ -59,7 +61,7 @@ func (o outcome) verdict() figures.Verdict {
 // disturbed reports whether the machine stood still for so long that a lease may have run out, or that times say nothing. It is not to
 // blame for acts, tokens and what is left over.
 func (o outcome) disturbed(lease time.Duration) bool {
-	return o.safe() && o.orphans == 0 && o.stood > lease/10
+	return o.acts.Safe() && o.orphans == 0 && o.stood > lease/10
 }
 
 // excused is an outcome of a machine that stood still: who loses the lease by that leads no longer, and may break what is promised of leaders.

@@ -119,7 +119,7 @@ func (b *battery) perform(j *job) {
 		n := j.begun
 		b.mu.Unlock()
 		o, evidence := b.trial(j, fmt.Sprintf("%s-%d", j.name(), n))
-		if errors.Is(b.ctx.Err(), context.Canceled) && o.safe() {
+		if errors.Is(b.ctx.Err(), context.Canceled) && o.acts.Safe() {
 			return // a part of a run says nothing
 		}
 		b.mu.Lock()
@@ -162,7 +162,7 @@ func (j *job) take(o outcome, lease time.Duration, final bool) (said string, aga
 		j.seen = j.seen.plus(o)
 		return fine, false
 	case o.disturbed(lease) && !final:
-		j.seen.judgement = j.seen.judgement.plus(o.judgement)
+		j.seen.acts = j.seen.acts.Plus(o.acts)
 		j.disturbed++
 		return disturbed, true
 	case o.disturbed(lease) && o.excused().passed():

@@ -54,8 +54,8 @@ func (r *results) rows() [][]string {
 			continue
 		}
 		o := j.seen
-		line := []string{j.row.name, strconv.Itoa(o.runs), strconv.Itoa(o.byTime.Terms), strconv.Itoa(o.byTime.Answers), strconv.Itoa(o.stale()),
-			strconv.Itoa(o.regressed()), strconv.Itoa(o.orphans), "", "", "", "", o.verdict().String()}
+		line := []string{j.row.name, strconv.Itoa(o.runs), strconv.Itoa(o.acts.Terms), strconv.Itoa(o.acts.Acts), strconv.Itoa(o.acts.Stale),
+			strconv.Itoa(o.acts.Regressed), strconv.Itoa(o.orphans), "", "", "", "", o.verdict().String()}
 		if len(o.next) > 0 {
 			line[7], line[8] = figures.Show(o.last.Max()), figures.Show(o.idle.Min())
 			line[9], line[10] = o.next.String(), figures.Show(r.battery.bound())
@@ -77,12 +77,12 @@ func (r *results) controls() [][]string {
 
 // shown says what speaks against an outcome.
 func shown(o outcome) string {
-	s := fmt.Sprintf("%d of %d acts of an older token", o.stale(), o.byTime.Answers)
-	if o.byTime.Overlap > 0 {
-		s += ", up to " + figures.Show(o.byTime.Overlap) + " after"
+	s := fmt.Sprintf("%d of %d acts of an older token", o.acts.Stale, o.acts.Acts)
+	if o.acts.Overlap > 0 {
+		s += ", up to " + figures.Show(o.acts.Overlap) + " after"
 	}
-	if o.regressed() > 0 {
-		s += fmt.Sprintf("; %d tokens not grown", o.regressed())
+	if o.acts.Regressed > 0 {
+		s += fmt.Sprintf("; %d tokens not grown", o.acts.Regressed)
 	}
 	if o.orphans > 0 {
 		s += fmt.Sprintf("; %d processes left over", o.orphans)

@@ -107,7 +107,7 @@ func (s *stage) conclude(err error) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.seen
-	o.runs, o.judgement = 1, judge(records)
+	o.runs, o.acts = 1, witness.Judge(records)
 	if err != nil {
 		o.errs = append(o.errs, err)
 	}
