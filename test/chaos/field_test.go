@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
@@ -36,7 +36,7 @@ type field struct {
 	js      jetstream.JetStream // an operator's
 	kv      jetstream.KeyValue
 	store   driver.Store
-	book    acts.Book
+	book    witness.Book
 	struck  uint64 // the token of whom something befell
 
 	mu      sync.Mutex
@@ -67,10 +67,9 @@ func newField(t testing.TB, lease time.Duration, change ...func(*jetstream.KeyVa
 func (f *field) judge() {
 	v := f.book.Judge()
 	if !v.Safe() {
-		f.Errorf("%d answers of yes after the next was elected, up to %v after; %d terms not above the last",
-			v.Stale, v.Overlap, v.Regressed)
+		f.Error(v)
 	}
-	f.Logf("%d terms, %d answers of yes", v.Terms, v.Answers)
+	f.Logf("%d terms, %d answers of yes", v.Terms, v.Acts)
 }
 
 // candidate takes part over a connection of its own, which can be cut.

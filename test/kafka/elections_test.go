@@ -12,7 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -83,7 +83,7 @@ func TestElectionsOverFaults(t *testing.T) {
 
 func electionsOverFaults(t *testing.T) {
 	c := encamp(t, 3)
-	var book acts.Book
+	var book witness.Book
 	var elected atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -118,9 +118,8 @@ func electionsOverFaults(t *testing.T) {
 	cancel()
 	all.Wait()
 	v := book.Judge()
-	t.Logf("%d terms, %d answers of yes", v.Terms, v.Answers)
+	t.Logf("%d terms, %d answers of yes", v.Terms, v.Acts)
 	if !v.Safe() || v.Terms < 10 {
-		t.Errorf("%d answers of yes after the next was elected, up to %v after; %d terms not above the last; %d terms", v.Stale, v.Overlap,
-			v.Regressed, v.Terms)
+		t.Error(v)
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 )
 
 // reign is an election among three candidates, each with a store of its own, in which whoever is elected leads on.
 type reign struct {
-	book  acts.Book
+	book  witness.Book
 	terms atomic.Int64
 	last  atomic.Pointer[tenure.Term]
 	end   func()
@@ -63,8 +63,8 @@ func (r *reign) judge(b *brokers) (kept bool) {
 	kept = r.terms.Load() == 1
 	r.end()
 	v := r.book.Judge()
-	if !v.Safe() || v.Answers == 0 {
-		b.tb.Errorf("%d answers of yes after the next was elected, up to %v after; %d terms not above the last", v.Stale, v.Overlap, v.Regressed)
+	if !v.Safe() || v.Acts == 0 {
+		b.tb.Error(v)
 	}
 	return kept
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
@@ -21,7 +21,7 @@ import (
 type reign struct {
 	*arena
 	way   asking.Way
-	book  acts.Book
+	book  witness.Book
 	lines []*line
 	end   func()
 }
@@ -154,16 +154,16 @@ func longestGap(ctx context.Context, store *natskv.Store, key string) (longest t
 func (r *reign) safe() {
 	r.tb.Helper()
 	if v := r.judge(); !v.Safe() {
-		r.tb.Errorf("%d answers of yes after the next was elected, up to %v after; %d terms not above the last", v.Stale, v.Overlap, v.Regressed)
+		r.tb.Error(v)
 	}
 }
 
 // judge ends the elections.
-func (r *reign) judge() acts.Verdict {
+func (r *reign) judge() witness.Verdict {
 	r.tb.Helper()
 	r.end()
 	v := r.book.Judge()
-	if v.Answers == 0 {
+	if v.Acts == 0 {
 		r.tb.Error("nobody was ever told that he may act: this proves nothing")
 	}
 	return v

@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 					f := &faulty{TB: t, terms: terms, server: server, clock: clock.Standard{}}
 					r := startReferee(t)
 					defer r.stop()
-					f.play(r.witness)
+					f.play(r.enter)
 					struck.Add(f.struck(p))
 				})
 			})
@@ -94,12 +94,12 @@ type faulty struct {
 	grown  chan struct{}   // closed at the next term
 }
 
-// witness returns what is called with each term of a candidate.
-type witness func(id string) (enter func(*tenure.Term))
+// onTerm returns the function that is called with each term of a candidate.
+type onTerm func(id string) (enter func(*tenure.Term))
 
 // play has three candidates, and all leaders of so many terms but the last leave in good order
 // after a while.
-func (f *faulty) play(w witness) {
+func (f *faulty) play(w onTerm) {
 	f.grown = make(chan struct{})
 	var leave []func()
 	for i := range 3 {
@@ -127,7 +127,7 @@ func (f *faulty) struck(p s3fake.Plan) (n int64) {
 }
 
 // join lets a candidate campaign until it leaves.
-func (f *faulty) join(id string, w witness) (leave func()) {
+func (f *faulty) join(id string, w onTerm) (leave func()) {
 	store, err := s3object.New(f.server.Client(), fakeBucket)
 	if err != nil {
 		f.Errorf("%v", err)
@@ -244,8 +244,8 @@ func (r *referee) stop() {
 	r.done.Wait()
 }
 
-// witness requires of each term a higher token than any before, and that no earlier term is valid.
-func (r *referee) witness(id string) func(*tenure.Term) {
+// enter requires of each term a higher token than any before, and that no earlier term is valid.
+func (r *referee) enter(id string) func(*tenure.Term) {
 	return func(t *tenure.Term) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

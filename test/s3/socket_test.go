@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/electiontest"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -80,7 +80,7 @@ func TestFakeFaults(t *testing.T) {
 
 // booked plays with a book of what leaders were told.
 func (f *faulty) booked(p s3fake.Plan) int64 {
-	var book acts.Book
+	var book witness.Book
 	var askers []*asking.Asker
 	f.play(func(id string) func(*tenure.Term) {
 		asker := asking.Start(func(election string, token uint64, stamps []int64) {
@@ -94,10 +94,9 @@ func (f *faulty) booked(p s3fake.Plan) int64 {
 	}
 	v := book.Judge()
 	if !v.Safe() {
-		f.Errorf("%d answers of yes after the next was elected, up to %v after; "+
-			"%d terms not above the last", v.Stale, v.Overlap, v.Regressed)
+		f.Error(v)
 	}
-	f.Logf("%d terms, %d answers of yes", v.Terms, v.Answers)
+	f.Logf("%d terms, %d answers of yes", v.Terms, v.Acts)
 	return f.struck(p)
 }
 
