@@ -56,11 +56,11 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// hear takes a report. Acts need no order: the checker has its own.
+// hear takes a report. The witness takes acts in any order.
 func (d *director) hear(p *process, r report) {
 	switch {
 	case r.Act != 0:
-		for _, o := range d.checker.act(r.Act, actor{p.id, p.cmd.Process.Pid}, r.At) {
+		for _, o := range d.acts.add(r.Act, p.id, p.cmd.Process.Pid, r.At) {
 			d.print.overlap(time.Now(), o)
 		}
 	case r.Event != nil:

@@ -22,10 +22,10 @@ type director struct {
 	done    chan struct{}  // closed when nobody reads the inbox any more
 	running sync.WaitGroup // the goroutines that listen to processes
 
-	crew    map[string]*process // those that run, by id
-	order   sorter
-	checker checker
-	ledger  *ledger
+	crew   map[string]*process // those that run, by id
+	order  sorter
+	acts   acts
+	ledger *ledger
 
 	trials   []trial
 	due      bool
@@ -39,7 +39,7 @@ func newDirector(o Options, place stores.Place, p printer) *director {
 		inbox: make(chan func()), done: make(chan struct{}),
 		crew: map[string]*process{}, trials: trials(),
 	}
-	d.ledger = newLedger(d.checker.lastAct, o.slack())
+	d.ledger = newLedger(d.acts.lastOf, o.slack())
 	return d
 }
 
@@ -108,7 +108,7 @@ func (d *director) settle(entries []entry) {
 			e.deed.expected = !d.ledger.settled(e.at, d.options.Lease) // it is the last leader that cannot be heard
 		}
 		if e.sight != nil {
-			d.print.see(e, d.checker.acts)
+			d.print.see(e, d.acts.n)
 			continue
 		}
 		d.print.show(e, f)
@@ -126,6 +126,6 @@ func (d *director) fail(err error) {
 func (d *director) summary() summary {
 	return summary{
 		lasted: stamp.Now().Sub(d.began), elections: d.ledger.elections, first: d.ledger.first, last: d.ledger.term,
-		rows: d.ledger.tally.rows(), failovers: d.ledger.tally.total(), acts: d.checker.acts, overlaps: len(d.checker.found),
+		rows: d.ledger.tally.rows(), failovers: d.ledger.tally.total(), acts: d.acts.n, overlaps: d.acts.overlaps,
 	}
 }

@@ -3,7 +3,7 @@
 // The demo starts candidates, each a process of its own, and disturbs whichever leads: it kills it, freezes it, asks it to
 // end, in turn. What the candidates report and what the demo does is put in order by the clock that all processes of the
 // machine share, told line by line, and kept in a ledger of failovers. While it leads, a candidate acts many times a second
-// and reports when; a checker looks for an act of an older term that came after the first act of a newer one.
+// and reports when; internal/witness looks for an act of an older term that came after the first act of a newer one.
 //
 //	demo.go  options.go                   the front door
 //	server.go  natsserver.go  s3server.go what the demo starts where it is given no store
@@ -13,7 +13,7 @@
 //	trial.go                              what is done to the leader
 //	entry.go  sight.go  sorter.go         everything that happened, in order
 //	ledger.go  tally.go                   what failovers took, and what they had to take
-//	overlap.go                            the checker
+//	acts.go                               what the witness judges
 //	printer.go  human*.go  jsonl.go       telling it line by line
 //	live*.go                              showing it on a terminal
 package demo

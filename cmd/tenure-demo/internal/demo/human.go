@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // human writes lines for people: time, candidate, what happened, term, and why.
@@ -159,7 +160,7 @@ func brief(cause string) string {
 	return cause
 }
 
-func (h *human) overlap(at time.Time, o overlap) {
+func (h *human) overlap(at time.Time, o witness.Overlap) {
 	text := fmt.Sprintf("OVERLAP, two leaders at once: %v", o)
 	fmt.Fprintf(h.out, "%s  %s\n", clock(at), h.paint.with(alarm, "!!! "+text+" !!!"))
 }

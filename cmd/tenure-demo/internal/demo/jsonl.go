@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // jsonLines writes one object per line: the library's events as they are, and the demo's own lines, which begin with the
@@ -71,14 +72,14 @@ func (j *jsonLines) failover(e *event, f *failover) {
 	})
 }
 
-func (j *jsonLines) overlap(at time.Time, o overlap) {
+func (j *jsonLines) overlap(at time.Time, o witness.Overlap) {
 	j.line(struct {
 		output.Head
 		Do        string `json:"do"`
 		OlderID   string `json:"olderID"`
 		OlderTerm uint64 `json:"olderTerm"`
 		Text      string `json:"text"`
-	}{j.head(at, "demo", o.newer.by.id, o.newer.token), "overlap", o.older.by.id, o.older.token, o.String()})
+	}{j.head(at, "demo", idOf(o.Newer), o.Newer.Token), "overlap", idOf(o.Older), o.Older.Token, o.String()})
 }
 
 // kindJSON is one kind of failover in the summary.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // keeper keeps the lines that must not vanish with the picture.
@@ -31,7 +33,7 @@ func (k *keeper) room() bool {
 	return k.lines <= maxKept
 }
 
-func (k *keeper) overlap(at time.Time, o overlap) {
+func (k *keeper) overlap(at time.Time, o witness.Overlap) {
 	if k.room() {
 		k.human.overlap(at, o)
 	}

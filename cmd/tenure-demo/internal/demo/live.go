@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/view"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // live shows what happens on a terminal, drawn anew all the time. What human tells at the beginning and at the end is
@@ -89,10 +90,10 @@ func (l *live) tell(f view.Fact) {
 	}
 }
 
-func (l *live) overlap(at time.Time, o overlap) {
+func (l *live) overlap(at time.Time, o witness.Overlap) {
 	l.overlaps++
 	l.kept.overlap(at, o)
-	l.tell(view.Fact{At: at, What: view.Overlap, Who: o.newer.by.id, Term: o.newer.token, Text: o.String()})
+	l.tell(view.Fact{At: at, What: view.Overlap, Who: idOf(o.Newer), Term: o.Newer.Token, Text: o.String()})
 }
 
 // moment is what the time of day was at a stamp.

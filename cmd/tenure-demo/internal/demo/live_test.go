@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/view"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // heard are the facts that were told.
@@ -128,7 +129,7 @@ func TestAlarmsOutliveTheView(t *testing.T) {
 	l := newLive(o, func() {})
 	l.shown = make(chan struct{})
 	close(l.shown)
-	l.overlap(wall(1), overlap{older: span{token: 7, by: actor{"c2", 4712}}, newer: span{token: 9, by: actor{"c1", 4711}}})
+	l.overlap(wall(1), witness.Overlap{Older: witness.Span{Token: 7, Who: "c2 (process 4712)"}, Newer: witness.Span{Token: 9}})
 	for range maxKept + 4 {
 		l.show(now(entry{deed: &deed{time: wall(2), do: doOutput, id: "c1", text: "panic: oh"}}), nil)
 	}

@@ -1,6 +1,10 @@
 package demo
 
-import "time"
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/internal/witness"
+)
 
 // printer tells what happens: to people, or to programs.
 type printer interface {
@@ -9,7 +13,7 @@ type printer interface {
 	show(e entry, f *failover)
 	// see is for sights of the record, of which there is nothing to tell in words, after so many checked acts.
 	see(e entry, acts int)
-	overlap(at time.Time, o overlap)
+	overlap(at time.Time, o witness.Overlap)
 	// leave gives back what begin took, and is the last before end. It returns why there was nothing to be seen, and may be
 	// called again.
 	leave() error

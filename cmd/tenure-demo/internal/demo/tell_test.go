@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // told is a demo that has one line of each sort.
@@ -72,8 +73,9 @@ func tellEnd(t *testing.T, p printer) {
 		&failover{kind: kindOther, from: "c2", to: "c1", took: 5 * time.Millisecond})
 	p.show(library(t, 1900, tenure.Event{Kind: tenure.EventLost, ID: "c1", Term: 9, Cause: tenure.ErrExpired, Missed: 3}), nil)
 	p.show(library(t, 1901, tenure.Event{Kind: tenure.EventAlarm, ID: "c1", Cause: tenure.ErrForeign}), nil)
-	p.overlap(wall(1902), overlap{
-		older: span{token: 7, by: actor{"c2", 4712}, last: at(1950)}, newer: span{token: 9, by: actor{"c1", 4711}, first: at(1945)},
+	p.overlap(wall(1902), witness.Overlap{
+		Older: witness.Span{Token: 7, Who: "c2 (process 4712)", Last: int64(at(1950))},
+		Newer: witness.Span{Token: 9, Who: "c1 (process 4711)", First: int64(at(1945))},
 	})
 	p.end(wall(2000), summary{
 		lasted: 2 * time.Second, elections: 3, first: 1, last: 9, failovers: 2, acts: 75, overlaps: 1,

@@ -66,7 +66,7 @@ func (d *director) leader() *process {
 	if p == nil || p.paused || p.ending || !d.ledger.leads() {
 		return nil
 	}
-	if _, acted := d.checker.lastAct(d.ledger.term); !acted {
+	if _, acted := d.acts.lastOf(d.ledger.term); !acted {
 		return nil
 	}
 	return p

@@ -1,0 +1,40 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/internal/witness"
+)
+
+// acts has the witness judge each act, and counts.
+type acts struct {
+	book        witness.Book
+	n, overlaps int
+	last        map[uint64]stamp.Time // by token
+}
+
+// add takes one act of a candidate's process, in any order, and returns the overlaps that it shows.
+func (a *acts) add(token uint64, id string, pid int, at stamp.Time) []witness.Overlap {
+	if a.last == nil {
+		a.last = map[uint64]stamp.Time{}
+	}
+	a.n++
+	a.last[token] = max(a.last[token], at)
+	found := a.book.Add("", fmt.Sprintf("%s (process %d)", id, pid), token, int64(at))
+	a.overlaps += len(found)
+	return found
+}
+
+// lastOf is when a token was last used; false if it never was.
+func (a *acts) lastOf(token uint64) (stamp.Time, bool) {
+	at, ok := a.last[token]
+	return at, ok
+}
+
+// idOf is the candidate of a process that the witness names.
+func idOf(s witness.Span) string {
+	id, _, _ := strings.Cut(s.Who, " ")
+	return id
+}
