@@ -67,9 +67,9 @@ func (e *S3Elector) withPeers(store driver.Store, opts S3ElectorOptions) (*peer.
 	if networks == nil {
 		networks = near
 	}
-	w := &witness{Store: store}
-	return peer.New(w, peer.Config{
-		Networks: networks, Path: e.cfg.PeerHealthPath, ClientTLS: e.roots.client(w.leader), Timeout: e.cfg.PeerTimeout,
+	h := &hostReader{Store: store}
+	return peer.New(h, peer.Config{
+		Networks: networks, Path: e.cfg.PeerHealthPath, ClientTLS: e.roots.client(h.leader), Timeout: e.cfg.PeerTimeout,
 		Retry: e.cfg.FrequentInterval, Clock: e.settings(&e.cfg).Clock,
 		OnError: func(key string, err error) {
 			if err != nil {
