@@ -11,5 +11,5 @@
 //	nats        elections on a cluster of three NATS servers, under every fault
 //	recipes     the recipes of deploy, and every command line in the documents
 //	s3          conformance and linearizability on servers of object storage
-//	internal    what these share: servers as processes, relays, journals of acts
+//	internal    what these share: servers as processes, relays, leaders that ask whether they may act
 package test

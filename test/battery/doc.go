@@ -11,9 +11,9 @@
 //	go run ./test/battery -keep DIR        keep journals, logs and binaries, in a new directory in this one
 //
 // Each run has a NATS server of its own and three candidates: the tenure command, built from here, each through a TCP relay of its own.
-// They run a worker that writes each of its acts into one file, with CLOCK_MONOTONIC and the token that it was given. From that
-// file alone is judged, twice: by the times, and by the order in the file, which is the order in which a resource would have been
-// asked.
+// They run a worker that writes each of its acts into one file, with CLOCK_MONOTONIC and the token that it was given.
+// internal/witness judges that file, by the times and by the order in the file, which is the order in which a resource would
+// have received the acts. docs/testing.md defines its format.
 //
 // A row passes if no act with an older token follows the first one with a newer token, if tokens grow, if whenever a new worker begins, and
 // when a tenure has ended, nothing is left of what others ran, and if there is a next worker at all. How soon it begins is shown, with a
