@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	acts "github.com/tenure-go/tenure/internal/witness"
 )
 
 // cast is a number of workers that play one scene, and what they said.

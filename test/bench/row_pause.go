@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	acts "github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
@@ -60,7 +60,7 @@ func controlled(what string, n int, play func() (acts.Verdict, error)) (measure,
 
 // overlap shows a verdict on n runs.
 func overlap(v acts.Verdict, n int) string {
-	s := fmt.Sprintf("%d of %d, n=%d", v.Stale, v.Answers, n)
+	s := fmt.Sprintf("%d of %d, n=%d", v.Stale, v.Acts, n)
 	if v.Overlap > 0 {
 		s += ", up to " + figures.Show(v.Overlap) + " after"
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	acts "github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )

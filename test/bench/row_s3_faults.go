@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	acts "github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
