@@ -4,14 +4,15 @@ import "time"
 
 // cell is one column of the timeline.
 type cell struct {
-	// term is the one that takes most of the column; nil if that is nobody's.
+	// term is the one that takes most of the column; nil if no leader does.
 	term *term
 	led  bool // false: its leader is gone, and its lease runs out
 	past bool // before the beginning
 	most time.Duration
 }
 
-// timeline is the columns up to now. They stand still against the time, so that what is shown moves by whole columns.
+// timeline is the columns up to now. They do not shift with time, so the display moves by whole
+// columns.
 type timeline struct {
 	cells []cell
 	start time.Duration // of the first column
@@ -38,7 +39,8 @@ func (m *Model) timeline(columns int, now time.Duration) *timeline {
 	return l
 }
 
-// add enters the time for which somebody led, and that for which others had to wait for the lease that was left behind.
+// add enters the time of one leader, and the time for which the others waited for the lease that it
+// left behind.
 func (l *timeline) add(t *term, m *Model) {
 	until, gone := min(l.now, m.deadline(t)), l.now
 	if t.over() {
@@ -53,7 +55,8 @@ func (l *timeline) add(t *term, m *Model) {
 	l.cover(t, false, until, gone)
 }
 
-// cover gives a column to what takes most of it, so that it never seems that two led at once.
+// cover gives a column to the state that takes most of it, so that no column seems to show two
+// leaders.
 func (l *timeline) cover(t *term, led bool, from, until time.Duration) {
 	for i := max(0, l.column(from)); i < len(l.cells) && l.begin(i) < until; i++ {
 		part := min(until, l.begin(i)+l.step) - max(from, l.begin(i))
@@ -63,7 +66,7 @@ func (l *timeline) cover(t *term, led bool, from, until time.Duration) {
 	}
 }
 
-// settle leaves a column to nobody if that is most of it. The last one is not over yet.
+// settle leaves a column empty if no leader takes most of it. The last column is not over yet.
 func (l *timeline) settle(i int) {
 	c := &l.cells[i]
 	whole := min(l.step, l.now-l.begin(i))

@@ -16,7 +16,8 @@ const (
 	leastWidth = 9
 )
 
-// failovers are the last changes of leader, the newest first: what each took beside the least that it could take.
+// failovers are the last changes of leader, the newest first, with the time that each took and the
+// least possible time.
 func (m *Model) failovers(f frame, lines int) []string {
 	names := m.changeWidth(f.width)
 	most := slices.ContainsFunc(m.changes, func(c change) bool { return c.fact.Most > 0 })
@@ -66,7 +67,8 @@ func limit(d time.Duration, known bool) string {
 	return output.Seconds(d)
 }
 
-// compare draws what a failover took: thin as far as it had to, and thick beyond. All are drawn to one scale.
+// compare draws a failover: thin for the time that it had to take, and thick for the rest. All are
+// drawn to one scale.
 func (m *Model) compare(f Fact, room int) string {
 	if room < 8 {
 		return ""

@@ -2,55 +2,57 @@ package view
 
 import "time"
 
-// Fact is one thing that happened. Its texts may come from anywhere: what a terminal would not print as it stands is
-// replaced before it is shown.
+// Fact is one thing that happened. Its texts may come from anywhere: characters that a terminal
+// must not print are replaced before they are shown.
 type Fact struct {
 	// At is when it happened, as far as this process can know. Facts come in this order, or nearly.
 	At time.Time
-	// What happened decides which of the other fields matter.
+	// What decides which of the other fields matter.
 	What What
-	// Who is the candidate's ID; empty if it is about none.
+	// Who is the candidate's ID; empty if the fact is about none.
 	Who string
 	// Term is 0 where there is none.
 	Term uint64
 	// Text is for people, in one line.
 	Text string
-	// Address is what a leader publishes, for Elected and Renewed; empty where it is not known.
+	// Address is the published address of a leader, for Elected and Renewed; empty where it is not
+	// known.
 	Address string
 	// Lease is how long after At a successor has to wait, for Elected and Renewed; 0: Screen.Lease.
 	Lease time.Duration
-	// Took is what the failover took that an Elected completes, 0 if it was not measured, and Least what it had to take,
-	// below 0 if that is unknown. Most is what it may take where the store is polled, 0 where there is no such bound. Text
-	// is why there was a failover.
+	// Took is the time of the failover that an Elected completes, 0 if it was not measured. Least
+	// is the least possible time, below 0 if that is unknown. Most is the longest possible time
+	// where the store is polled, 0 where there is no such bound. Text is the reason for the
+	// failover.
 	Took, Least, Most time.Duration
 }
 
-// What names what happened. Any other value is told in the news as it stands, and changes nothing else.
+// What names the kind of fact. The news shows any other value unchanged, and nothing else does.
 type What string
 
-// What can happen.
+// The kinds of fact.
 const (
 	Started  What = "started"  // Who takes part from now on, and does not follow yet
 	Follows  What = "follows"  // Who seeks leadership, or watches
 	Elected  What = "elected"  // Who leads in Term, or is seen to; the same again changes the Address alone
-	Renewed  What = "renewed"  // the record was seen to be written anew by the leader of Term, perhaps before its Elected
-	Asked    What = "asked"    // Who, the leader, was asked to hand over or to end
-	Leaving  What = "leaving"  // Who, the leader, finishes its work
+	Renewed  What = "renewed"  // the leader of Term was seen to renew, perhaps before its Elected
+	Asked    What = "asked"    // the leader Who was asked to hand over or to end
+	Leaving  What = "leaving"  // the leader Who finishes its work
 	Released What = "released" // Who has released the lease of Term
-	Lost     What = "lost"     // Who has lost Term otherwise
+	Lost     What = "lost"     // Who has lost Term in another way
 	Crashed  What = "crashed"  // the process of Who died
 	Frozen   What = "frozen"   // the process of Who was stopped
 	Woken    What = "woken"    // and goes on
-	Ended    What = "ended"    // the process of Who ended in good order
+	Ended    What = "ended"    // the process of Who ended normally
 	Nobody   What = "nobody"   // nobody leads
-	Overlap  What = "overlap"  // two led at once: Text says who
+	Overlap  What = "overlap"  // two led at once; Text names them
 	Alarm    What = "alarm"    // a person should look
 	Trouble  What = "trouble"  // the store failed or refused
 	Note     What = "note"     // worth saying
-	Checked  What = "checked"  // Text says what was checked so far; told in the corner, not in the news
+	Checked  What = "checked"  // Text counts the checks so far; shown in the corner, not in the news
 )
 
-// Screen is what stays the same.
+// Screen is the constant part of the display.
 type Screen struct {
 	// Title is the command's name.
 	Title    string
@@ -61,7 +63,8 @@ type Screen struct {
 	Renew time.Duration
 	// Members are shown from the start; others as they appear.
 	Members []string
-	// Hints are lines at the end for what a person may type elsewhere. They are shown whole or not at all.
+	// Hints are lines at the end with commands for a person to type elsewhere. They are shown whole
+	// or not at all.
 	Hints []string
 	// Began is when the timeline begins; zero: with the first fact.
 	Began time.Time

@@ -37,7 +37,7 @@ func (m *Model) Take(f Fact) {
 // dull facts are seen at the members.
 var dull = map[What]bool{Started: true, Follows: true, Ended: true}
 
-// stand: the latest that happened to a member says where it stands. Who leads has sought that before.
+// stand: a member's latest fact decides its state. A leader has sought leadership before.
 func (m *Model) stand(f Fact) {
 	next, ok := states[f.What]
 	if !ok || f.Who == "" {
@@ -55,8 +55,8 @@ func (m *Model) leading(who string) bool {
 	return t != nil && t.who == who && !t.over()
 }
 
-// renew also shows that a leader that was frozen, and woken in time, leads on. What is seen just after it was frozen shows
-// nothing: that was on its way.
+// renew also shows that a leader that was frozen, and resumed in time, still leads. A renewal just
+// after the freeze shows nothing: it was on its way.
 func (m *Model) renew(f Fact, at time.Duration) {
 	m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
 	t := m.current()
@@ -100,7 +100,7 @@ func (m *Model) elect(f Fact, at time.Duration) bool {
 	return true
 }
 
-// befall is what ends terms, and leaves marks.
+// befall takes facts that end terms and leave marks.
 func (m *Model) befall(f Fact, at time.Duration) {
 	if f.What == Overlap {
 		m.overlaps++

@@ -11,8 +11,8 @@ type frame struct {
 	now           time.Duration
 }
 
-// Frame draws what is known, as seen at a moment, into so many columns and lines at most. Lines end with "\n" but for the
-// last one.
+// Frame draws the state at a moment into at most so many columns and lines. Each line but the last
+// ends with "\n".
 func (m *Model) Frame(width, height int, now time.Time) string {
 	f := frame{width: width, height: height}
 	if !m.began.IsZero() {

@@ -139,7 +139,7 @@ func TestFramesOfAnySize(t *testing.T) {
 	for _, m := range moments {
 		d, millis := m.tell(screen)
 		known := d.until(millis)
-		for width := 0; width < 90; width += 1 + width/30 { // what is narrow is what differs
+		for width := 0; width < 90; width += 1 + width/30 { // only narrow widths differ
 			for _, height := range []int{0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 24, 29} {
 				checkSize(t, m.name, known.Frame(width, height, at(millis)), size{max(1, width), max(1, height)})
 			}
@@ -147,7 +147,7 @@ func TestFramesOfAnySize(t *testing.T) {
 	}
 }
 
-// What colours tell, the text alone tells as well.
+// The text alone says everything that colors say.
 func TestColoursChangeNoText(t *testing.T) {
 	for _, m := range moments {
 		plain, millis := m.tell(screen)
@@ -193,7 +193,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// What comes from records and processes must not reach the terminal as it is.
+// Text from records and processes must not reach the terminal unchanged.
 func TestTextsAreCleaned(t *testing.T) {
 	s := screen
 	s.Place, s.Election, s.Members, s.Hints = "\x1b]0;x\a", "a\nb", []string{"\x1b[2J"}, []string{"\x1bc"}

@@ -32,7 +32,7 @@ var styles = map[ink]lipgloss.Style{
 	hues + 4: lipgloss.NewStyle().Foreground(lipgloss.Blue),
 }
 
-// memberHues leaves red to what went wrong.
+// memberHues leaves red to failures.
 const memberHues = 5
 
 func (one *member) hue() ink { return hues + ink(one.index%memberHues) }

@@ -26,7 +26,7 @@ var signs = map[What]string{
 // columns are how a lane is divided.
 type columns struct{ name, state, time int }
 
-// Widths of what stands before the timeline.
+// Widths of the columns before the timeline.
 const (
 	maxName    = 16
 	stateWidth = len("leaving")
@@ -46,7 +46,7 @@ func (m *Model) columns(across int) columns {
 	return c
 }
 
-// before is the width of a sign, a name, a state, and what is between them.
+// before is the width of a sign, a name, a state, and the spaces between them.
 func (c columns) before() int {
 	n := 3 + c.name + 2
 	if c.state > 0 {
@@ -72,7 +72,7 @@ func (m *Model) lanes(f frame, lines int) []string {
 	return all
 }
 
-// shown are those who led last, in the order of all.
+// shown are the members that led last, in the order of all.
 func (m *Model) shown(most int) []*member {
 	if len(m.members) <= most {
 		return m.members
@@ -117,7 +117,7 @@ func (m *Model) stands(one *member, now time.Duration) state {
 	return one.state
 }
 
-// ink: those who do nothing are told quietly.
+// ink: idle members are shown in a quiet color.
 func (one *member) ink(s state) ink {
 	switch s {
 	case leads, leaving:
@@ -140,7 +140,7 @@ func markInk(what What) ink {
 	return bad
 }
 
-// nobody is when nobody led.
+// nobody shows when nobody led.
 func (m *Model) nobody(c columns, l *timeline) string {
 	row := make([]piece, len(l.cells))
 	for i, cell := range l.cells {

@@ -31,8 +31,8 @@ type wish struct {
 // bannerLines is the most that the banner takes.
 const bannerLines = 3
 
-// wishes are in the order of what matters most: the first are met in the smallest terminal, and the last share what is
-// left in the largest.
+// wishes are in the order of importance: the first are met in the smallest terminal, and the last
+// share the rest of the largest.
 func (m *Model) wishes(f frame) []wish {
 	members, alarmed := len(m.members), len(m.banner(f, bannerLines))
 	return []wish{

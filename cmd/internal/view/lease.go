@@ -25,7 +25,7 @@ func (m *Model) leaseBar(f frame, _ int) []string {
 	return []string{m.ink.with(dim, leaseLabel) + m.bar(room, float64(left)/float64(whole), how) + "  " + text}
 }
 
-// leaseLeft is the whole lease, and what is left of it: nothing if nobody holds one.
+// leaseLeft is the whole lease and the time left of it; 0 if nobody holds one.
 func (m *Model) leaseLeft(now time.Duration) (whole, left time.Duration, how ink) {
 	t, whole := m.current(), max(m.screen.Lease, time.Millisecond)
 	if t == nil || t.taken {

@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-// legend says how to leave, and what the signs of the timeline mean that were used.
+// legend says how to leave, and explains the signs of the timeline that were used.
 func (m *Model) legend(f frame, _ int) []string {
 	line := " " + m.ink.with(strong, "q") + m.ink.with(dim, " ends")
 	for _, one := range []struct {
@@ -29,7 +29,7 @@ func (m *Model) used(sign string) bool {
 	return sign == signWaiting || sign == signNobody || slices.ContainsFunc(m.marks, func(k mark) bool { return signs[k.what] == sign })
 }
 
-// hints are what can be typed elsewhere. A part of a command would be no use.
+// hints are commands to type elsewhere. A part of a command would be of no use.
 func (m *Model) hints(f frame, lines int) []string {
 	var all []string
 	for _, text := range m.fitting(f) {

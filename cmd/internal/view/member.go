@@ -26,7 +26,8 @@ var stateGlyphs = map[state]string{
 	unheard: "·", starts: "◌", follows: "○", leads: "●", leaving: "◐", frozen: "‖", down: "✗", finished: "·", silent: "?",
 }
 
-// states follow from what happened to a member alone. Of who has led nothing is known until it is heard of again.
+// states follow from a member's own facts alone. After a member has led, its state is unknown until
+// its next fact.
 var states = map[What]state{
 	Started: starts, Follows: follows, Elected: leads, Leaving: leaving, Released: unheard, Lost: unheard,
 	Crashed: down, Frozen: frozen, Woken: follows, Ended: finished,

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-// Bounds of what is remembered, each more than the largest terminal shows.
+// Bounds of the history, each more than the largest terminal shows.
 const (
 	maxTerms   = 1000
 	maxMarks   = 1000
@@ -15,7 +15,7 @@ const (
 	maxNews    = 200
 )
 
-// Model is what the facts so far amount to. It is for one goroutine at a time.
+// Model is the state that all facts so far add up to. Only one goroutine may use it at a time.
 type Model struct {
 	screen  Screen
 	ink     palette
@@ -28,12 +28,12 @@ type Model struct {
 	news    []Fact
 
 	renewal  renewal
-	vacant   string // why nobody leads, as far as that was told
+	vacant   string // why nobody leads, as far as it is known
 	overlaps int
 	checked  string
 }
 
-// New knows nothing yet but what stays the same.
+// New returns a model without facts.
 func New(s Screen) *Model {
 	m := &Model{screen: s, ink: palette(s.Colour), began: s.Began}
 	m.screen.Title, m.screen.Place, m.screen.Election = output.Plain(s.Title), output.Plain(s.Place), output.Plain(s.Election)

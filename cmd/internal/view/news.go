@@ -5,7 +5,7 @@ var newsInks = map[What]ink{
 	Nobody: bad, Overlap: alarm, Alarm: alarm, Trouble: warn,
 }
 
-// latest is what happened last, the newest at the end.
+// latest are the last facts, the newest at the end.
 func (m *Model) latest(_ frame, lines int) []string {
 	var all []string
 	for _, f := range last(m.news, lines) {

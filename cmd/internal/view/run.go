@@ -24,7 +24,8 @@ func Run(ctx context.Context, in, out *os.File, s Screen, facts <-chan Fact) err
 	return show(in, out, &program{model: New(s), facts: facts, done: ctx.Done()})
 }
 
-// show returns nil when the program ended by itself. Signals are the caller's, who ends the context for them.
+// show returns nil when the program ended by itself. The caller handles signals: it ends the
+// context.
 func show(in, out *os.File, m tea.Model) error {
 	fps := tea.WithFPS(int(time.Second / pace))
 	_, err := tea.NewProgram(m, tea.WithOutput(out), keys(in), fps, tea.WithoutSignalHandler()).Run()
@@ -41,8 +42,8 @@ func keys(in *os.File) tea.ProgramOption {
 	return tea.WithInput(in)
 }
 
-// program is what the terminal's library drives. All of it is called by one goroutine, which restores the terminal when it
-// panics.
+// program is driven by the terminal's library. One goroutine makes all calls, and restores the
+// terminal when it panics.
 type program struct {
 	model         *Model
 	facts         <-chan Fact
@@ -54,7 +55,7 @@ type program struct {
 // next is the time for the next frame.
 type next time.Time
 
-// Init begins to wait for what happens.
+// Init begins to wait for facts.
 func (p *program) Init() tea.Cmd { return tea.Batch(p.hear, tick()) }
 
 func tick() tea.Cmd {

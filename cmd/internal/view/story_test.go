@@ -18,7 +18,7 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 type story struct {
 	screen view.Screen
 	facts  []view.Fact
-	term   uint64 // the latest, and who leads in it
+	term   uint64 // the latest term and its leader
 	who    string
 }
 
@@ -45,7 +45,7 @@ func (s *story) tell(millis int, f view.Fact) {
 	s.facts = append(s.facts, f)
 }
 
-// until is what is known at a moment.
+// until returns the model at a moment.
 func (s *story) until(millis int) *view.Model {
 	slices.SortStableFunc(s.facts, func(a, b view.Fact) int { return a.At.Compare(b.At) })
 	m := view.New(s.screen)
@@ -57,12 +57,12 @@ func (s *story) until(millis int) *view.Model {
 	return m
 }
 
-// frame is what is shown at a moment.
+// frame is the display at a moment.
 func (s *story) frame(z size, millis int) string {
 	return s.until(millis).Frame(z.width, z.height, at(millis))
 }
 
-// elect: who leads from then on, and renews until the moment given.
+// elect has a candidate lead from then on, and renew until the given moment.
 func (s *story) elect(millis int, who string, term uint64, f view.Fact, until int) {
 	s.tell(millis-2, view.Fact{What: view.Renewed, Term: term})
 	f.What, f.Who, f.Term = view.Elected, who, term
@@ -73,7 +73,7 @@ func (s *story) elect(millis int, who string, term uint64, f view.Fact, until in
 	}
 }
 
-// befall tells what was done to the leader.
+// befall sends a fact about the leader.
 func (s *story) befall(millis int, what view.What, text string) {
 	s.tell(millis, view.Fact{What: what, Who: s.who, Term: s.term, Text: text})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// term is a time for which somebody led.
+// term is the time of one leader.
 type term struct {
 	who     string
 	token   uint64
@@ -28,7 +28,7 @@ func (t *term) name() string { return "#" + strconv.Itoa(t.ordinal) }
 // full has the token beside the name.
 func (t *term) full() string { return fmt.Sprintf("term %s (%d)", t.name(), t.token) }
 
-// end takes the first of what ends a term for the cause of all that follows.
+// end keeps the first cause of a term's end; later ones follow from it.
 func (t *term) end(why What, at time.Duration) {
 	if !t.over() {
 		t.ended, t.until = why, max(at, t.from)
@@ -38,7 +38,7 @@ func (t *term) end(why What, at time.Duration) {
 	}
 }
 
-// free: nobody has to wait for its lease any more.
+// free: no candidate has to wait for its lease any longer.
 func (t *term) free(at time.Duration) {
 	if !t.taken {
 		t.gone, t.taken = max(at, t.from), true

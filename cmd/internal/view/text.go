@@ -65,7 +65,7 @@ func brief(d time.Duration) string {
 	return round(d)
 }
 
-// round leaves out what is nothing: "1m" for "1m0s", "2h" for "2h0m0s".
+// round leaves out zeros: "1m" for "1m0s", "2h" for "2h0m0s".
 func round(d time.Duration) string {
 	text := d.String()
 	for _, nothing := range []string{"m0s", "h0m"} {

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// others are the children that this process had when it came to be what it is: "helper & exec tenure run ..." is how the
-// entrypoints of containers begin. They are nobody's orphans.
+// others are the children that this process had before it became tenure, as when the entrypoint of
+// a container runs "helper & exec tenure run ...". They are not orphans.
 var others map[int]bool
 
-// Adopt has the orphans of this process come to it, rather than to the system's first process. It is called once, before any
-// guard is started.
+// Adopt makes orphaned descendants become children of this process instead of the system's first
+// process. Call it once, before any guard is started.
 func Adopt() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	others = map[int]bool{}
@@ -20,7 +20,7 @@ func Adopt() {
 	}
 }
 
-// Bury takes in the orphans that have ended: what the first process of a container has to do.
+// Bury reaps the orphans that have ended, as the first process of a container must.
 func (g *Guard) Bury() {
 	for _, pid := range descendants(os.Getpid(), nil) {
 		if pid != g.PID() {

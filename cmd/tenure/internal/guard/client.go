@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrDied says that the guard is no more, whatever the reason.
+// ErrDied says that the guard has died, for any reason.
 var ErrDied = errors.New("the guard has died")
 
 // Guard is the candidate's side of a guard process. Its methods may be called concurrently.
@@ -32,7 +32,8 @@ type Guard struct {
 
 // Run is one run of a command under a guard.
 type Run struct {
-	// Events tell of it in order, and are closed after its end, or the guard's: then Err says so.
+	// Events report its progress in order. The channel is closed after its end, or the guard's; Err
+	// tells which.
 	Events <-chan Event
 	events chan Event
 	left   func() time.Duration
@@ -57,9 +58,10 @@ type StartError struct {
 
 func (e *StartError) Error() string { return e.Text }
 
-// Start starts a guard: command is one that ends in a call of Main with what is added to its arguments. The guard inherits the standard files for the sake of the
-// commands that it runs, and ends when this process does. Start returns when it is ready. While Start runs, another process that is started would inherit the guard's
-// files, which would keep its end from being noticed; so nothing else is.
+// Start starts a guard: command must end in a call of Main with the arguments that Start adds. The
+// guard inherits the standard files for the commands that it runs, and ends when this process does.
+// Start returns when the guard is ready. It starts no other process in the meantime: that one would
+// inherit the guard's files, and the guard's end would go unnoticed.
 func Start(command *exec.Cmd) (*Guard, error) { return start(command, startWithin) }
 
 func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
@@ -69,7 +71,7 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 	}
 	command.Args = append(command.Args, f.numbers()...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what the terminal sends is not for it
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals from the terminal are not for the guard
 	err = command.Start()
 	f.given()
 	if err != nil {
@@ -85,10 +87,11 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 	return g, nil
 }
 
-// startWithin is what a guard gets to begin in, on a machine that has much else to do.
+// startWithin is the time for the guard to begin, on a busy machine.
 const startWithin = 10 * time.Second
 
-// await returns when the guard is ready, or why it will never be: this place may forbid what it needs.
+// await returns when the guard is ready, or the reason why it never will be: this system may forbid
+// a call that it needs.
 func (g *Guard) await(within time.Duration) error {
 	defer time.AfterFunc(within, g.Abandon).Stop()
 	select {
@@ -179,7 +182,8 @@ func (g *Guard) Run(c Command, left func() time.Duration, stop time.Duration) *R
 	return r
 }
 
-// Renewed tells the guard that what is left has changed otherwise than by time passing.
+// Renewed tells the guard that the remaining time has changed for another reason than the passing
+// of time.
 func (g *Guard) Renewed() { _ = g.orders.send(order{Renewed: true}) }
 
 // Signal passes a signal on: to the command alone, or to all that came of it.
@@ -212,7 +216,7 @@ func (g *Guard) PID() int { return g.process.Pid }
 // Abandon kills a guard that does not do its duty, and with it the command.
 func (g *Guard) Abandon() { _ = g.process.Kill() }
 
-// closeWithin is what a guard gets to end in, when no command runs.
+// closeWithin is the time for the guard to end when no command runs.
 const closeWithin = time.Second
 
 // Close ends a guard when no command runs.

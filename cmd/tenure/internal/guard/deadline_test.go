@@ -28,7 +28,7 @@ func TestNothingIsStartedWithoutALease(t *testing.T) {
 	})
 }
 
-// An answer that took longer than what it says is left, says that nothing is.
+// If an answer took longer than the time that it says is left, no time is left.
 func TestNothingIsStartedForACandidateThatHangs(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
@@ -100,8 +100,8 @@ func TestCandidateThatHangsDoesNotRenew(t *testing.T) {
 	})
 }
 
-// A renewal that comes in time keeps a command running whose first lease is over. Where it comes too late, as the machine was slow,
-// the test begins again with a longer lease.
+// A renewal in time keeps a command running after its first lease. If the renewal came too late
+// because the machine was slow, the test begins again with a longer lease.
 func TestRenewedLeaseKeepsTheCommandRunning(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)

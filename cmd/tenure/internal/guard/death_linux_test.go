@@ -75,7 +75,8 @@ func guardOf(j *guardtest.Journal) (pid int) {
 	return pid
 }
 
-// The kernel kills the process that it was told to, and its group. Who has left that is found by its descent.
+// The kernel kills the process that it was given and its group. Descendants that have left the
+// group are found by their parents.
 func TestSweepFindsWhoHasLeftTheGroup(t *testing.T) {
 	t.Parallel()
 	for why, known := range map[string]bool{"and the process": true, "before the process is known": false} {
@@ -102,7 +103,8 @@ func TestSweepFindsWhoHasLeftTheGroup(t *testing.T) {
 	}
 }
 
-// Whoever starts tenure by "helper & exec tenure run ..." leaves it a child that is nobody's orphan.
+// A program that starts tenure by "helper & exec tenure run ..." leaves it a child that is no
+// orphan.
 func TestSweepSparesWhoWasThereBefore(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		helper := exec.Command("/bin/sleep", "100")
@@ -126,7 +128,7 @@ func TestSweepSparesWhoWasThereBefore(t *testing.T) {
 	})
 }
 
-// What runs as somebody else is waited for, until that is given up.
+// Sweep waits for processes of other users until it is told to give up.
 func TestSweepMayBeGivenUp(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		if os.Getuid() != 0 {
@@ -192,7 +194,7 @@ func TestStoppedGuardOfAStoppedCandidateIsKilledByTheKernel(t *testing.T) {
 	})
 }
 
-// A guard that was stopped for a while goes on with what is due.
+// A guard that was stopped for a while then does what is due.
 func TestGuardThatResumesGoesOn(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
@@ -222,7 +224,8 @@ func TestLeftoversOutsideTheGroupAreEnded(t *testing.T) {
 	}
 }
 
-// All that came of the command is asked when the lease is over, also who has left its group.
+// When the lease is over, all descendants of the command are asked to end, also those that left its
+// group.
 func TestAllAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
@@ -246,7 +249,7 @@ func TestGuardHasAName(t *testing.T) {
 	})
 }
 
-// Where the kernel does not let the guard have its lines, nobody should lead and find that out then.
+// Where the kernel refuses the guard's timer, no candidate may lead first and find that out then.
 func TestGuardThatCannotHaveItsTimer(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		if err := unix.Setrlimit(unix.RLIMIT_SIGPENDING, &unix.Rlimit{}); err != nil {
@@ -259,7 +262,7 @@ func TestGuardThatCannotHaveItsTimer(t *testing.T) {
 	})
 }
 
-// Without /proc nobody can look for what came of the command.
+// Without /proc the command's descendants cannot be found.
 func TestGuardWithoutProc(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		if os.Getuid() != 0 {

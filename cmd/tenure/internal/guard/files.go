@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files are what connects a candidate with its guard. The guard's side has numbers far from those that programs use, and is not
-// closed when it is executed: what else this process has inherited goes on to the command under its own numbers.
+// files connect a candidate with its guard. The guard's side has numbers far above those that
+// programs use, and is not closed when the guard is executed: the other files that this process
+// inherited go on to the command under their own numbers.
 type files struct {
 	orders, reports *os.File // this side
 	tied            *os.File // the end of the tripwire that kills; also the guard's

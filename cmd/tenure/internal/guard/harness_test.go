@@ -161,8 +161,9 @@ var (
 	deafParent = guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "child", Deaf: true}, {Name: "other", Deaf: true}}}
 )
 
-// isKilled checks that a command that is deaf is killed, and not before it has had the lease that was left when it was shortened,
-// and what it may stop in. The guard does that, or if that is too slow the kernel, which kills the guard.
+// isKilled checks that a deaf command is killed, and not before its shortened lease and its time to
+// stop are over. The guard kills it. If the guard is too slow, the kernel does so by killing the
+// guard.
 func (c *candidate) isKilled(r *Run, lease, stop time.Duration) {
 	c.Helper()
 	got := c.rest(r)
@@ -190,7 +191,8 @@ func (c *candidate) lasted(least time.Duration) {
 	}
 }
 
-// swept takes in what is left if the guard was killed by the kernel's timer before it has told of the end.
+// swept reaps what is left if the kernel's timer killed the guard before the guard reported the
+// end.
 func (c *candidate) swept(got []Event) bool {
 	c.Helper()
 	if n := len(got); n > 0 && got[n-1].Empty {

@@ -51,8 +51,8 @@ func (j *job) signal(s syscall.Signal) {
 	}
 }
 
-// signalAll is for everything that came of it. A number that was given back to the system may be somebody else's by now, so
-// the group is addressed only where it cannot be.
+// signalAll signals every descendant. A process number that was given back to the system may belong
+// to another program by now, so the group is addressed only if that is impossible.
 func (j *job) signalAll(s syscall.Signal) {
 	if !j.reaped || !FindsOrphans {
 		_ = unix.Kill(-j.pid, s)
@@ -73,7 +73,7 @@ func (j *job) ask(s syscall.Signal) {
 	j.signalAll(unix.SIGCONT)
 }
 
-// collect takes in whoever has ended. It returns the command's end, if that is among them.
+// collect reaps all children that have ended. It returns the command's end if that is among them.
 func (j *job) collect() (end *Ending, empty bool) {
 	for {
 		var status unix.WaitStatus
@@ -92,7 +92,7 @@ func (j *job) collect() (end *Ending, empty bool) {
 	}
 }
 
-// wake is for a command that has set back what the guard ignores for it.
+// wake is for a command that has restored the default of a signal that the guard ignores for it.
 func (j *job) wake(status unix.WaitStatus) {
 	if status.StopSignal() == unix.SIGTSTP {
 		j.signalAll(unix.SIGCONT)

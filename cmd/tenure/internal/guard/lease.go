@@ -25,8 +25,9 @@ func (l *lease) ask(now clock.Reading) uint64 {
 	return l.question
 }
 
-// answer takes what was left at some time after the question. It may be less than was known. Answers to earlier questions
-// say nothing new, nor does one that a term is over whose deadline had passed before the question: expiry is a latch.
+// answer takes the remaining time at some moment after the question. It may be less than was known.
+// It ignores answers to earlier questions, and for a term whose deadline had passed before the
+// question: expiry is a latch.
 func (l *lease) answer(a left) {
 	if a.Question != l.question || a.Left <= 0 && l.known && l.over(l.asked) <= 0 {
 		return
@@ -34,7 +35,7 @@ func (l *lease) answer(a left) {
 	l.known, l.from, l.left, l.stop = true, l.asked, max(a.Left, 0), a.Stop
 }
 
-// forget is for the next command: what was known is of another term.
+// forget is for the next command: the known remaining time is of another term.
 func (l *lease) forget() { l.known = false }
 
 // over is the time until the lease's own deadline.
@@ -45,6 +46,6 @@ func (l *lease) over(now clock.Reading) time.Duration {
 // kill is the time until SIGKILL.
 func (l *lease) kill(now clock.Reading) time.Duration { return l.over(now) + l.stop - Reserve(l.stop) }
 
-// Reserve is the last part of StopWithin: what killing may take. SIGKILL is sent when it begins, and the kernel's timer
-// kills a guard that did not when half of it is over.
+// Reserve is the last part of StopWithin, for killing. SIGKILL is sent when it begins. After half
+// of it the kernel's timer kills a guard that has not sent it.
 func Reserve(stop time.Duration) time.Duration { return min(stop/4, 100*time.Millisecond) }

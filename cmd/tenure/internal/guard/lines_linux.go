@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FindsOrphans says that descendants whose parents have ended become children of the guard, and then of the candidate.
+// FindsOrphans says that descendants whose parents have ended become children of the guard, and
+// then of the candidate.
 const FindsOrphans = true
 
 // lines are those that the kernel holds: see the package comment.
@@ -29,7 +30,8 @@ type sigevent struct {
 	_      [64 - 8 - unsafe.Sizeof(uintptr(0))]byte
 }
 
-// newLines makes orphans come to this process, and gives it a timer that kills it. Its error says what this place lacks.
+// newLines makes orphans become children of this process, and gives it a timer that kills it. Its
+// error names the missing system call.
 func newLines(held, tied int) (*lines, error) {
 	if parentOf(os.Getpid()) == 0 {
 		return nil, errors.New("look for what came of the command: /proc is not there")
@@ -54,13 +56,14 @@ func newLines(held, tied int) (*lines, error) {
 	if err = raise(held, l.trip+1); err != nil {
 		return nil, fmt.Errorf("keep the tripwire: %w", err)
 	}
-	_ = os.WriteFile("/proc/self/comm", []byte("tenure-guard"), 0) // for those who look at the list of processes
+	_ = os.WriteFile("/proc/self/comm", []byte("tenure-guard"), 0) // for people who look at the list of processes
 	return l, nil
 }
 
-// raise gives a file a higher number. Of the files of a process that is killed Linux, as it is, disposes of those with higher numbers
-// first. So one end of the tripwire goes while the other is still there to tell, also where the guard is the last to have that:
-// when the candidate is dead and the command has closed what it inherited.
+// raise gives a file a higher number. When Linux kills a process, it closes the files with higher
+// numbers first. So one end of the tripwire closes while the other is still open to report it, also
+// where the guard is the last process that has the other end: when the candidate is dead and the
+// command has closed its inherited files.
 func raise(fd, least int) error {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, least); err != nil {
 		return err

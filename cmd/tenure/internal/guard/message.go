@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// order is what the candidate tells the guard: one of these.
+// order is one message from the candidate to the guard; one field is set.
 type order struct {
 	Run     *Command `json:"run,omitempty"`
-	Renewed bool     `json:"renewed,omitempty"` // what is left has changed: ask
+	Renewed bool     `json:"renewed,omitempty"` // the remaining time has changed: ask
 	Left    *left    `json:"left,omitempty"`
 	Signal  *forward `json:"signal,omitempty"`
 	Kill    bool     `json:"kill,omitempty"` // at once
 }
 
-// Command is what to run: bytes, since arguments need not be text, and JSON would make it such.
+// Command is the program to run. Its strings are bytes, since arguments need not be text, and JSON
+// would change them.
 type Command struct {
 	Path []byte   `json:"path"`
 	Args [][]byte `json:"args"`
@@ -49,7 +50,7 @@ func inText(all [][]byte) (s []string) {
 type left struct {
 	Question uint64        `json:"question"`
 	Left     time.Duration `json:"left"` // of the lease, in nanoseconds; not above 0: the term is over
-	Stop     time.Duration `json:"stop"` // how long after that nobody else leads
+	Stop     time.Duration `json:"stop"` // how long after the deadline no other candidate leads
 }
 
 // forward is a signal for the command alone, or for all that came of it.
@@ -58,7 +59,7 @@ type forward struct {
 	All    bool `json:"all,omitempty"`
 }
 
-// report is what the guard tells the candidate: one of these.
+// report is one message from the guard to the candidate; one field is set.
 type report struct {
 	Ready    bool     `json:"ready,omitempty"`    // to run commands; this or the next comes first
 	Unable   string   `json:"unable,omitempty"`   // to, and why
@@ -83,7 +84,7 @@ type Ending struct {
 	Forced bool `json:"forced,omitempty"`
 }
 
-// ExitCode is what a shell would report.
+// ExitCode is the exit code that a shell would report.
 func (e Ending) ExitCode() int {
 	if e.Signal != 0 {
 		return 128 + e.Signal

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// giveBackEvery is how often a process gives back the pages that it touched meanwhile: a lost connection, for example, takes
-// many pages of the program that nothing needs for days.
+// giveBackEvery is the time between two releases of pages that were touched since the last: a lost
+// connection, for example, touches many pages of the program that are not needed again for days.
 const giveBackEvery = time.Minute
 
-// KeepSmall keeps a process small that waits most of the time. After a while, in which the process comes to its work, it gives
-// back what starting has left behind: free memory, and the pages of the program's own file. It does so with the pages again and
-// again, until stop is called.
+// KeepSmall keeps the memory of a mostly waiting process small. After a while, in which the process
+// starts up, it releases the memory of starting: free memory, and the pages of the program's own
+// file. It releases the pages again and again until stop is called.
 func KeepSmall(after time.Duration) (stop func() bool) {
 	return keepSmall(after, debug.FreeOSMemory, giveBackPages)
 }
@@ -21,7 +21,7 @@ func keepSmall(after time.Duration, freeMemory, givePages func()) (stop func() b
 	var timer *time.Timer
 	timer = time.AfterFunc(giveBackEvery, func() {
 		if first {
-			freeMemory() // each time would rather take memory, for the collector's own work
+			freeMemory() // releasing free memory each time would cost more: the collector needs some for its own work
 		}
 		first = false
 		givePages()

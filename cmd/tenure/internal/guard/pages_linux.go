@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveBackPages returns to the system the pages of the program's own file. What is used again comes from the system's cache.
+// giveBackPages returns the pages of the program's own file to the system. Pages that are used
+// again come from the system's cache.
 func giveBackPages() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -23,9 +24,10 @@ func giveBackPages() {
 // part is a range of addresses.
 type part struct{ start, end uintptr }
 
-// clean are the parts of memory that are as they stand in a file, of what /proc/PID/smaps says. What may be written to is not, nor
-// is what has pages of the process's own, though it may not be written to any more: the loader puts addresses into the constants of
-// a program that can run anywhere (-buildmode=pie).
+// clean returns the parts of memory that equal a file, by the text of /proc/PID/smaps. It leaves
+// out writable parts. It also leaves out parts with pages of the process's own that are no longer
+// writable: the loader puts addresses into the constants of a position-independent program
+// (-buildmode=pie).
 func clean(smaps []byte, file string) (all []part) {
 	var p part
 	ok := false

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again is how often those who do not end are killed once more: a process may have begun another while it was looked for.
+// again is the time between two rounds of killing: a process may have started another during the
+// search.
 const again = 5 * time.Millisecond
 
 var errAlone = errors.New("this command is for tenure run itself")
@@ -78,7 +79,7 @@ type process struct {
 	leftovers *lease
 }
 
-// kernel is what the guard has the system do for it: lines.
+// kernel is what the guard asks of the system: lines.
 type kernel interface {
 	begin(c *Command) (work, error)
 	arm(now clock.Reading, after time.Duration)
@@ -95,8 +96,9 @@ type work interface {
 	collect() (end *Ending, empty bool)
 }
 
-// listen begins to hear orders and of children, and becomes deaf to everything else that may be heard: what ends the candidate
-// must not end the guard. Signals that are ignored stay so, for the command's sake.
+// listen begins to receive orders and signals of children, and ignores all other signals that it
+// may: a signal that ends the candidate must not end the guard. Signals that were ignored before
+// stay so, for the command's sake.
 func (p *process) listen(in io.Reader) {
 	p.child = make(chan os.Signal, 1)
 	signal.Notify(p.child, unix.SIGCHLD)
@@ -106,7 +108,7 @@ func (p *process) listen(in io.Reader) {
 			signal.Notify(deaf, s)
 		}
 	}
-	signal.Ignore(unix.SIGTSTP) // which those inherit who begin: a leader is not suspended from the keyboard, where nobody could wake it
+	signal.Ignore(unix.SIGTSTP) // the command inherits this: a leader is not suspended from the keyboard, where it could not be resumed
 	go func() {
 		receive(in, func(o order) { p.orders <- o })
 		close(p.orders)
@@ -147,7 +149,7 @@ func (p *process) obey(o order) {
 	case o.Left != nil:
 		p.lease.answer(*o.Left)
 		p.start()
-	case p.pending != nil && (o.Kill || o.Signal != nil && o.Signal.All): // what would be ended at once need not begin
+	case p.pending != nil && (o.Kill || o.Signal != nil && o.Signal.All): // a command that would be ended at once is not started
 		p.pending = nil
 		_ = p.reports.send(report{Empty: true})
 	case o.Signal != nil && p.job != nil:
@@ -162,7 +164,8 @@ func (p *process) ask() {
 	_ = p.reports.send(report{Question: p.lease.ask(p.clock.Now())})
 }
 
-// bereaved: nobody renews the lease any more, so the command had better end; it has until the time that is known.
+// bereaved: the lease will not be renewed any more, so the command should end; it has until the
+// known deadline.
 func (p *process) bereaved() {
 	p.orders, p.orphaned, p.pending = nil, true, nil
 	p.finish()
@@ -205,8 +208,9 @@ func (p *process) start() {
 	}
 }
 
-// arm has the kernel do what this process does not, if it is stopped. The kernel has no timer on a clock that is not slewed, so a far
-// one is set earlier, and yet after the next look, which sets it anew.
+// arm sets the kernel's timer, for the case that this process is stopped. The kernel has no timer
+// on a clock that is not slewed, so a distant one is set earlier, but later than the next look,
+// which sets it again.
 func (p *process) arm(now clock.Reading, kill time.Duration) {
 	after := kill + Reserve(p.lease.stop)/2
 	if after > far {
@@ -224,7 +228,7 @@ const (
 	slewed = 12
 )
 
-// act does what is due, and sees to it that it is woken, or killed, when the next thing is.
+// act does what is due, and arranges that it is woken, or killed, when the next thing is.
 func (p *process) act() {
 	if p.job == nil {
 		return
@@ -250,7 +254,7 @@ func (p *process) act() {
 	p.timer.Reset(p.soon(next))
 }
 
-// killIn is the time that is left to what runs.
+// killIn is the time that is left to the running command.
 func (p *process) killIn(now clock.Reading) time.Duration {
 	left := p.lease.kill(now)
 	if p.leftovers != nil {
@@ -264,7 +268,7 @@ func (p *process) soon(left time.Duration) time.Duration {
 	switch {
 	case FindsOrphans:
 	case p.leftovers != nil:
-		return again // nobody tells when those end
+		return again // no event reports their end
 	default:
 		left = min(left, often)
 	}
@@ -302,7 +306,7 @@ func (p *process) collect() {
 	}
 }
 
-// tidy ends what the command has left behind, which must not act for a leader that is none any more.
+// tidy ends what the command left behind, which must not act for a former leader.
 func (p *process) tidy() {
 	p.leftovers = &lease{from: p.clock.Now(), stop: p.lease.stop}
 	p.job.finish()

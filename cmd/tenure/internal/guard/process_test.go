@@ -29,7 +29,7 @@ type world struct {
 	mu      sync.Mutex
 	told    []string      // what the guard and the command did, and when
 	timer   time.Duration // when the kernel would kill the guard; 0: never
-	limit   time.Duration // when somebody else may lead, as far as the guard was told
+	limit   time.Duration // when another candidate may lead, as far as the guard knows
 	members []*member     // of the next command, the command first
 }
 
@@ -115,7 +115,8 @@ func (w *world) question() uint64 {
 	return r.Question
 }
 
-// ends waits for the end of the command and of all that came of it, and checks what was done until then.
+// ends waits for the end of the command and of all its descendants, and checks the actions until
+// then.
 func (w *world) ends(how Ending, want ...string) {
 	w.Helper()
 	for _, r := range []report{{Ended: &how}, {Empty: true}} {
@@ -132,7 +133,7 @@ func (w *world) ends(how Ending, want ...string) {
 
 func (w *world) begin(*Command) (work, error) { return w, nil }
 
-// arm checks that the kernel's timer is due before somebody else may lead.
+// arm checks that the kernel's timer is due before another candidate may lead.
 func (w *world) arm(now clock.Reading, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -295,7 +296,7 @@ func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
 	})
 }
 
-// What a command has left behind has as long as that has for ending.
+// Processes that a command leaves behind have as long to end as the command has.
 func TestLeftoversHaveTimeToStopIn(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		command, left := &member{name: "command"}, &member{name: "left", deaf: true}

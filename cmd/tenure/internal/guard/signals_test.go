@@ -112,7 +112,8 @@ func TestStoppedCommandIsContinuedWhenAsked(t *testing.T) {
 	})
 }
 
-// What ends the candidate, or all processes of a terminal or a service, must not end the guard.
+// A signal that ends the candidate, or all processes of a terminal or a service, must not end the
+// guard.
 func TestGuardIsDeaf(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)

@@ -10,10 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sweep is for the candidate whose guard has died: it kills what is left of the command, whose process was pid, and returns when
-// nothing is. On Linux the kernel has done so, but for those who have left the process group; they are found if Adopt was called before the
-// guard was started. No other guard may be there, nor may this process have started another child since. What runs as another user cannot be killed and is
-// waited for; a second after giveUp was closed Sweep returns false all the same.
+// Sweep is for the candidate whose guard has died: it kills what is left of the command, whose
+// process was pid, and returns when nothing is. On Linux the kernel has done so already, except for
+// processes that have left the process group; these are found if Adopt was called before the guard
+// was started. No other guard may exist, and this process must not have started another child
+// since. Processes of another user cannot be killed and are waited for; one second after giveUp was
+// closed Sweep returns false.
 func Sweep(pid int, giveUp <-chan struct{}) bool {
 	var late <-chan time.Time
 	for {

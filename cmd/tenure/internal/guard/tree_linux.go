@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// descendants are all processes that came of one, as far as /proc shows them, parents before their children, and without what came of
-// the children given.
+// descendants returns all processes that descend from one, as far as /proc shows them, parents
+// before their children. It leaves out the given children and their descendants.
 func descendants(of int, but map[int]bool) []int {
 	children := map[int][]int{}
 	entries, _ := os.ReadDir("/proc")

@@ -13,13 +13,13 @@ import (
 // lines are for people, one for each change.
 type lines struct {
 	out io.Writer
-	// trouble and alarms are told of ever less often: a store that is down is so at every attempt.
+	// trouble and alarms are printed ever less often: a store that is down fails at every attempt.
 	trouble loglimit.Limiter
 	begun   time.Time // when there was any first
 	name    string
 }
 
-// newLines says what is watched.
+// newLines prints what is watched.
 func newLines(o Options) *lines {
 	fmt.Fprintln(o.Out, output.Plain(fmt.Sprintf("Election %q in %v. Ctrl-C ends.", o.Election, o.Place)))
 	return &lines{out: o.Out, name: o.Election}
@@ -59,7 +59,7 @@ func (l *lines) line(at time.Time, format string, args ...any) {
 	fmt.Fprintf(l.out, "%s  %s\n", at.Local().Format("15:04:05.000"), output.Plain(fmt.Sprintf(format, args...)))
 }
 
-// circumstances are where a leader is, and what it took to get there.
+// circumstances are the leader's address, and how long its election took.
 func (l *lines) circumstances(i item) string {
 	f, text := i.fact, ""
 	if f.Address != "" {

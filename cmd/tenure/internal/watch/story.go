@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// story is what is known so far. It is told by the store, whose news come first, and by the election.
+// story is the state so far. Its sources are the store, whose news come first, and the election.
 type story struct {
 	mu    sync.Mutex
 	last  records.Record
@@ -45,7 +45,7 @@ func (s *story) lease() time.Duration {
 	return usualLease
 }
 
-// see takes what the store showed. It does not block.
+// see takes a change that the store showed. It does not block.
 func (s *story) see(e driver.Entry, now time.Time) []item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *story) sign(term uint64, now time.Time) *sign {
 	return g
 }
 
-// begin says that nobody leads, if nothing was said of a leader yet.
+// begin says that nobody leads, if no leader was seen yet.
 func (s *story) begin(now tenure.Status, election, id string) []item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *story) begin(now tenure.Status, election, id string) []item {
 	return []item{s.vacant(tenure.Event{Time: time.Now(), Kind: tenure.EventLeader, Election: election, ID: id})}
 }
 
-// hear takes what the election says.
+// hear takes an event of the election.
 func (s *story) hear(e tenure.Event) []item {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -98,7 +98,8 @@ func TestLines(t *testing.T) {
 	golden(t, "lines.txt", out.String())
 }
 
-// A store that is down, and an alarm, are told of after 0, 10, 30, 70, 150 and 310 s of trouble at each look.
+// A store that is down, and an alarm, are printed after 0, 10, 30, 70, 150 and 310 s of trouble at
+// each look.
 func TestLinesTellOfOneCauseEverLessOften(t *testing.T) {
 	var out strings.Builder
 	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://h/E")})
@@ -161,7 +162,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// What the live view is told: the lease by renewals, and each failover with its time.
+// The facts for the live view: the lease by renewals, and each failover with its time.
 func TestFacts(t *testing.T) {
 	for _, c := range []struct {
 		why  string
@@ -238,7 +239,7 @@ func TestNobodyIsToldOnceAtTheBeginning(t *testing.T) {
 	}
 }
 
-// What is known of earlier terms does not pile up.
+// The memory of earlier terms is bounded.
 func TestEarlierTermsAreForgotten(t *testing.T) {
 	p := newPlot()
 	for term := uint64(1); term < 100; term++ {

@@ -1,7 +1,7 @@
-// Package watch tells what happens in an election, to somebody who takes no part in it.
+// Package watch reports what happens in an election, to an observer that takes no part in it.
 //
-// Two sources are folded into one story: the election says who leads, and the record that it sees says when it was renewed,
-// released, or its leader asked to hand over.
+// It folds two sources into one story: the election names the leader, and the record that it sees
+// says when it was renewed, released, or its leader asked to hand over.
 package watch
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Options say what to watch, and how to tell of it.
+// Options say what to watch, and how to report it.
 type Options struct {
 	Place    fmt.Stringer // without credentials
 	Election string
 	// Config is an observer's.
 	Config tenure.Config
-	// Hints are what a person may type elsewhere.
+	// Hints are commands for a person to type elsewhere.
 	Hints []string
 
 	Out  io.Writer
@@ -50,7 +50,8 @@ func New(o Options) *Watcher {
 	return w
 }
 
-// Connection tells of the connection to the store, as stores.Options.OnConnection is told. It does not block.
+// Connection reports the connection to the store, as stores.Options.OnConnection is called. It does
+// not block.
 func (w *Watcher) Connection(up bool, err error) {
 	w.post(item{fact: view.Fact{At: time.Now(), What: connection, Text: connectionText(up, err)}, up: up, cause: err})
 }
@@ -66,7 +67,7 @@ func connectionText(up bool, err error) string {
 	return text
 }
 
-// connection is what happened to that; the live view tells it as it stands.
+// connection is a fact about the connection; the live view shows it unchanged.
 const connection view.What = "store"
 
 // item is one thing to tell.
@@ -74,7 +75,7 @@ type item struct {
 	fact view.Fact
 	// event is the library's, nil if it has none for this.
 	event *tenure.Event
-	// before is who led before the leader of an Elected, if anybody did.
+	// before is the leader before that of an Elected, if there was one.
 	before tenure.Leader
 	// request is that of an Asked.
 	request *records.Request
@@ -83,7 +84,7 @@ type item struct {
 	cause error
 }
 
-// post drops what cannot be told in time.
+// post drops news that cannot be printed in time.
 func (w *Watcher) post(all ...item) {
 	for _, i := range all {
 		select {
@@ -145,7 +146,7 @@ func (w *Watcher) tell(ctx context.Context, cancel func()) error {
 	return nil
 }
 
-// each tells of one thing after the other until ctx ends, and then of what has happened before.
+// each passes on one thing after the other until ctx ends, and then what happened before.
 func (w *Watcher) each(ctx context.Context, tell func(item)) {
 	for ctx.Err() == nil {
 		select {
@@ -159,7 +160,8 @@ func (w *Watcher) each(ctx context.Context, tell func(item)) {
 	}
 }
 
-// show runs the live view. What it has no room for is left out. When it has gone, a line is left of who leads.
+// show runs the live view. It leaves out what it has no room for. At its end it prints one line
+// with the leader.
 func (w *Watcher) show(ctx context.Context, cancel func()) error {
 	o := w.options
 	facts := make(chan view.Fact, queued)

@@ -11,10 +11,11 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// told are the variables that the command is told by.
+// told are the variables that are set for the command.
 var told = []string{"TENURE_ELECTION=", "TENURE_ID=", "TENURE_TOKEN="}
 
-// environment is this process's own, without what is told anew: a name that is there twice means the first to some programs.
+// environment is this process's own, without the variables that are set again: some programs use
+// the first of two with one name.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return slices.ContainsFunc(told, func(name string) bool { return strings.HasPrefix(variable, name) })

@@ -17,8 +17,9 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
-// Find returns the file of a command as a shell would, or the exit code for why not. What would keep the system from executing it is
-// found here as far as possible, before anybody seeks leadership for its sake.
+// Find returns the file of a command as a shell would, or the exit code for the reason why not. It
+// finds reasons that would keep the system from executing the file as far as possible, before this
+// process seeks leadership.
 func Find(name string) (path string, code int, err error) {
 	path, err = exec.LookPath(name)
 	switch {
@@ -36,7 +37,7 @@ func Find(name string) (path string, code int, err error) {
 	return path, 0, nil
 }
 
-// explained names what keeps the system from executing a command, where that can be found.
+// explained names the reason why the system cannot execute a command, where that can be found.
 func explained(path string, e *guard.StartError) *guard.StartError {
 	if e.Passing {
 		return e
@@ -84,7 +85,8 @@ func shebang(f *os.File) string {
 	return ""
 }
 
-// recognized returns an error for what Linux would not execute. A shell would take it for a script.
+// recognized returns an error for a file that Linux would not execute. A shell would take it for a
+// script.
 func recognized(f *os.File) error {
 	head := make([]byte, len(elf.ELFMAG))
 	_, _ = f.ReadAt(head, 0)

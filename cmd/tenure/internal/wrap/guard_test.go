@@ -135,7 +135,8 @@ func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 	}
 }
 
-// A guard that does not do what it is told is killed, and the command with it, long before its lease would be over.
+// A guard that ignores its orders is killed, and the command with it, long before its lease would
+// be over.
 func TestStoppedGuardDoesNotKeepTheWrapperFromEnding(t *testing.T) {
 	t.Parallel()
 	for why, finish := range map[string]time.Duration{"at a second signal": long, "when it has had its time": 300 * ms} {

@@ -162,7 +162,7 @@ func TestSignalsEndAWrapperWithoutACommand(t *testing.T) {
 				s.rival(long).await(leads)
 				p := s.wrapper("a", tenure.Config{Lease: long}, s.worker("a", guardtest.Worker{}))
 				p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
-				p.wrapper.Hear(syscall.SIGUSR1) // for nobody
+				p.wrapper.Hear(syscall.SIGUSR1) // no command runs
 				if p.wrapper.Context().Err() != nil {
 					t.Error("it ends")
 				}

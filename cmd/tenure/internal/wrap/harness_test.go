@@ -87,7 +87,7 @@ func (s *stage) worker(name string, w guardtest.Worker) Options {
 	return Options{Path: guardtest.Self(), Args: append([]string{"worker"}, w.Args()...)}
 }
 
-// wrapper is a candidate whose work is a command.
+// wrapper is a candidate that runs a command while it leads.
 func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
 	s.Helper()
 	p := s.player(name, cfg)
@@ -165,7 +165,7 @@ func (p *player) ended() {
 	}
 }
 
-// ends checks what Run returns.
+// ends checks the result of Run.
 func (p *player) ends(code int) {
 	p.Helper()
 	p.ended()

@@ -130,7 +130,7 @@ func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
 	}
 }
 
-// Several wrappers, of which now this one and now that one is cut off.
+// Several wrappers are cut off from the store, now one and now another.
 func TestNeverTwoCommandsAtOnce(t *testing.T) {
 	alone(t, func(s *stage) {
 		players := map[string]*player{}

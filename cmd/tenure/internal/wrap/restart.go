@@ -67,7 +67,8 @@ func (r *tour) failures(before int) int {
 	return before + 1
 }
 
-// rest holds the lease while no command runs. It returns false if the work is to finish meanwhile.
+// rest holds the lease while no command runs. It returns false if the work is to finish in the
+// meantime.
 func (r *tour) rest(ctx context.Context, d time.Duration) bool {
 	r.log.Warn("the command is restarted after a pause", "pause", d.Round(time.Millisecond))
 	select {

@@ -28,7 +28,7 @@ func (s *stage) tokens(name string) (all []uint64) {
 }
 
 // The next run begins in the same term, with the same token, while another candidate waits in vain,
-// and never beside what is left of the run before.
+// and never beside the remains of the run before.
 func TestRestartKeepsLeadership(t *testing.T) {
 	t.Parallel()
 	for restart, code := range map[Restart]int{RestartOnFailure: 3, RestartAlways: 0} {

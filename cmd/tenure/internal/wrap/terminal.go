@@ -11,8 +11,8 @@ import (
 // terminal is the one that was lent to the command; 0 if none was.
 type terminal int
 
-// lend gives the terminal to a command's process group if this process has it, so that the command can be typed to and is told of
-// Ctrl-C as it would be without a wrapper.
+// lend gives the terminal to a command's process group if this process has it. Then the command can
+// be typed to and receives Ctrl-C as it would without a wrapper.
 func lend(group int) terminal {
 	owner, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	if err != nil || owner != unix.Getpgrp() || unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) != nil {

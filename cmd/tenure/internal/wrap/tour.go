@@ -59,18 +59,19 @@ func (r *tour) follow(ctx context.Context) {
 			atOnce = nil
 			g.Kill()
 			defer time.AfterFunc(killWithin, g.Abandon).Stop()
-		case <-hard: // which the guard is told of as of a renewal
+		case <-hard: // the guard learns it by the last renewal
 			hard = nil
 			defer time.AfterFunc(r.last(), g.Abandon).Stop()
 		}
 	}
 }
 
-// killWithin is what a guard gets to kill a command in that is to end at once. One that does not is stopped, or hangs, and is killed
-// itself, which ends the command.
+// killWithin is the time for a guard to kill a command at once. A guard that does not is stopped,
+// or hangs, and is killed itself, which ends the command.
 const killWithin = time.Second
 
-// last is the same for the end of a term: later than the guard's own time, and before anybody else's.
+// last is the same for the end of a term: later than the guard's own time, and before any other
+// candidate leads.
 func (r *tour) last() time.Duration {
 	stop := r.w.StopWithin
 	return stop - guard.Reserve(stop)/2
@@ -79,7 +80,7 @@ func (r *tour) last() time.Duration {
 // leastPatience is for a guard that has to say that the term is over already.
 const leastPatience = 100 * time.Millisecond
 
-// command is told who leads in the name of what.
+// command tells the command the election, the ID and the token.
 func (r *tour) command() guard.Command {
 	return guard.NewCommand(r.w.Path, r.w.Args, append(environment(),
 		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term)))
@@ -143,8 +144,8 @@ func (r *tour) code() int {
 	return r.ended.ExitCode()
 }
 
-// sweep waits for what is left, without which nothing may be released. Where that is for ever a second signal ends this process, and
-// the lease runs out.
+// sweep waits for the remaining processes, because nothing may be released before they end. If they
+// never end, a second signal ends this process, and the lease expires.
 func (r *tour) sweep() {
 	defer time.AfterFunc(killWithin, func() {
 		r.log.Error("what is left of the command cannot be killed, and is waited for", "pid", r.pid)

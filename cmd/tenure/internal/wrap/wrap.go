@@ -29,7 +29,7 @@ type Options struct {
 	// Path is the command's file, Args are all its arguments, with the name in front.
 	Path string
 	Args []string
-	// Once has Run return when leadership is over for any reason, rather than seek it again.
+	// Once makes Run return when leadership is over for any reason, instead of campaigning again.
 	Once bool
 	// Restart says after which ends the command is run again in the same term. Its zero value is
 	// RestartNever.
