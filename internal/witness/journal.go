@@ -3,7 +3,6 @@ package witness
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,14 +24,14 @@ const (
 
 var names = [...]string{Began: "began", Act: "act", Asked: "asked to stop", Ended: "ended"}
 
-func (w What) known() bool { return w >= Began && w <= Ended }
-
 func (w What) String() string {
 	if w.known() {
 		return names[w]
 	}
 	return fmt.Sprintf("what %d", uint32(w))
 }
+
+func (w What) known() bool { return w >= Began && w <= Ended }
 
 // Record is one entry of a journal. docs/testing.md defines its bytes, for readers in any language.
 type Record struct {
@@ -85,22 +84,11 @@ func Follow(path string) (*Reader, error) {
 // Next returns the records appended since the last call. After an error the journal cannot be
 // trusted: it has bytes that are not a record.
 func (r *Reader) Next() ([]Record, error) {
-	var all []Record
-	var buf [1 << 15]byte
-	whole := buf[:len(buf)/size*size]
-	for {
-		n, end := io.ReadFull(r.file, whole)
-		some, err := decode(whole[:n])
-		all = append(all, some...)
-		switch {
-		case err != nil:
-			return all, err
-		case errors.Is(end, io.EOF), errors.Is(end, io.ErrUnexpectedEOF):
-			return all, nil
-		case end != nil:
-			return all, end
-		}
+	text, err := io.ReadAll(r.file)
+	if err != nil {
+		return nil, err
 	}
+	return decode(text)
 }
 
 func decode(text []byte) ([]Record, error) {
