@@ -15,7 +15,6 @@ import (
 type Book struct {
 	mu    sync.Mutex
 	terms map[string][]*term // by election
-	found map[[2]*term]bool
 }
 
 // Span is the time in which one process used one token. First and Last are stamps.
@@ -25,10 +24,11 @@ type Span struct {
 	First, Last int64
 }
 
-// term is a span with its acts, sorted.
+// term is a span with its acts, sorted, and the terms that are known to overlap with it.
 type term struct {
 	Span
-	acts []int64
+	acts     []int64
+	overlaps map[*term]bool
 }
 
 // Add notes acts of one process with one token, in any order. It returns the pairs of terms that
@@ -47,7 +47,8 @@ func (b *Book) Add(election, who string, token uint64, stamps ...int64) (found [
 	}
 	t.First, t.Last = t.acts[0], t.acts[len(t.acts)-1]
 	for _, other := range b.terms[election] {
-		if o, ok := overlap(t.Span, other.Span); ok && other != t && b.isNew(t, other) {
+		if o, ok := overlap(t.Span, other.Span); ok && other != t && !t.overlaps[other] {
+			t.overlaps[other], other.overlaps[t] = true, true
 			found = append(found, o)
 		}
 	}
@@ -56,23 +57,16 @@ func (b *Book) Add(election, who string, token uint64, stamps ...int64) (found [
 
 func (b *Book) term(election, who string, token uint64) *term {
 	if b.terms == nil {
-		b.terms, b.found = map[string][]*term{}, map[[2]*term]bool{}
+		b.terms = map[string][]*term{}
 	}
 	for _, t := range b.terms[election] {
 		if t.Who == who && t.Token == token {
 			return t
 		}
 	}
-	t := &term{Span: Span{Who: who, Token: token}}
+	t := &term{Span: Span{Who: who, Token: token}, overlaps: map[*term]bool{}}
 	b.terms[election] = append(b.terms[election], t)
 	return t
-}
-
-// isNew reports whether a pair is found for the first time.
-func (b *Book) isNew(s, t *term) bool {
-	known := b.found[[2]*term{s, t}] || b.found[[2]*term{t, s}]
-	b.found[[2]*term{s, t}] = true
-	return !known
 }
 
 // Overlap is a pair of terms of which both were used at once, or whose tokens do not grow.

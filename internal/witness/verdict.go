@@ -33,12 +33,9 @@ func (v Verdict) Plus(w Verdict) Verdict {
 }
 
 func (v Verdict) String() string {
-	s := fmt.Sprintf("%d of %d acts came after the first act of a later term, up to %v after it; "+
-		"%d of %d tokens did not grow", v.Stale, v.Acts, v.Overlap, v.Regressed, v.Terms)
-	if v.AfterEnd > 0 {
-		s += fmt.Sprintf("; %d acts came after the end of their process", v.AfterEnd)
-	}
-	return s
+	return fmt.Sprintf("%d of %d acts came after the first act of a later term, up to %v after it; "+
+		"%d of %d tokens did not grow; %d acts came after the end of their process",
+		v.Stale, v.Acts, v.Overlap, v.Regressed, v.Terms, v.AfterEnd)
 }
 
 // Judge judges all acts noted so far.

@@ -17,9 +17,6 @@ type acts struct {
 
 // add takes one act of a candidate's process, in any order, and returns the overlaps that it shows.
 func (a *acts) add(token uint64, id string, pid int, at stamp.Time) []witness.Overlap {
-	if a.last == nil {
-		a.last = map[uint64]stamp.Time{}
-	}
 	a.n++
 	a.last[token] = max(a.last[token], at)
 	found := a.book.Add("", fmt.Sprintf("%s (process %d)", id, pid), token, int64(at))

@@ -7,7 +7,7 @@ import (
 )
 
 func TestActsAreJudged(t *testing.T) {
-	var a acts
+	a := acts{last: map[uint64]stamp.Time{}}
 	for _, c := range []struct {
 		token uint64
 		id    string

@@ -38,6 +38,7 @@ func newDirector(o Options, place stores.Place, p printer) *director {
 		options: o, place: place, print: p, began: stamp.Now(),
 		inbox: make(chan func()), done: make(chan struct{}),
 		crew: map[string]*process{}, trials: trials(),
+		acts: acts{last: map[uint64]stamp.Time{}},
 	}
 	d.ledger = newLedger(d.acts.lastOf, o.slack())
 	return d
