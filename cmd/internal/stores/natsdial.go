@@ -1,7 +1,9 @@
 package stores
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +19,7 @@ const dialTimeout = 2 * time.Second
 func hearing(o *nats.Options) error {
 	if o.Dialer == nil && o.CustomDialer == nil { // the proxy of a context
 		o.CustomDialer = dialer{net.Dialer{Timeout: dialTimeout}}
+		o.SkipHostLookup = true // net.Dialer divides the timeout among the addresses of a name
 	}
 	return nil
 }
@@ -35,18 +38,27 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 // firstWrites are enough for TLS and what the library says first.
 const firstWrites = 8
 
-// greeting passes over an error of its first writes. A read follows them, which returns the words of
-// the server, if there are any, and then fails as well.
+// greeting passes over an error of its first writes, and sends nothing after it. A read follows them,
+// which returns the words of the server, if there are any, and then fails as well.
 type greeting struct {
 	net.Conn
 	writes atomic.Int32
+	failed atomic.Pointer[error] // of the first writes
 }
 
-// Write returns no error of the first writes.
+// Write returns no error of the first writes, unless it is a timeout.
 func (g *greeting) Write(b []byte) (int, error) {
 	first := g.writes.Load() < firstWrites && g.writes.Add(1) <= firstWrites
+	failed := g.failed.Load()
+	switch {
+	case failed != nil && first:
+		return len(b), nil
+	case failed != nil:
+		return 0, *failed
+	}
 	n, err := g.Conn.Write(b)
-	if err != nil && first {
+	if err != nil && first && !errors.Is(err, os.ErrDeadlineExceeded) {
+		g.failed.Store(&err)
 		return len(b), nil
 	}
 	return n, err
