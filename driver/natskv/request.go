@@ -15,17 +15,18 @@ import (
 const getMessage = "STREAM.MSG.GET."
 
 // request sends one message and returns the one answer. A write is preceded by another request if
-// the connection is a new one. Also are subjects to which something was published for its sake
-// before.
+// the connection is a new one, and is not sent if the connection is replaced after that. Also are
+// subjects to which something was published for its sake before.
 func (b *bucket) request(
 	ctx context.Context, m *nats.Msg, p connection.Purpose, also ...string,
 ) (*nats.Msg, error) {
+	number := b.conn.Number()
 	if p == connection.Write {
 		if err := b.confirm(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return b.conn.Request(ctx, m, p, also...)
+	return b.conn.Request(ctx, number, m, p, also...)
 }
 
 // refusable is an answer of the JetStream API.

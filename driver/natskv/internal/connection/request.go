@@ -43,9 +43,11 @@ const (
 // answer, it ends before its context, with an error that wraps driver.ErrDenied if the server
 // refused the request, or ErrOffline, ErrLost or ErrUnanswered.
 //
-// Also are subjects to which something was published for the sake of this request, before it.
+// A Write is sent over the connection of this Number alone, since the caller knows where that leads.
+// If the connection was replaced it is not sent, and the error is ErrLost. Also are subjects to which
+// something was published for the sake of this request, before it.
 func (c *Conn) Request(
-	ctx context.Context, m *nats.Msg, p Purpose, also ...string,
+	ctx context.Context, number uint64, m *nats.Msg, p Purpose, also ...string,
 ) (*nats.Msg, error) {
 	if err := c.supervisor.explain(online(c.nc)); err != nil {
 		return nil, err
@@ -56,6 +58,9 @@ func (c *Conn) Request(
 	}
 	r := c.monitor(ctx, p, limit, append([]string{m.Subject}, also...))
 	defer r.stop()
+	if p == Write && r.number != number {
+		return nil, ErrLost
+	}
 	answer, err := c.nc.RequestMsgWithContext(r.ctx, m)
 	if err != nil {
 		err = r.explain(err)

@@ -34,7 +34,7 @@ func startServer(t *testing.T, after time.Duration) (url string) {
 }
 
 func (c *Conn) ask(ctx context.Context) error {
-	_, err := c.Request(ctx, &nats.Msg{Subject: question}, Read)
+	_, err := c.Request(ctx, c.Number(), &nats.Msg{Subject: question}, Read)
 	return err
 }
 
@@ -271,5 +271,17 @@ func callersEnds(t *testing.T) {
 	defer s.mu.Unlock()
 	if s.reads.age() > 0 || s.busy || len(lost.All()) > 0 {
 		t.Errorf("failing for %v, asking %v, lost %v; want the connection not to be doubted", s.reads.age(), s.busy, lost.All())
+	}
+}
+
+// TestWriteIsNotSentOverAnotherConnection: the caller has checked where the connection of one number
+// leads, so a write must not go over the next.
+func TestWriteIsNotSentOverAnotherConnection(t *testing.T) {
+	c := own(t, natstest.Connect(t, startServer(t, 0)))
+	for number, want := range map[uint64]error{c.Number(): nil, c.Number() + 1: ErrLost} {
+		_, err := c.Request(patience.Context(t), number, &nats.Msg{Subject: question}, Write)
+		if !errors.Is(err, want) {
+			t.Errorf("over connection %d of %d: %v, want %v", number, c.Number(), err, want)
+		}
 	}
 }
