@@ -2,6 +2,7 @@ package guard
 
 import (
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ func KeepSmall(after time.Duration) (stop func() bool) {
 
 func keepSmall(after time.Duration, freeMemory, givePages func()) (stop func() bool) {
 	first := true
+	var stopped atomic.Bool
 	var timer *time.Timer
 	timer = time.AfterFunc(giveBackEvery, func() {
 		if first {
@@ -25,8 +27,13 @@ func keepSmall(after time.Duration, freeMemory, givePages func()) (stop func() b
 		}
 		first = false
 		givePages()
-		timer.Reset(giveBackEvery)
+		if !stopped.Load() {
+			timer.Reset(giveBackEvery)
+		}
 	})
 	timer.Reset(after)
-	return timer.Stop
+	return func() bool {
+		stopped.Store(true)
+		return timer.Stop()
+	}
 }

@@ -25,19 +25,21 @@ func giveBackPages() {
 type part struct{ start, end uintptr }
 
 // clean returns the parts of memory that equal a file, by the text of /proc/PID/smaps. It leaves
-// out writable parts. It also leaves out parts with pages of the process's own that are no longer
-// writable: the loader puts addresses into the constants of a position-independent program
-// (-buildmode=pie).
+// out writable parts. It also leaves out parts with pages of the process's own, in memory or swapped
+// out: the loader writes addresses into the constants of a position-independent program
+// (-buildmode=pie) before they become read-only, and those pages would be lost.
 func clean(smaps []byte, file string) (all []part) {
 	var p part
-	ok := false
+	ok, resident := false, false
 	for line := range bytes.Lines(smaps) {
 		fields := bytes.Fields(line)
 		switch {
 		case len(fields) < 2:
 		case !bytes.HasSuffix(fields[0], []byte(":")):
 			p, ok = ofFile(fields, file)
-		case ok && string(fields[0]) == "Anonymous:" && string(fields[1]) == "0":
+		case string(fields[0]) == "Anonymous:":
+			resident = string(fields[1]) != "0"
+		case ok && !resident && string(fields[0]) == "Swap:" && string(fields[1]) == "0":
 			all = append(all, p)
 		}
 	}
