@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/kit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // contest is a trial of one election.
@@ -121,7 +122,7 @@ func (c *contest) await(happened <-chan struct{}, what string) {
 // until asks again and again whether something that should happen has happened.
 func (c *contest) until(what string, is func() bool) {
 	c.Helper()
-	if !kit.Eventually(c.left(), func() bool { return is() || c.stalled() }) {
+	if !wait.Within(c.left(), func() bool { return is() || c.stalled() }) {
 		c.Fatalf("not within %v: %s", c.left(), what)
 	}
 	if c.stalled() {

@@ -7,6 +7,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/internal/test/kit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // trial is one run of one case.
@@ -59,7 +60,7 @@ func (c *contest) read() driver.Entry {
 // settle reads until the cell is in a state.
 func (c *contest) settle(state string, reached func(driver.Entry) bool) {
 	c.Helper()
-	if !kit.Eventually(c.left(), func() bool { return reached(c.read()) }) {
+	if !wait.Within(c.left(), func() bool { return reached(c.read()) }) {
 		c.Fatalf("%q does not become %s", c.election, state)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func TestOriginOf(t *testing.T) {
@@ -178,7 +179,7 @@ func connectionsAreBounded(t *testing.T, on wires) {
 	for _, conn := range idle {
 		_ = conn.Close()
 	}
-	eventually(t, "there is room again", func() bool {
+	wait.Until(t, "there is room again", func() bool {
 		resp, err := on.client(t).Get("http://" + address + DefaultPath)
 		if err != nil {
 			return false

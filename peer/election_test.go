@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/electiontest"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 const (
@@ -105,7 +105,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-patience.Context(t).Done():
+	case <-wait.Context(t).Done():
 		t.Fatalf("no %s", what)
 		panic("unreachable")
 	}
@@ -127,7 +127,7 @@ func fleet(t *testing.T, on wires, lasting time.Duration) (
 			followers = append(followers, m)
 		}
 	}
-	eventually(t, "both follow", func() bool { return leader.member.peers.streams() == 2 })
+	wait.Until(t, "both follow", func() bool { return leader.member.peers.streams() == 2 })
 	return leader, followers, terms, cells
 }
 
@@ -198,7 +198,7 @@ func handOverIsPushed(t *testing.T, on wires, lasting time.Duration) (third *mem
 			third = m
 		}
 	}
-	eventually(t, "the third follows the second", func() bool { return next.member.peers.streams() == 1 })
+	wait.Until(t, "the third follows the second", func() bool { return next.member.peers.streams() == 1 })
 	return third
 }
 
@@ -266,7 +266,7 @@ func leaderWithoutStoreSays404(t *testing.T, on wires) {
 // answers waits until a member does.
 func answers(t *testing.T, on wires, m *member, code int) {
 	t.Helper()
-	eventually(t, fmt.Sprint("it answers ", code), func() bool { return status(t, on, m.address) == code })
+	wait.Until(t, fmt.Sprint("it answers ", code), func() bool { return status(t, on, m.address) == code })
 }
 
 // A peer that cannot be reached costs nothing but reads.

@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // get asks a handler without a server in between.
@@ -138,12 +138,12 @@ func streamsAreBounded(t *testing.T, on wires) {
 	write(t, s, testKey, held(s.Incarnation(), 1, 1))
 	first := ask(t, on, address)
 	ask(t, on, address)
-	eventually(t, "both are counted", func() bool { return s.streams() == 2 })
+	wait.Until(t, "both are counted", func() bool { return s.streams() == 2 })
 	if s := ask(t, on, address); s.status != http.StatusServiceUnavailable {
 		t.Errorf("one too many: %d", s.status)
 	}
 	first.leave()
-	eventually(t, "a place is free again", func() bool { return s.streams() == 1 })
+	wait.Until(t, "a place is free again", func() bool { return s.streams() == 1 })
 	if s := ask(t, on, address); s.status != http.StatusOK {
 		t.Errorf("in the free place: %d", s.status)
 	}
@@ -189,7 +189,7 @@ func TestServerThatCannotStream(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-patience.Context(t).Done():
+	case <-wait.Context(t).Done():
 		t.Fatal("it goes on for ever")
 	}
 	if strings.Count(w.Body.String(), "data: ") != 1 {

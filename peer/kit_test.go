@@ -19,7 +19,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/internal/record"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 const (
@@ -149,7 +149,7 @@ func (r reports) note(_ string, err error) {
 func (r reports) until(t *testing.T, part string) error {
 	t.Helper()
 	var all []string
-	late := patience.Context(t)
+	late := wait.Context(t)
 	for {
 		select {
 		case err := <-r:
@@ -220,7 +220,7 @@ func listenTo(t testing.TB, s *Store, key string) *ear {
 func (h *ear) hears(t *testing.T, v driver.Version) driver.Entry {
 	t.Helper()
 	var others []driver.Version
-	late := patience.Context(t)
+	late := wait.Context(t)
 	for {
 		select {
 		case e := <-h.entries:
@@ -242,16 +242,6 @@ func (s *Store) streams() (n int) {
 		n += seat.streams.all
 	}
 	return n
-}
-
-// eventually waits for what has no event.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience.Left(t)); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it is never true that %s", what)
-		}
-	}
 }
 
 // pair is a leader that serves, and a follower that has read its record and watches.

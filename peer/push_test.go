@@ -12,7 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func TestFollowerHearsEachWrite(t *testing.T) { overPipes(t, followerHearsEachWrite) }
@@ -28,7 +28,7 @@ func followerHearsEachWrite(t *testing.T, on wires) {
 		p.heard.hears(t, p.write(t, held(p.name, 1, n)))
 	}
 	p.heard.hears(t, p.write(t, released(p.name, 1, 6)))
-	eventually(t, "the stream ends with the release", func() bool { return p.leader.streams() == 0 })
+	wait.Until(t, "the stream ends with the release", func() bool { return p.leader.streams() == 0 })
 }
 
 // The same leader may be elected again, and then has the same address and incarnation.
@@ -97,7 +97,7 @@ func followerComesBackAfterAnOutage(t *testing.T, on wires) {
 	again := open(t, on, p.cells, nil)
 	again.keys = p.leader.keys
 	again.books = p.leader.books
-	eventually(t, "the address is free", func() bool {
+	wait.Until(t, "the address is free", func() bool {
 		l, err := on.listen("tcp", p.address)
 		if err != nil {
 			return false
@@ -162,7 +162,7 @@ func stopFromSee(t *testing.T, on wires) {
 	p.write(t, held(p.name, 1, 2))
 	select {
 	case <-stopped:
-	case <-patience.Context(t).Done():
+	case <-wait.Context(t).Done():
 		t.Fatal("stop does not return")
 	}
 }
@@ -227,7 +227,7 @@ func manyKeys(t *testing.T, on wires) {
 		h.stop()
 		_ = key
 	}
-	eventually(t, "streams end with their watches", func() bool { return leader.streams() == 0 })
+	wait.Until(t, "streams end with their watches", func() bool { return leader.streams() == 0 })
 }
 
 func TestCloseLeavesNothing(t *testing.T) { overPipes(t, closeLeavesNothing) }
@@ -240,7 +240,7 @@ func closeLeavesNothing(t *testing.T, on wires) {
 		_ = p.follower.Close()
 		_ = p.leader.Close()
 	}
-	eventually(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+	wait.Until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
 	if _, err := p.follower.Watch(t.Context(), testKey, nil); !errors.Is(err, errClosed) {
 		t.Errorf("watch after Close: %v", err)
 	}

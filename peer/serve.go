@@ -58,16 +58,16 @@ func (e *requestGate) close(within time.Duration) {
 	}
 	servers := e.servers
 	e.mu.Unlock()
-	wait(&e.inside, within)
+	waitForStreams(&e.inside, within)
 	for _, s := range servers {
 		_ = s.Close()
 	}
 	e.running.Wait()
 }
 
-// wait gives up on streams of a server that lets nobody set deadlines: they end when their
+// waitForStreams gives up on streams of a server that lets nobody set deadlines: they end when their
 // followers leave.
-func wait(streams *sync.WaitGroup, within time.Duration) {
+func waitForStreams(streams *sync.WaitGroup, within time.Duration) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // impostor answers in a leader's place, with a leader's keys or without.
@@ -253,7 +254,7 @@ func (a answer) isSaid(t *testing.T, on wires) {
 	i.answer = a.answer
 	heard, said := i.follow(t, on, a.change)
 	last := said.until(t, a.report)
-	eventually(t, "it is tried again", func() bool { return i.requests.Load() > 4 })
+	wait.Until(t, "it is tried again", func() bool { return i.requests.Load() > 4 })
 	if len(heard.entries) > 0 {
 		t.Error("something was heard")
 	}
@@ -352,14 +353,14 @@ func slowFollower(t *testing.T, on wires) {
 	}
 	defer here.Close()
 	fmt.Fprintf(here, "GET %s HTTP/1.1\r\nHost: x\r\nAccept: %s\r\n\r\n", DefaultPath, eventStream)
-	eventually(t, "the stream is there", func() bool { return leader.streams() == 1 })
+	wait.Until(t, "the stream is there", func() bool { return leader.streams() == 1 })
 	for n := uint64(2); n < 60; n++ {
 		write(t, leader, testKey, held(name, 1, n))
 	}
 	if leader.streams() != 1 {
 		t.Error("the writes took until the stream was cut off")
 	}
-	eventually(t, "the stream is cut off", func() bool { return leader.streams() == 0 })
+	wait.Until(t, "the stream is cut off", func() bool { return leader.streams() == 0 })
 }
 
 // A statement must not be readable as another one.

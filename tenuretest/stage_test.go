@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/tenuretest"
 )
 
@@ -84,7 +84,7 @@ func soon[T any](t *testing.T, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-patience.Context(t).Done():
+	case <-wait.Context(t).Done():
 		t.Fatalf("no %s", what)
 		panic("unreachable")
 	}
@@ -375,11 +375,7 @@ func TestStageLeavesNothing(t *testing.T) {
 		stage.Fence()
 		stage.Elect("node-1")
 	})
-	for end := time.Now().Add(patience.Left(t)); runtime.NumGoroutine() > before; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
-		}
-	}
+	wait.Until(t, "the end of the goroutines", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // stopped is a test that records what it was stopped for.

@@ -3,9 +3,9 @@
 package s3lect_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // member is an elector with a server of its own.
@@ -40,15 +41,6 @@ func resignedStore() driver.Store {
 	s := memory.NewPolled()
 	s.Put(lockfilePath, []byte(resigned))
 	return s
-}
-
-// patience is how long what must happen may take: until nearly the time limit of the tests.
-func patience(t *testing.T) time.Duration {
-	end, limited := t.Deadline()
-	if !limited {
-		return time.Hour
-	}
-	return max(time.Until(end)-10*time.Second, time.Second)
 }
 
 func join(t *testing.T, store driver.Store, id string, cert tls.Certificate, change func(*s3lect.S3ElectorOptions)) member {
@@ -78,7 +70,7 @@ func join(t *testing.T, store driver.Store, id string, cert tls.Certificate, cha
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience(t))
+		ctx, cancel := wait.Background()
 		defer cancel()
 		if err := m.Stop(); err != nil {
 			t.Error(err)
@@ -94,8 +86,7 @@ func join(t *testing.T, store driver.Store, id string, cert tls.Certificate, cha
 // meanwhile.
 func (m member) quiet(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience(t))
-	defer cancel()
+	ctx := wait.Context(t)
 	for {
 		before := m.storage.gets.Load()
 		for range 4 {
@@ -113,11 +104,9 @@ func (m member) quiet(t *testing.T) {
 func (m member) reads(t *testing.T, n int64) {
 	t.Helper()
 	want := m.storage.gets.Load() + n
-	for end := time.Now().Add(patience(t)); m.storage.gets.Load() < want; time.Sleep(interval / 20) {
-		if time.Now().After(end) {
-			t.Fatalf("%d reads less than %d, though it cannot know the leader", want-m.storage.gets.Load(), n)
-		}
-	}
+	wait.Until(t, fmt.Sprintf("%d more reads, since it cannot know the leader", n), func() bool {
+		return m.storage.gets.Load() >= want
+	})
 }
 
 func TestPeersHearFromTheLeader(t *testing.T) {
@@ -127,7 +116,7 @@ func TestPeersHearFromTheLeader(t *testing.T) {
 	peers := func(o *s3lect.S3ElectorOptions) { o.Config.PeerCACert = ca }
 	a := join(t, store, "a", cert, peers)
 	mustStart(t, a.S3Elector)
-	mustLead(t, a.S3Elector, patience(t))
+	mustLead(t, a.S3Elector, wait.Left())
 	b := join(t, store, "b", cert, func(o *s3lect.S3ElectorOptions) { o.Config.PeerMode = false })
 	mustStart(t, b.S3Elector)
 	if _, err := b.WaitForNextElection(t.Context(), time.Time{}); err != nil {
@@ -139,7 +128,7 @@ func TestPeersHearFromTheLeader(t *testing.T) {
 	b.quiet(t)
 	began := time.Now()
 	mustStop(t, a.S3Elector)
-	mustLead(t, b.S3Elector, patience(t))
+	mustLead(t, b.S3Elector, wait.Left())
 	t.Logf("b leads %v after a was told to stop", time.Since(began))
 }
 
@@ -169,12 +158,12 @@ func TestPeersThatAreNotTrustedAreNotHeard(t *testing.T) {
 			}
 			a := join(t, store, "a", c.cert, trusting(ca))
 			mustStart(t, a.S3Elector)
-			mustLead(t, a.S3Elector, patience(t))
+			mustLead(t, a.S3Elector, wait.Left())
 			b := join(t, store, "b", cert, trusting(c.trusted))
 			mustStart(t, b.S3Elector)
 			b.reads(t, 4) // the first may have been on the way before
 			mustStop(t, a.S3Elector)
-			mustLead(t, b.S3Elector, patience(t))
+			mustLead(t, b.S3Elector, wait.Left())
 		})
 	}
 }
@@ -185,7 +174,7 @@ func TestHealthServerServesTheLockfile(t *testing.T) {
 	a := join(t, resignedStore(), "a", cert, func(o *s3lect.S3ElectorOptions) { o.Config.PeerHealthPath = "leader" })
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, Timeout: patience(t)}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, Timeout: wait.Left()}
 	defer client.CloseIdleConnections()
 	get := func() (int, string) {
 		res, err := client.Get("https://" + a.server.Addr().String() + "/leader")
@@ -203,7 +192,7 @@ func TestHealthServerServesTheLockfile(t *testing.T) {
 		t.Errorf("before it leads: %d %s", code, body)
 	}
 	mustStart(t, a.S3Elector)
-	mustLead(t, a.S3Elector, patience(t))
+	mustLead(t, a.S3Elector, wait.Left())
 	if code, body := get(); code != http.StatusOK || !strings.Contains(body, `"leaderID":"a#`) {
 		t.Errorf("while it leads: %d %s", code, body)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/kit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // trial is one run of one case.
@@ -113,7 +114,7 @@ func (t *trial) holds(key string, v driver.Version, value []byte) driver.Entry {
 	return e
 }
 
-func (t *trial) eventually(ok func() bool) bool { return kit.Eventually(t.left(), ok) }
+func (t *trial) eventually(ok func() bool) bool { return wait.Within(t.left(), ok) }
 
 // within reports whether do returns within d of a machine that runs. If not it is left behind. Time
 // is counted in ticks, which a ticker drops while the machine stalls: a stall counts as one of them.

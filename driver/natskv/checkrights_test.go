@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestCheckRights: a user without the right to write learns it, without a write.
@@ -21,10 +22,10 @@ func checkRights(t *testing.T) {
 	})
 	all := unopened(t, f.nc)
 	f.put(testKey, "x")
-	if err := all.CheckRights(testContext(t), testKey); err != nil {
+	if err := all.CheckRights(wait.Context(t), testKey); err != nil {
 		t.Errorf("with the right: %v", err)
 	}
-	if err := FromKeyValue(f.kv).CheckRights(testContext(t), testKey); err != nil {
+	if err := FromKeyValue(f.kv).CheckRights(wait.Context(t), testKey); err != nil {
 		t.Errorf("over a handle: %v", err)
 	}
 }
@@ -52,22 +53,22 @@ func TestCheckRightsChangesNothing(t *testing.T) {
 func changesNothing(t *testing.T, change func(*jetstream.StreamConfig)) {
 	f := newFixture(t)
 	f.put(testKey, "x")
-	stream, err := f.js.Stream(testContext(t), "KV_"+f.kv.Bucket())
+	stream, err := f.js.Stream(wait.Context(t), "KV_"+f.kv.Bucket())
 	f.must(err)
 	config := stream.CachedInfo().Config
 	change(&config)
-	_, err = f.js.UpdateStream(testContext(t), config)
+	_, err = f.js.UpdateStream(wait.Context(t), config)
 	f.must(err)
 	copied, err := f.nc.SubscribeSync("copy.>")
 	f.must(err)
 	state := func() (s jetstream.StreamState) {
-		info, err := stream.Info(testContext(t))
+		info, err := stream.Info(wait.Context(t))
 		f.must(err)
 		return info.State
 	}
 	before := state()
 	for _, key := range []string{testKey, "absent"} {
-		if err := f.store.CheckRights(testContext(t), key); err != nil {
+		if err := f.store.CheckRights(wait.Context(t), key); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
@@ -89,10 +90,10 @@ func TestStandbyWithoutTheRightToWrite(t *testing.T) { inBubble(t, standbyWithou
 func standbyWithoutTheRightToWrite(t *testing.T) {
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
 	leader, _ := f.member(t, closedAfter(t, unopened(t, f.nc)), "leader", nil)
-	_, err := leader.Wait(testContext(t), func(s tenure.Status) bool { return s.State == tenure.StateLeader })
+	_, err := leader.Wait(wait.Context(t), func(s tenure.Status) bool { return s.State == tenure.StateLeader })
 	f.must(err)
 	standby, _ := f.member(t, f.store, "standby", nil)
-	s, err := standby.Wait(testContext(t), func(s tenure.Status) bool { return s.Health() != nil })
+	s, err := standby.Wait(wait.Context(t), func(s tenure.Status) bool { return s.Health() != nil })
 	if err != nil || !errors.Is(s.WriteErr, driver.ErrDenied) ||
 		!strings.Contains(s.WriteErr.Error(), "grant publish on $KV.B.") {
 		t.Errorf("health: %v (%v)", s.Health(), err)

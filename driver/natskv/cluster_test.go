@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestInspectInCluster looks at what a cluster offers and a bucket does not use, and takes several ways to one bucket, one of
@@ -40,7 +41,7 @@ func TestInspectInCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kv := addBucket(t, js, c.bucket...)
 			s := openStore(t, newJetStream(t, connect(t, urls)), kv.Bucket(), OwnConnection())
-			found, err := s.Inspect(testContext(t), testLease)
+			found, err := s.Inspect(wait.Context(t), testLease)
 			if err != nil || len(found) != len(c.want) {
 				t.Fatalf("found %v, %v; want %q", found, err, c.want)
 			}
@@ -66,12 +67,12 @@ func TestCreateInCluster(t *testing.T) {
 		t.Fatalf("a fresh bucket reads %+v", e)
 	}
 	for i := range 20 {
-		eventually(t, "a write is applied", func() bool {
-			v, err := s.CompareAndSwap(testContext(t), testKey, e.Version, fmt.Append(nil, i))
+		wait.Until(t, "a write is applied", func() bool {
+			v, err := s.CompareAndSwap(wait.Context(t), testKey, e.Version, fmt.Append(nil, i))
 			if err == nil && v != versionOf(e.Floor+1) {
 				t.Fatalf("version %s after %+v", v, e)
 			}
-			now, failed := s.Read(testContext(t), testKey) // a write without an answer may be there
+			now, failed := s.Read(wait.Context(t), testKey) // a write without an answer may be there
 			if failed == nil && now.Floor < e.Floor {
 				t.Fatalf("%+v after %+v", now, e)
 			}
@@ -81,7 +82,7 @@ func TestCreateInCluster(t *testing.T) {
 			return string(e.Value) == fmt.Sprint(i)
 		})
 		if i%5 == 0 {
-			_, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_ELECTIONS", nil, patience())
+			_, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_ELECTIONS", nil, wait.Left())
 			f.must(err)
 		}
 	}
@@ -102,7 +103,7 @@ func startCluster(t *testing.T) []*server.Server {
 			o.Cluster = server.ClusterOpts{Name: "C", Host: "127.0.0.1", Port: port, NoAdvertise: true}
 		}))
 	}
-	eventually(t, "the cluster has a leader that knows all", func() bool {
+	wait.Until(t, "the cluster has a leader that knows all", func() bool {
 		return slices.ContainsFunc(all, func(s *server.Server) bool {
 			return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(all)
 		})

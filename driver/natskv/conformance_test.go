@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 	"github.com/tenure-go/tenure/electiontest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // variant is one way of coming to a store.
@@ -96,7 +97,7 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 		Delete:   func(ctx context.Context, key string) error { return kv.Delete(ctx, key) },
 		Purge:    purge(newJetStream(t, operator), kv.Bucket()),
 		Recreate: v.recreate(t, newJetStream(t, operator), kv.Bucket()),
-		Patience: patience(),
+		Patience: wait.Left(),
 	}
 	if _, measured := t.(*testing.B); measured {
 		h.Store = h.Peer
@@ -109,7 +110,7 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 		mend, over := p.Cut(), nc.Stats().Reconnects
 		return func() { // a request that is made before the loss is noticed is lost, and waited for
 			mend()
-			eventually(t, "the connection is made anew", func() bool { return nc.Stats().Reconnects > over })
+			wait.Until(t, "the connection is made anew", func() bool { return nc.Stats().Reconnects > over })
 		}
 	}
 	if v.denies {
@@ -146,7 +147,7 @@ func (v variant) recreate(t testing.TB, js jetstream.JetStream, name string) fun
 func created(t testing.TB, js jetstream.JetStream, name string, opts ...CreateOption) jetstream.KeyValue {
 	t.Helper()
 	openStore(t, js, name, Create(opts...))
-	kv, err := js.KeyValue(testContext(t), name)
+	kv, err := js.KeyValue(wait.Context(t), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func vouched(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 }
 
 func handled(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
-	kv, err := newJetStream(t, nc).KeyValue(testContext(t), bucket)
+	kv, err := newJetStream(t, nc).KeyValue(wait.Context(t), bucket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestForcedReconnect: a request that is not answered, by a server that gives no sign of life either, is reason enough to
@@ -26,19 +27,19 @@ func forcedReconnect(t *testing.T) {
 	var lost natstest.Errors
 	s := openStore(t, newJetStream(t, given), f.kv.Bucket(),
 		OwnConnection(lost.OfLosses(), nats.IgnoreDiscoveredServers(), natstest.Unpinged))
-	v, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("first"))
+	v, err := s.CompareAndSwap(wait.Context(t), testKey, "", []byte("first"))
 	f.must(err)
 	first.Cut()
 	start := time.Now()
-	if _, err := s.CompareAndSwap(testContext(t), testKey, v, []byte("second")); outcomeOf(err) != open {
+	if _, err := s.CompareAndSwap(wait.Context(t), testKey, v, []byte("second")); outcomeOf(err) != open {
 		t.Errorf("a swap whose connection was given up: %v; want an error that leaves it open", err)
 	}
-	eventually(t, "one request is enough", func() bool { return len(lost.All()) > 0 })
+	wait.Until(t, "one request is enough", func() bool { return len(lost.All()) > 0 })
 	// The connection is doubted after 300 ms and has 500 ms for a sign of life.
 	if d := time.Since(start); d > 900*time.Millisecond {
 		t.Errorf("given up only after %v", d)
 	}
-	eventually(t, "the store is reached again", func() bool { return readable(s) })
+	wait.Until(t, "the store is reached again", func() bool { return readable(s) })
 	t.Logf("reached again after %v", time.Since(start))
 	if e := f.read(s, testKey); string(e.Value) != "second" {
 		t.Errorf("read %+v; want the write whose answer was lost", e)
@@ -51,9 +52,9 @@ func forcedReconnect(t *testing.T) {
 // TestVanishedRequest: what a stream without a leader does not answer in time it never will, and there is time for more tries.
 func TestVanishedRequest(t *testing.T) {
 	for what, call := range map[string]func(t *testing.T, s *Store) error{
-		"read": func(t *testing.T, s *Store) error { _, err := s.Read(testContext(t), testKey); return err },
+		"read": func(t *testing.T, s *Store) error { _, err := s.Read(wait.Context(t), testKey); return err },
 		"write": func(t *testing.T, s *Store) error {
-			_, err := s.CompareAndSwap(testContext(t), testKey, "1", []byte("v"))
+			_, err := s.CompareAndSwap(wait.Context(t), testKey, "1", []byte("v"))
 			return err
 		},
 	} {
@@ -98,9 +99,9 @@ func readsQueue(t *testing.T) {
 	for range readsAtOnce + 10 {
 		reads.Go(func() { _, _ = s.Read(ctx, testKey) })
 	}
-	eventually(t, "the reads are sent", func() bool { return len(asked) == readsAtOnce })
+	wait.Until(t, "the reads are sent", func() bool { return len(asked) == readsAtOnce })
 	reads.Go(func() { _, _ = s.CompareAndSwap(ctx, testKey, "1", []byte("v")) })
-	eventually(t, "a write goes past them", func() bool { return len(asked) == readsAtOnce+1 })
+	wait.Until(t, "a write goes past them", func() bool { return len(asked) == readsAtOnce+1 })
 	leave()
 	reads.Wait()
 	if n := len(asked); n != readsAtOnce+1 {
@@ -120,7 +121,7 @@ func readsQueue(t *testing.T) {
 		if !strings.Contains(m.Subject, getMessage) {
 			t.Errorf("asked on %s", m.Subject)
 		}
-	case <-testContext(t).Done():
+	case <-wait.Context(t).Done():
 		t.Error("after those who have left nobody may read")
 	}
 }

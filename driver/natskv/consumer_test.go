@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // pushed is a message as a stream pushes it to a consumer.
@@ -79,7 +80,7 @@ func TestConsumer(t *testing.T) {
 			if !slices.Equal(told, c.told) || lost != c.lost {
 				t.Errorf("told %d, lost %v; want %d, %v: %s", told, lost, c.told, c.lost, c.why)
 			}
-			eventually(t, c.why, func() bool { return int(answers.Load()) == c.answers })
+			wait.Until(t, c.why, func() bool { return int(answers.Load()) == c.answers })
 			_ = sub.Unsubscribe()
 		})
 	}

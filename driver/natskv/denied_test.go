@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // The rights that the package's documentation gives to a candidate and to an observer on bucket B.
@@ -68,7 +69,7 @@ func newRightsFixture(t *testing.T, publish []string, subscribe ...string) *righ
 // expectDenied requires that a call says which right is missing, and not that no answer came.
 func (f *rightsFixture) expectDenied(what, subject string, call func(context.Context) error) {
 	f.Helper()
-	err := call(testContext(f))
+	err := call(wait.Context(f))
 	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(fmt.Sprint(err), subject) {
 		f.Errorf("%s: %v; want to be denied for want of %s", what, err, subject)
 	}
@@ -118,7 +119,7 @@ func othersRefusals(t *testing.T) {
 	})
 	f.must(err)
 	f.must(responder.Flush())
-	if _, err := store.CompareAndSwap(testContext(t), testKey, "", []byte("v")); err != nil {
+	if _, err := store.CompareAndSwap(wait.Context(t), testKey, "", []byte("v")); err != nil {
 		t.Errorf("refusals of other requests count against a swap: %v", err)
 	}
 	if !errors.Is(user.LastError(), nats.ErrPermissionViolation) {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestFrozenServer: a server that is stopped still accepts connections, in its kernel. The library then holds its lock
@@ -34,7 +35,7 @@ func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) drive
 	before := runtime.NumGoroutine()
 	heal := p.Cut()
 	p.Drop() // so that the library connects again and waits for the server's first word
-	eventually(t, "the library is at it", func() bool { return p.Connections() > 0 })
+	wait.Until(t, "the library is at it", func() bool { return p.Connections() > 0 })
 	for what, call := range map[string]func(context.Context) error{
 		"read": func(ctx context.Context) error {
 			_, err := s.Read(ctx, testKey)
@@ -60,6 +61,6 @@ func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) drive
 		cancel()
 	}
 	heal()
-	eventually(t, "the store is reached again", func() bool { return readable(s) })
-	eventually(t, "what was abandoned has ended", func() bool { return runtime.NumGoroutine() <= before+4 })
+	wait.Until(t, "the store is reached again", func() bool { return readable(s) })
+	wait.Until(t, "what was abandoned has ended", func() bool { return runtime.NumGoroutine() <= before+4 })
 }

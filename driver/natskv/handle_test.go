@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestHandleRefusesMarker: the client's own Create would write over the marker, though the caller has not seen it.
@@ -21,12 +22,12 @@ func TestHandleRefusesMarker(t *testing.T) {
 		"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()),
 	} {
 		f.put(testKey, "v")
-		f.must(f.kv.Delete(testContext(t), testKey))
-		if _, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("v")); !errors.Is(err, driver.ErrConflict) {
+		f.must(f.kv.Delete(wait.Context(t), testKey))
+		if _, err := s.CompareAndSwap(wait.Context(t), testKey, "", []byte("v")); !errors.Is(err, driver.ErrConflict) {
 			t.Errorf("%s: a swap from absence over a delete marker: %v; want a conflict", name, err)
 		}
 		e := f.read(s, testKey)
-		if _, err := s.CompareAndSwap(testContext(t), testKey, e.Version, []byte("v")); err != nil {
+		if _, err := s.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("v")); err != nil {
 			t.Errorf("%s: a swap from the delete marker: %v", name, err)
 		}
 	}
@@ -40,9 +41,9 @@ func TestHandleTellsHowAKeyVanished(t *testing.T) {
 		remove func(f *fixture)
 		want   error
 	}{
-		{"nats kv del", func(f *fixture) { f.must(f.kv.Delete(testContext(f), testKey)) }, ErrDeleted},
-		{"nats kv purge", func(f *fixture) { f.must(f.kv.Purge(testContext(f), testKey)) }, ErrPurged},
-		{"nats stream purge", func(f *fixture) { f.must(purge(f.js, f.kv.Bucket())(testContext(f), testKey)) }, ErrPurged},
+		{"nats kv del", func(f *fixture) { f.must(f.kv.Delete(wait.Context(f), testKey)) }, ErrDeleted},
+		{"nats kv purge", func(f *fixture) { f.must(f.kv.Purge(wait.Context(f), testKey)) }, ErrPurged},
+		{"nats stream purge", func(f *fixture) { f.must(purge(f.js, f.kv.Bucket())(wait.Context(f), testKey)) }, ErrPurged},
 	} {
 		f := newFixture(t)
 		f.put(testKey, "v")
@@ -81,7 +82,7 @@ func TestWrappedHandle(t *testing.T) {
 		if e := f.read(s, testKey); e.Floor != 0 || !e.Absent() {
 			t.Errorf("%s: an absent key reads %+v; want no floor", name, e)
 		}
-		if _, err := s.Inspect(testContext(t), time.Second); !errors.Is(err, errNoInfo) {
+		if _, err := s.Inspect(wait.Context(t), time.Second); !errors.Is(err, errNoInfo) {
 			t.Errorf("%s: inspect: %v; want to hear that the settings are hidden", name, err)
 		}
 	}
@@ -115,7 +116,7 @@ func (i impatient) Error() <-chan error {
 
 // TestImpatientHandle: what was not looked at is not absent.
 func TestImpatientHandle(t *testing.T) {
-	e, err := FromLegacyKeyValue(impatient{}).Read(testContext(t), testKey)
+	e, err := FromLegacyKeyValue(impatient{}).Read(wait.Context(t), testKey)
 	if err == nil {
 		t.Errorf("a watch that gave up reads as %+v", e)
 	}
@@ -141,6 +142,6 @@ func handleWatchSetUpIsBounded(t *testing.T) {
 		}
 		cancel()
 		heal()
-		eventually(t, "the connection is back", nc.IsConnected)
+		wait.Until(t, "the connection is back", nc.IsConnected)
 	}
 }

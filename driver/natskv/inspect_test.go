@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 const testLease = 15 * time.Second
@@ -213,13 +214,13 @@ func TestCheckKey(t *testing.T) {
 func TestBadKeyIsNotSent(t *testing.T) {
 	f := newFixture(t)
 	before := f.nc.Stats().OutMsgs
-	if _, err := f.store.Read(testContext(t), "a.>"); err == nil {
+	if _, err := f.store.Read(wait.Context(t), "a.>"); err == nil {
 		t.Error("a wildcard was read")
 	}
-	if _, err := f.store.CompareAndSwap(testContext(t), "a.*", "", nil); err == nil {
+	if _, err := f.store.CompareAndSwap(wait.Context(t), "a.*", "", nil); err == nil {
 		t.Error("a wildcard was written to")
 	}
-	if _, err := f.store.Watch(testContext(t), "*", func(driver.Entry) {}); err == nil || errors.Is(err, errClosed) {
+	if _, err := f.store.Watch(wait.Context(t), "*", func(driver.Entry) {}); err == nil || errors.Is(err, errClosed) {
 		t.Error("a wildcard was watched")
 	}
 	if after := f.nc.Stats().OutMsgs; after != before {

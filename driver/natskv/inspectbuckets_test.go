@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestInspectBuckets looks at real buckets, for the names and units of the settings.
@@ -40,7 +41,7 @@ func TestInspectBuckets(t *testing.T) {
 			for _, s := range []driver.Store{
 				openStore(t, f.js, kv.Bucket()), handled(t, f.nc, kv.Bucket()), handledLegacy(t, f.nc, kv.Bucket()),
 			} {
-				found, err := s.(driver.Inspector).Inspect(testContext(t), testLease)
+				found, err := s.(driver.Inspector).Inspect(wait.Context(t), testLease)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +63,7 @@ func TestInspectBuckets(t *testing.T) {
 func TestInspectMirror(t *testing.T) {
 	f := newFixture(t)
 	mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()} })
-	found, err := FromKeyValue(mirror).Inspect(testContext(t), testLease)
+	found, err := FromKeyValue(mirror).Inspect(wait.Context(t), testLease)
 	f.must(err)
 	isMirror := func(f driver.Finding) bool { return f.Setting == "mirror" && f.Severity == driver.Unsafe }
 	if !slices.ContainsFunc(found, isMirror) {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // atServer returns what an inspection says of the servers given.
 func atServer(t *testing.T, s *Store) []driver.Finding {
 	t.Helper()
-	found, err := s.Inspect(testContext(t), testLease)
+	found, err := s.Inspect(wait.Context(t), testLease)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +37,11 @@ func TestInspectFindsTwoClusters(t *testing.T) {
 	if len(found) != 1 || found[0].Severity != driver.Unsafe || !strings.Contains(found[0].Problem, host+", one of the servers given, has another bucket ELECTIONS") {
 		t.Errorf("found %v", found)
 	}
-	second.must(second.js.DeleteKeyValue(testContext(t), "ELECTIONS"))
+	second.must(second.js.DeleteKeyValue(wait.Context(t), "ELECTIONS"))
 	if found := atServer(t, s); len(found) != 1 || !strings.Contains(found[0].Problem, "has no bucket ELECTIONS") {
 		t.Errorf("without the bucket there: %v", found)
 	}
-	eventually(t, "the second cluster has no connections but the test's", func() bool { return second.server.NumClients() == 1 })
+	wait.Until(t, "the second cluster has no connections but the test's", func() bool { return second.server.NumClients() == 1 })
 }
 
 // TestInspectAsksWithoutJetStream: a server that has none is of no cluster that has some.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestReadWhileTheClusterHasNoLeader: it answers for its streams' messages, and describes no stream.
@@ -25,24 +26,24 @@ func TestReadWhileTheClusterHasNoLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = messages.Unsubscribe() }()
-	if e, err := b.Read(testContext(t), testKey); outcomeOf(err) != open {
+	if e, err := b.Read(wait.Context(t), testKey); outcomeOf(err) != open {
 		t.Errorf("before the stream was ever described: %+v, %v", e, err)
 	}
 	info := streamInfo{Created: time.UnixMicro(1795300000000000), Now: time.UnixMicro(1795300001000000)}
 	if err := b.identity.Check(info.Created, info.Now, b.conn.Number()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := b.Read(testContext(t), testKey)
+	e, err := b.Read(wait.Context(t), testKey)
 	if err != nil || string(e.Value) != "v" || e.Floor != 1795300000000007 || e.Era != 1795300000000000 {
 		t.Errorf("afterwards: %+v, %v", e, err)
 	}
-	if e, err := b.Read(testContext(t), "absent"); outcomeOf(err) != open {
+	if e, err := b.Read(wait.Context(t), "absent"); outcomeOf(err) != open {
 		t.Errorf("an absence, for which nobody vouches: %+v, %v", e, err)
 	}
 	if err := b.identity.Check(info.Created, info.Now, b.conn.Number()+1); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := b.Read(testContext(t), testKey); outcomeOf(err) != open {
+	if e, err := b.Read(wait.Context(t), testKey); outcomeOf(err) != open {
 		t.Errorf("over another connection: %+v, %v", e, err)
 	}
 }

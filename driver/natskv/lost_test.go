@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestLostAnswer is the dangerous one of the faults: the write is applied and the writer cannot know.
@@ -20,29 +21,29 @@ func TestLostAnswer(t *testing.T) {
 	p := natstest.StartProxy(t, f.server.ClientURL())
 	js := newJetStream(t, connect(t, p.URL()))
 	store := openStore(t, js, f.kv.Bucket())
-	first, err := store.CompareAndSwap(testContext(t), testKey, unwritten+"0", []byte("first"))
+	first, err := store.CompareAndSwap(wait.Context(t), testKey, unwritten+"0", []byte("first"))
 	f.must(err)
 
 	heal := p.Cut()
-	ctx, cancel := context.WithCancel(testContext(t))
+	ctx, cancel := context.WithCancel(wait.Context(t))
 	swapped := make(chan error, 1)
 	go func() {
 		_, err := store.CompareAndSwap(ctx, testKey, first, []byte("second"))
 		swapped <- err
 	}()
-	eventually(t, "the write is applied", func() bool { return string(f.read(f.store, testKey).Value) == "second" })
+	wait.Until(t, "the write is applied", func() bool { return string(f.read(f.store, testKey).Value) == "second" })
 	cancel()
 	if err := <-swapped; outcomeOf(err) != open {
 		t.Fatalf("a swap whose answer is lost: %v; want an error that leaves it open", err)
 	}
 	heal()
 
-	eventually(t, "the store is reached again", func() bool { return readable(store) })
+	wait.Until(t, "the store is reached again", func() bool { return readable(store) })
 	e := f.read(store, testKey)
 	if string(e.Value) != "second" {
 		t.Errorf("a read of the leader shows %+v; want the write whose answer was lost", e)
 	}
-	if _, err := store.CompareAndSwap(testContext(t), testKey, first, []byte("third")); !errors.Is(err, driver.ErrConflict) {
+	if _, err := store.CompareAndSwap(wait.Context(t), testKey, first, []byte("third")); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("a second swap from the same version: %v; want a conflict", err)
 	}
 }
@@ -54,13 +55,13 @@ func TestOfflineSendsNothing(t *testing.T) {
 	nc := connect(t, f.server.ClientURL())
 	store := openStore(t, newJetStream(t, nc), f.kv.Bucket())
 	restart(t, f.server, func() {
-		eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
-		_, err := store.CompareAndSwap(testContext(t), testKey, unwritten+"0", []byte("late"))
+		wait.Until(t, "the connection is lost", func() bool { return !nc.IsConnected() })
+		_, err := store.CompareAndSwap(wait.Context(t), testKey, unwritten+"0", []byte("late"))
 		if !errors.Is(err, connection.ErrOffline) {
 			t.Errorf("a swap without a connection: %v; want to hear that there is none", err)
 		}
 	})
-	eventually(t, "the server is back", func() bool { return readable(store) })
+	wait.Until(t, "the server is back", func() bool { return readable(store) })
 	f.must(nc.Flush())
 	if e := f.read(store, testKey); !e.Absent() {
 		t.Errorf("a swap made without a connection was sent later: %+v", e)
@@ -93,7 +94,7 @@ func TestLostConnection(t *testing.T) {
 		if !errors.Is(err, connection.ErrLost) && !errors.Is(err, connection.ErrOffline) {
 			t.Errorf("a read whose connection was lost: %v", err)
 		}
-	case <-testContext(t).Done():
+	case <-wait.Context(t).Done():
 		t.Error("a read waits on though its connection was lost")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // configured runs a server from a configuration file.
@@ -103,7 +104,7 @@ func TestOpenErrors(t *testing.T) {
 		}, context.DeadlineExceeded, []string{"does not answer"}},
 		{"no bucket of that stream", func(t *testing.T) (jetstream.JetStream, string) {
 			f := newFixture(t)
-			_, err := f.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "KV_S", Subjects: []string{"s"}})
+			_, err := f.js.CreateStream(wait.Context(t), jetstream.StreamConfig{Name: "KV_S", Subjects: []string{"s"}})
 			f.must(err)
 			return f.js, "S"
 		}, jetstream.ErrBadBucket, []string{"KV_S", "$KV.S.>"}},
@@ -117,7 +118,7 @@ func TestOpenErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			js, bucket := c.make(t)
-			limit := patience()
+			limit := wait.Left()
 			if c.kind == context.DeadlineExceeded { //nolint:errorlint // the one that takes all the time there is
 				limit = 300 * time.Millisecond
 			}
@@ -144,11 +145,11 @@ func TestOpenCreates(t *testing.T) {
 	t.Parallel()
 	js := newJetStream(t, connect(t, startServer(t).ClientURL()))
 	s := openStore(t, js, "ELECTIONS", Create(MaxBytes(1<<20)))
-	kv, err := js.KeyValue(testContext(t), "ELECTIONS")
+	kv, err := js.KeyValue(wait.Context(t), "ELECTIONS")
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, err := kv.Status(testContext(t))
+	status, err := kv.Status(wait.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestOpenCreates(t *testing.T) {
 	if status.LimitMarkerTTL() != markerTTL {
 		t.Errorf("markers are kept for %v; want %v", status.LimitMarkerTTL(), markerTTL)
 	}
-	found, err := s.Inspect(testContext(t), 15*time.Second)
+	found, err := s.Inspect(wait.Context(t), 15*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestOpenKeeps(t *testing.T) {
 	if e := f.read(s, testKey); e.Version != versionOf(seq) {
 		t.Errorf("read: %+v", e)
 	}
-	status, err := f.kv.Status(testContext(t))
+	status, err := f.kv.Status(wait.Context(t))
 	f.must(err)
 	if status.TTL() != time.Hour || status.History() != 5 {
 		t.Errorf("the bucket was changed: %+v", status.Config())
@@ -193,7 +194,7 @@ func TestOpenCreatesOnce(t *testing.T) {
 	for i := range 8 {
 		js := newJetStream(t, connect(t, s.ClientURL()))
 		all.Go(func() {
-			if _, err := Open(testContext(t), js, "ELECTIONS", Create(MaxBytes(int64(1<<20+i)))); err != nil {
+			if _, err := Open(wait.Context(t), js, "ELECTIONS", Create(MaxBytes(int64(1<<20+i)))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -205,7 +206,7 @@ func TestOpenCannotCreate(t *testing.T) {
 	t.Parallel()
 	t.Run("replicas", func(t *testing.T) {
 		js := newJetStream(t, connect(t, startServer(t).ClientURL()))
-		_, err := Open(testContext(t), js, "B", Create(Replicas(3)))
+		_, err := Open(wait.Context(t), js, "B", Create(Replicas(3)))
 		if err == nil || !strings.Contains(err.Error(), "replicas") {
 			t.Errorf("three replicas on one server: %v", err)
 		}
@@ -233,11 +234,11 @@ func TestDomain(t *testing.T) {
 	}
 	store := openStore(t, js, "ELECTIONS", Create(), Pristine())
 	h := watchAll(t, store, testKey)
-	e, err := store.Read(testContext(t), testKey)
+	e, err := store.Read(wait.Context(t), testKey)
 	if err != nil || !e.Pristine {
 		t.Fatalf("read: %+v, %v", e, err)
 	}
-	v, err := store.CompareAndSwap(testContext(t), testKey, e.Version, []byte("v"))
+	v, err := store.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("v"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // outcome is what a caller can tell of a write.
@@ -68,7 +69,7 @@ func TestOutcome(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			received := respond(t, nc, "$KV.B."+testKey, c.answer)
-			v, err := store.CompareAndSwap(testContext(t), testKey, "3", []byte("v"))
+			v, err := store.CompareAndSwap(wait.Context(t), testKey, "3", []byte("v"))
 			if got := outcomeOf(err); got != c.want {
 				t.Errorf("%s: %v (%v); want %s: %s", c.answer, got, err, c.want, c.why)
 			}
@@ -116,7 +117,7 @@ func TestConditions(t *testing.T) {
 		{unwritten + "1795303312068703", jetstream.ExpectedLastSeqHeader, "1795303312068703", jetstream.ExpectedLastSubjSeqHeader,
 			"nor has one that begins at a time"},
 	} {
-		if _, err := store.CompareAndSwap(testContext(t), testKey, c.prev, []byte("v")); err != nil {
+		if _, err := store.CompareAndSwap(wait.Context(t), testKey, c.prev, []byte("v")); err != nil {
 			t.Fatal(err)
 		}
 		h := (<-received).Header
@@ -133,7 +134,7 @@ func TestConditions(t *testing.T) {
 func TestForeignVersion(t *testing.T) {
 	f := newFixture(t)
 	for _, v := range []driver.Version{"0", "-1", "1 ", "never", "1e3", "99999999999999999999", unwritten, unwritten + "x"} {
-		if _, err := f.store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); outcomeOf(err) != open {
+		if _, err := f.store.CompareAndSwap(wait.Context(t), testKey, v, []byte("v")); outcomeOf(err) != open {
 			t.Errorf("swap from version %q: %v; want an error that is no conflict", v, err)
 		}
 	}
@@ -145,7 +146,7 @@ func TestNoResponder(t *testing.T) {
 	nc := connect(t, s.ClientURL())
 	store := unopened(t, nc)
 	before := nc.Stats().OutMsgs
-	_, err := store.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+	_, err := store.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
 	if !errors.Is(err, nats.ErrNoResponders) || outcomeOf(err) != open {
 		t.Errorf("swap without a stream: %v; want no responders", err)
 	}
@@ -158,18 +159,18 @@ func TestNoResponder(t *testing.T) {
 // keep our records.
 func TestStrangerHasTheSubjects(t *testing.T) {
 	f := newFixture(t)
-	f.must(f.js.DeleteKeyValue(testContext(t), f.kv.Bucket()))
+	f.must(f.js.DeleteKeyValue(wait.Context(t), f.kv.Bucket()))
 	var stranger jetstream.Stream
-	eventually(t, "the server has removed the bucket and takes a stream", func() bool {
+	wait.Until(t, "the server has removed the bucket and takes a stream", func() bool {
 		var err error
-		stranger, err = f.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "S", Subjects: []string{"$KV.>"}})
+		stranger, err = f.js.CreateStream(wait.Context(t), jetstream.StreamConfig{Name: "S", Subjects: []string{"$KV.>"}})
 		return err == nil
 	})
-	_, err := f.store.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+	_, err := f.store.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
 	if outcomeOf(err) != open {
 		t.Errorf("swap into another stream: %v; want an error", err)
 	}
-	info, err := stranger.Info(testContext(t))
+	info, err := stranger.Info(wait.Context(t))
 	f.must(err)
 	if info.State.Msgs != 0 {
 		t.Errorf("the other stream holds %d of our messages", info.State.Msgs)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestOwnOptionsCanBeChanged: the last word is the caller's, and what we are told is told on.
@@ -23,9 +24,9 @@ func TestOwnOptionsCanBeChanged(t *testing.T) {
 		t.Errorf("connected with %+v", o)
 	}
 	restart(t, f.server, func() {})
-	eventually(t, "the caller hears of the loss", func() bool { return len(lost.All()) > 0 })
+	wait.Until(t, "the caller hears of the loss", func() bool { return len(lost.All()) > 0 })
 	broken := errors.New("broken")
-	_, err := Open(testContext(t), f.js, f.kv.Bucket(), OwnConnection(func(*nats.Options) error { return broken }))
+	_, err := Open(wait.Context(t), f.js, f.kv.Bucket(), OwnConnection(func(*nats.Options) error { return broken }))
 	if !errors.Is(err, broken) {
 		t.Errorf("with an option that fails: %v", err)
 	}
@@ -50,8 +51,8 @@ func TestOwnConnectionIsApart(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, "the connection ends with the store", func() bool { return f.server.NumClients() < before })
-	if _, err := s.Read(testContext(t), testKey); !errors.Is(err, nats.ErrConnectionClosed) {
+	wait.Until(t, "the connection ends with the store", func() bool { return f.server.NumClients() < before })
+	if _, err := s.Read(wait.Context(t), testKey); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -62,16 +63,16 @@ func TestOwnConnectionFails(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.Username, o.Password = "user", "x" })
 	given := connect(t, s.ClientURL(), nats.UserInfo("user", "x"))
 	js := newJetStream(t, given)
-	if _, err := Open(testContext(t), js, "B", OwnConnection()); !errors.Is(err, jetstream.ErrBucketNotFound) {
+	if _, err := Open(wait.Context(t), js, "B", OwnConnection()); !errors.Is(err, jetstream.ErrBucketNotFound) {
 		t.Errorf("no bucket: %v", err)
 	}
-	eventually(t, "the connection is closed", func() bool { return s.NumClients() == 1 })
-	_, err := Open(testContext(t), js, "B", OwnConnection(nats.UserInfo("user", "wrong")))
+	wait.Until(t, "the connection is closed", func() bool { return s.NumClients() == 1 })
+	_, err := Open(wait.Context(t), js, "B", OwnConnection(nats.UserInfo("user", "wrong")))
 	if !errors.Is(err, driver.ErrDenied) || !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("wrong credentials: %v", err)
 	}
 	s.Shutdown()
-	if _, err := Open(testContext(t), js, "B", OwnConnection()); !errors.Is(err, nats.ErrNoServers) {
+	if _, err := Open(wait.Context(t), js, "B", OwnConnection()); !errors.Is(err, nats.ErrNoServers) {
 		t.Errorf("no server: %v", err)
 	}
 }

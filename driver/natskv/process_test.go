@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestKilledServer: a server that gets no chance to say goodbye keeps versions and the order of writes.
@@ -26,25 +27,25 @@ func TestKilledServer(t *testing.T) {
 	v := driver.Version(unwritten + "0")
 	for range 50 {
 		var err error
-		if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("v")); err != nil {
+		if v, err = store.CompareAndSwap(wait.Context(t), testKey, v, []byte("v")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pushed := watchAll(t, store, testKey)
 
 	p.kill()
-	eventually(t, "the connection is lost", func() bool { return !nc.IsConnected() })
-	if _, err := store.CompareAndSwap(testContext(t), testKey, v, []byte("lost")); outcomeOf(err) != open {
+	wait.Until(t, "the connection is lost", func() bool { return !nc.IsConnected() })
+	if _, err := store.CompareAndSwap(wait.Context(t), testKey, v, []byte("lost")); outcomeOf(err) != open {
 		t.Errorf("a swap on a dead server: %v; want an error that leaves it open", err)
 	}
 	p.start()
-	eventually(t, "the server is back", func() bool { return readable(store) })
+	wait.Until(t, "the server is back", func() bool { return readable(store) })
 
-	e, err := store.Read(testContext(t), testKey)
+	e, err := store.Read(wait.Context(t), testKey)
 	if err != nil || e.Version != v || e.Floor < 50 {
 		t.Fatalf("after the restart: %+v, %v; want version %s", e, err, v)
 	}
-	if v, err = store.CompareAndSwap(testContext(t), testKey, v, []byte("after")); err != nil {
+	if v, err = store.CompareAndSwap(wait.Context(t), testKey, v, []byte("after")); err != nil {
 		t.Fatal(err)
 	}
 	pushed.await(t, v)
@@ -62,14 +63,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 		h.await(t, versionOf(f.put(testKey, "v")))
 		f.must(s.Close())
 		f.must(s.Close())
-		if _, err := s.Watch(testContext(t), testKey, func(driver.Entry) {}); !errors.Is(err, errClosed) {
+		if _, err := s.Watch(wait.Context(t), testKey, func(driver.Entry) {}); !errors.Is(err, errClosed) {
 			t.Errorf("%s: a watch after close: %v", name, err)
 		}
 		h.stop()
 		f.read(s, testKey)
 	}
-	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
-	eventually(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
+	wait.Until(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
+	wait.Until(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
 }
 
 // TestRefusedCredentials: a server that comes back with other users is told of as a missing right, and a new try is made
@@ -84,13 +85,13 @@ func TestRefusedCredentials(t *testing.T) {
 		return func(o *server.Options) { o.Username, o.Password = "user", password }
 	}
 	refusing := restart(t, f.server, func() {}, with("other"))
-	eventually(t, "the refusal is told", func() bool {
-		_, err := s.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
+	wait.Until(t, "the refusal is told", func() bool {
+		_, err := s.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
 		return errors.Is(err, driver.ErrDenied) && errors.Is(err, nats.ErrAuthorization)
 	})
-	eventually(t, "it is tried again and again", func() bool { return len(refusals.All()) >= 4 })
+	wait.Until(t, "it is tried again and again", func() bool { return len(refusals.All()) >= 4 })
 	restart(t, refusing, func() {}, with("x"))
-	eventually(t, "the store is reached again", func() bool { return readable(s) })
+	wait.Until(t, "the store is reached again", func() bool { return readable(s) })
 }
 
 // restart stops a server and runs another one on its directory and address.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestReadStates puts a key into a state with the standard client and reads it in all ways.
@@ -39,10 +40,10 @@ func TestReadStates(t *testing.T) {
 			func(f *fixture) { f.put("other", "x"); f.put(testKey, "v") },
 			driver.Entry{Value: []byte("v"), Version: "2", Floor: 2}},
 		{"deleted", "nats kv del forces a new leader; the marker has a version of its own", plain,
-			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Delete(testContext(f), testKey)) },
+			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Delete(wait.Context(f), testKey)) },
 			driver.Entry{Version: "2", Floor: 2, Notice: ErrDeleted}},
 		{"purged", "nats kv purge leaves a marker too", plain,
-			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Purge(testContext(f), testKey)) },
+			func(f *fixture) { f.put(testKey, "v"); f.must(f.kv.Purge(wait.Context(f), testKey)) },
 			driver.Entry{Version: "2", Floor: 2, Notice: ErrPurged}},
 		{"marker with a body", "a released record that older programs take for a deleted key is a record", plain,
 			func(f *fixture) { f.put(testKey, "v"); f.publishMarker("released") },
@@ -75,13 +76,13 @@ func TestReadStates(t *testing.T) {
 
 func (f *fixture) purgeStream() {
 	f.Helper()
-	f.must(purge(f.js, f.kv.Bucket())(testContext(f), testKey))
+	f.must(purge(f.js, f.kv.Bucket())(wait.Context(f), testKey))
 }
 
 func (f *fixture) awaitAbsence() {
 	f.Helper()
-	eventually(f, "the key expires", func() bool {
-		_, err := f.kv.Get(testContext(f), testKey)
+	wait.Until(f, "the key expires", func() bool {
+		_, err := f.kv.Get(wait.Context(f), testKey)
 		return errors.Is(err, jetstream.ErrKeyNotFound)
 	})
 }
@@ -89,10 +90,10 @@ func (f *fixture) awaitAbsence() {
 // awaitMarker waits until the server has put a marker in the place of the first message, which it does after it has removed that.
 func (f *fixture) awaitMarker() {
 	f.Helper()
-	stream, err := f.js.Stream(testContext(f), "KV_"+f.kv.Bucket())
+	stream, err := f.js.Stream(wait.Context(f), "KV_"+f.kv.Bucket())
 	f.must(err)
-	eventually(f, "the server marks what has expired", func() bool {
-		m, err := stream.GetLastMsgForSubject(testContext(f), "$KV."+f.kv.Bucket()+"."+testKey)
+	wait.Until(f, "the server marks what has expired", func() bool {
+		m, err := stream.GetLastMsgForSubject(wait.Context(f), "$KV."+f.kv.Bucket()+"."+testKey)
 		return err == nil && m.Sequence > 1
 	})
 }
@@ -106,7 +107,7 @@ func TestFloorSurvivesRestart(t *testing.T) {
 	}
 	f.awaitAbsence()
 	restart(t, f.server, nil)
-	eventually(t, "the server is back", func() bool { return readable(f.store) })
+	wait.Until(t, "the server is back", func() bool { return readable(f.store) })
 	e := f.read(f.store, testKey)
 	if f.counted(e.Floor) < 20 || e.Pristine {
 		t.Errorf("after a restart the absent key reads %+v; want a floor of 20 from the beginning", e)
@@ -125,13 +126,13 @@ func TestPristineIsOfTheStream(t *testing.T) {
 	if e := f.read(f.store, "a"); e.Pristine || e.Version != "" {
 		t.Fatalf("for whom nobody vouches a fresh key reads %+v", e)
 	}
-	_, err := f.store.CompareAndSwap(testContext(t), "a", a.Version, []byte("x"))
+	_, err := f.store.CompareAndSwap(wait.Context(t), "a", a.Version, []byte("x"))
 	f.must(err)
-	if _, err = f.store.CompareAndSwap(testContext(t), "b", b.Version, []byte("x")); !errors.Is(err, driver.ErrConflict) {
+	if _, err = f.store.CompareAndSwap(wait.Context(t), "b", b.Version, []byte("x")); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("a second claim of an untouched stream: %v; want a conflict", err)
 	}
 	e := f.read(f.store, "b")
-	_, err = f.store.CompareAndSwap(testContext(t), "b", e.Version, []byte("x"))
+	_, err = f.store.CompareAndSwap(wait.Context(t), "b", e.Version, []byte("x"))
 	f.must(err)
 }
 
@@ -148,7 +149,7 @@ func TestReadIsOfTheLeader(t *testing.T) {
 	f.must(err)
 	got := []string{}
 	for range pending {
-		m, err := sub.NextMsgWithContext(testContext(t))
+		m, err := sub.NextMsgWithContext(wait.Context(t))
 		f.must(err)
 		got = append(got, m.Subject)
 	}
@@ -161,7 +162,7 @@ func TestReadIsOfTheLeader(t *testing.T) {
 // TestEndedContextSendsNothing: what is not sent cannot be applied later.
 func TestEndedContextSendsNothing(t *testing.T) {
 	f := newFixture(t)
-	ctx, cancel := context.WithCancel(testContext(t))
+	ctx, cancel := context.WithCancel(wait.Context(t))
 	cancel()
 	before := f.nc.Stats().OutMsgs
 	if _, err := f.store.Read(ctx, testKey); !errors.Is(err, context.Canceled) {
@@ -180,8 +181,8 @@ func TestDeletedBucketIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFixture(t)
 		name := f.kv.Bucket()
-		f.must(f.js.DeleteKeyValue(testContext(t), name))
-		_, err := f.store.Read(testContext(t), testKey)
+		f.must(f.js.DeleteKeyValue(wait.Context(t), name))
+		_, err := f.store.Read(wait.Context(t), testKey)
 		if err == nil || !strings.Contains(err.Error(), "the bucket is gone") || !strings.Contains(err.Error(), "nats kv add "+name) {
 			t.Errorf("got %v", err)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // documented is the configuration that docs/nats.md gives.
@@ -120,7 +121,7 @@ func TestDocumentedRights(t *testing.T) {
 				complain := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints.Add(err) })
 				store := openStore(t, newJetStream(t, login(t, s, role, complain)), "ELECTIONS", opts...)
 				for deed, do := range deeds {
-					err := undisturbed(testContext(t), func(ctx context.Context) error { return do(ctx, store) })
+					err := undisturbed(wait.Context(t), func(ctx context.Context) error { return do(ctx, store) })
 					if slices.Contains(may, deed) && err != nil {
 						t.Errorf("%s: %v", deed, err)
 					}
@@ -205,17 +206,17 @@ func lackOf(t *testing.T, s *server.Server, role, right string, opts []Option) {
 	prevented := fails[right]
 	js := newJetStream(t, login(t, s, role))
 	if role == "founder" {
-		err := undisturbed(testContext(t), func(ctx context.Context) error {
+		err := undisturbed(wait.Context(t), func(ctx context.Context) error {
 			return closing(Open(ctx, js, "ELECTIONS", append(opts, Create())...))
 		})
 		judge(t, "create", right, prevented, err)
 	}
 	kv := newJetStream(t, login(t, s, "all"))
-	if _, err := kv.CreateKeyValue(testContext(t), jetstream.KeyValueConfig{Bucket: "ELECTIONS"}); err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+	if _, err := kv.CreateKeyValue(wait.Context(t), jetstream.KeyValueConfig{Bucket: "ELECTIONS"}); err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		t.Fatal(err)
 	}
 	var store *Store
-	err := undisturbed(testContext(t), func(ctx context.Context) (err error) {
+	err := undisturbed(wait.Context(t), func(ctx context.Context) (err error) {
 		store, err = Open(ctx, js, "ELECTIONS", opts...)
 		return err
 	})
@@ -227,7 +228,7 @@ func lackOf(t *testing.T, s *server.Server, role, right string, opts []Option) {
 	for range 2 { // the second time the connection remembers the first
 		for _, deed := range roles[role] {
 			if do, ok := deeds[deed]; ok {
-				judge(t, deed, right, prevented, undisturbed(testContext(t), func(ctx context.Context) error { return do(ctx, store) }))
+				judge(t, deed, right, prevented, undisturbed(wait.Context(t), func(ctx context.Context) error { return do(ctx, store) }))
 			}
 		}
 	}
@@ -263,7 +264,7 @@ func TestManyRefusals(t *testing.T) {
 	for i := range 500 {
 		writes.Go(func() {
 			key := fmt.Sprintf("k%d", i)
-			err := undisturbed(testContext(t), func(ctx context.Context) error {
+			err := undisturbed(wait.Context(t), func(ctx context.Context) error {
 				_, err := store.CompareAndSwap(ctx, key, "", []byte("v"))
 				return err
 			})
@@ -284,7 +285,7 @@ func TestOwnInbox(t *testing.T) {
 	for _, opts := range [][]Option{nil, {OwnConnection()}} {
 		store := openStore(t, newJetStream(t, login(t, s, "candidate", nats.CustomInboxPrefix("_INBOX_candidate"))), "ELECTIONS", opts...)
 		doAll(t, store)
-		_, err := Open(testContext(t), newJetStream(t, login(t, s, "candidate")), "ELECTIONS", opts...)
+		_, err := Open(wait.Context(t), newJetStream(t, login(t, s, "candidate")), "ELECTIONS", opts...)
 		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "subscribe on _INBOX.>") {
 			t.Errorf("without the prefix: %v", err)
 		}
@@ -312,7 +313,7 @@ func TestRightsInDomain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = undisturbed(testContext(t), func(ctx context.Context) error { return closing(Open(ctx, js, "ELECTIONS")) })
+	err = undisturbed(wait.Context(t), func(ctx context.Context) error { return closing(Open(ctx, js, "ELECTIONS")) })
 	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "grant publish on $JS.API.STREAM.INFO.KV_ELECTIONS") {
 		t.Errorf("with rights on the domain's prefix: %v", err)
 	}
@@ -331,13 +332,13 @@ func TestRightsAcrossDomains(t *testing.T) {
 		o.JetStreamDomain = "far"
 		o.LeafNode.Remotes = []*server.RemoteLeafOpts{{URLs: []*url.URL{remote}}}
 	})
-	eventually(t, "the leaf is connected", func() bool { return leaf.NumLeafNodes() == 1 })
+	wait.Until(t, "the leaf is connected", func() bool { return leaf.NumLeafNodes() == 1 })
 	js, err := jetstream.NewWithDomain(login(t, hub, "founder"), "far")
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the hub knows what the leaf serves", func() bool {
-		_, err := js.AccountInfo(testContext(t))
+	wait.Until(t, "the hub knows what the leaf serves", func() bool {
+		_, err := js.AccountInfo(wait.Context(t))
 		return err == nil
 	})
 	doAll(t, openStore(t, js, "ELECTIONS", Create(), OwnConnection()))
@@ -346,7 +347,7 @@ func TestRightsAcrossDomains(t *testing.T) {
 func doAll(t *testing.T, s *Store) {
 	t.Helper()
 	for deed, do := range deeds {
-		if err := undisturbed(testContext(t), func(ctx context.Context) error { return do(ctx, s) }); err != nil {
+		if err := undisturbed(wait.Context(t), func(ctx context.Context) error { return do(ctx, s) }); err != nil {
 			t.Errorf("%s: %v", deed, err)
 		}
 	}
@@ -392,7 +393,7 @@ func TestImportedBucket(t *testing.T) {
 	store := openStore(t, js, "ELECTIONS", OwnConnection())
 	h := watchAll(t, store, testKey)
 	e := f.read(store, testKey)
-	v, err := store.CompareAndSwap(testContext(t), testKey, e.Version, []byte("v"))
+	v, err := store.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("v"))
 	f.must(err)
 	if e := h.await(t, v); string(e.Value) != "v" {
 		t.Errorf("pushed: %+v", e)
@@ -407,10 +408,10 @@ func TestCandidateRights(t *testing.T) {
 	s := openStore(t, newJetStream(t, f.user), "B")
 	h := watchAll(t, s, testKey)
 	e := f.read(s, testKey)
-	v, err := s.CompareAndSwap(testContext(t), testKey, e.Version, []byte("v"))
+	v, err := s.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("v"))
 	f.must(err)
 	h.await(t, v)
-	if _, err := s.Inspect(testContext(t), time.Second); err != nil {
+	if _, err := s.Inspect(wait.Context(t), time.Second); err != nil {
 		t.Error(err)
 	}
 	controlled, err := f.nc.SubscribeSync("$JS.FC.>")
@@ -420,7 +421,7 @@ func TestCandidateRights(t *testing.T) {
 		f.put(testKey, large)
 	}
 	h.await(t, versionOf(f.put(testKey, "last")))
-	if _, err := controlled.NextMsg(patience()); err != nil {
+	if _, err := controlled.NextMsg(wait.Left()); err != nil {
 		t.Errorf("flow control was not asked for: %v", err)
 	}
 	if told := f.told(); len(told) > 0 {
@@ -458,5 +459,5 @@ func TestUsersHandler(t *testing.T) {
 			return err
 		})
 	}
-	eventually(t, "the user's own handler is called", func() bool { return len(f.told()) >= 3 })
+	wait.Until(t, "the user's own handler is called", func() bool { return len(f.told()) >= 3 })
 }

@@ -17,12 +17,13 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // streamConfigOf asks for what the server has made of a bucket.
 func (f *fixture) streamConfigOf(bucket string) jetstream.StreamConfig {
 	f.Helper()
-	stream, err := f.js.Stream(testContext(f), "KV_"+bucket)
+	stream, err := f.js.Stream(wait.Context(f), "KV_"+bucket)
 	f.must(err)
 	return stream.CachedInfo().Config
 }
@@ -52,15 +53,15 @@ func TestCreatedAsByTheLibrary(t *testing.T) {
 			var given jetstream.KeyValueConfig
 			created(t, f.js, bucket, opt, func(c *jetstream.KeyValueConfig) { given = *c })
 			ours := f.streamConfigOf(bucket)
-			f.must(f.js.DeleteKeyValue(testContext(t), bucket))
+			f.must(f.js.DeleteKeyValue(wait.Context(t), bucket))
 			given.Bucket = bucket
 			if given.LimitMarkerTTL == 0 {
 				given.LimitMarkerTTL = markerTTL
 			}
-			_, err := f.js.CreateKeyValue(testContext(t), given)
+			_, err := f.js.CreateKeyValue(wait.Context(t), given)
 			f.must(err)
 			theirs := f.streamConfigOf(bucket)
-			if off := time.Since(time.UnixMicro(int64(ours.FirstSeq))).Abs(); off > patience() {
+			if off := time.Since(time.UnixMicro(int64(ours.FirstSeq))).Abs(); off > wait.Left() {
 				t.Errorf("sequences begin at %d", ours.FirstSeq)
 			}
 			if ours.FirstSeq = 0; !reflect.DeepEqual(ours, theirs) {
@@ -75,7 +76,7 @@ func TestCreatedAsByTheLibrary(t *testing.T) {
 	if c := f.streamConfigOf(made.Bucket()); len(c.Sources) != 1 || c.FirstSeq != 0 {
 		t.Errorf("with sources it made %+v", c)
 	}
-	if _, err := Open(testContext(t), f.js, newBucketName(), Create(func(c *jetstream.KeyValueConfig) { c.History = 65 })); !errors.Is(err, jetstream.ErrHistoryTooLarge) {
+	if _, err := Open(wait.Context(t), f.js, newBucketName(), Create(func(c *jetstream.KeyValueConfig) { c.History = 65 })); !errors.Is(err, jetstream.ErrHistoryTooLarge) {
 		t.Errorf("too long a history: %v", err)
 	}
 }
@@ -85,7 +86,7 @@ func (f *fixture) claim(s *Store, above uint64, floor func(driver.Entry) uint64)
 	f.Helper()
 	e := f.read(s, testKey)
 	term := max(above, floor(e)) + 1
-	v, err := s.CompareAndSwap(testContext(f), testKey, e.Version, fmt.Append(nil, term))
+	v, err := s.CompareAndSwap(wait.Context(f), testKey, e.Version, fmt.Append(nil, term))
 	f.must(err)
 	return term, v
 }
@@ -99,15 +100,15 @@ func theirFloor(e driver.Entry, sequence uint64) uint64 { return countedFloor(li
 func (f *fixture) recreate(how func(name string)) {
 	f.Helper()
 	name := f.kv.Bucket()
-	f.must(f.js.DeleteKeyValue(testContext(f), name))
+	f.must(f.js.DeleteKeyValue(wait.Context(f), name))
 	how(name)
-	kv, err := f.js.KeyValue(testContext(f), name)
+	kv, err := f.js.KeyValue(wait.Context(f), name)
 	f.must(err)
 	f.kv = kv
 }
 
 func (f *fixture) byCreate(name string) {
-	_, err := Open(testContext(f), f.js, name, Create())
+	_, err := Open(wait.Context(f), f.js, name, Create())
 	f.must(err)
 }
 
@@ -162,7 +163,7 @@ func TestOldReleaseInACountingBucket(t *testing.T) {
 			floor = func(e driver.Entry) uint64 { return theirFloor(e, f.info(f.store).State.LastSeq) }
 		}
 		if i%5 == 4 {
-			f.must(f.kv.Delete(testContext(t), testKey))
+			f.must(f.kv.Delete(wait.Context(t), testKey))
 			look("deleted")
 		}
 		term, _ := f.claim(f.store, 0, floor)
@@ -179,7 +180,7 @@ func TestOldReleaseInACountingBucket(t *testing.T) {
 // info is what the server says of a store's stream.
 func (f *fixture) info(s *Store) streamInfo {
 	f.Helper()
-	info, err := s.cells.(*bucket).info(testContext(f))
+	info, err := s.cells.(*bucket).info(wait.Context(f))
 	f.must(err)
 	return info
 }
@@ -201,11 +202,11 @@ func TestOldReleaseInABucketOfCreate(t *testing.T) {
 		LeaderID: "old", Incarnation: "i", Nonce: "n", Lease: 500 * time.Millisecond, Term: theirs, Seq: 1, Released: true,
 	})
 	f.must(err)
-	_, err = f.store.CompareAndSwap(testContext(t), testKey, v, released)
+	_, err = f.store.CompareAndSwap(wait.Context(t), testKey, v, released)
 	f.must(err)
 	election, err := tenure.New(f.store, testKey, tenure.Config{ID: "new", Lease: 30 * time.Second})
 	f.must(err)
-	ctx, cancel := context.WithCancel(testContext(t))
+	ctx, cancel := context.WithCancel(wait.Context(t))
 	defer cancel()
 	err = election.Run(ctx, func(_ context.Context, term *tenure.Term) error {
 		if term.Token() <= theirs {
@@ -227,7 +228,7 @@ func TestPristineOfCreate(t *testing.T) {
 	vouched := func() *Store { return openStore(t, f.js, f.kv.Bucket(), Pristine()) }
 	restarted := func() {
 		f.server = restart(t, f.server, nil)
-		eventually(t, "the server is back", func() bool { return readable(vouched()) })
+		wait.Until(t, "the server is back", func() bool { return readable(vouched()) })
 	}
 	s := vouched()
 	if e := f.read(openStore(t, f.js, f.kv.Bucket()), "a"); e.Pristine || e.Version != "" || e.Notice != nil {
@@ -238,19 +239,19 @@ func TestPristineOfCreate(t *testing.T) {
 	if !a.Pristine || !b.Pristine || a.Floor < absolute || a.Floor != f.info(s).State.LastSeq {
 		t.Fatalf("fresh keys read %+v and %+v", a, b)
 	}
-	v, err := s.CompareAndSwap(testContext(t), "a", a.Version, []byte("x"))
+	v, err := s.CompareAndSwap(wait.Context(t), "a", a.Version, []byte("x"))
 	f.must(err)
 	if want := versionOf(a.Floor + 1); v != want {
 		t.Errorf("the first version is %s; want %s", v, want)
 	}
-	if _, err = s.CompareAndSwap(testContext(t), "b", b.Version, []byte("x")); !errors.Is(err, driver.ErrConflict) {
+	if _, err = s.CompareAndSwap(wait.Context(t), "b", b.Version, []byte("x")); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("a second claim of an untouched stream: %v; want a conflict", err)
 	}
 	restarted() // with the first message still there, which older releases lose then
 	if e := f.read(s, "a"); string(e.Value) != "x" || e.Version != v || e.Floor != a.Floor+1 {
 		t.Errorf("after a restart: %+v", e)
 	}
-	f.must(purge(f.js, f.kv.Bucket())(testContext(t), "a"))
+	f.must(purge(f.js, f.kv.Bucket())(wait.Context(t), "a"))
 	for range 2 {
 		if e := f.read(s, "a"); e.Pristine || !e.Absent() || e.Floor != a.Floor+1 {
 			t.Errorf("after a purge: %+v", e)
@@ -266,7 +267,7 @@ func TestClientDropsTheSetting(t *testing.T) {
 	f.recreate(f.byCreate)
 	s := openStore(t, f.js, f.kv.Bucket(), Pristine())
 	before := f.read(s, testKey)
-	_, err := f.js.UpdateKeyValue(testContext(t), jetstream.KeyValueConfig{Bucket: f.kv.Bucket(), History: 1, MaxBytes: 1 << 20, LimitMarkerTTL: markerTTL})
+	_, err := f.js.UpdateKeyValue(wait.Context(t), jetstream.KeyValueConfig{Bucket: f.kv.Bucket(), History: 1, MaxBytes: 1 << 20, LimitMarkerTTL: markerTTL})
 	f.must(err)
 	if first := f.streamConfigOf(f.kv.Bucket()).FirstSeq; first != 0 {
 		t.Skipf("the client has kept the first sequence, %d", first)
@@ -276,7 +277,7 @@ func TestClientDropsTheSetting(t *testing.T) {
 	}
 	_, v := f.claim(s, 0, ourFloor)
 	f.server = restart(t, f.server, nil)
-	eventually(t, "the server is back", func() bool { return readable(s) })
+	wait.Until(t, "the server is back", func() bool { return readable(s) })
 	if e := f.read(s, testKey); e.Version != v || e.Floor != before.Floor+1 {
 		t.Errorf("after a restart %+v; want version %s", e, v)
 	}
@@ -289,7 +290,7 @@ func TestPurgedToATime(t *testing.T) {
 	h := watchAll(t, f.store, testKey)
 	highest, _ := f.claim(f.store, 0, ourFloor)
 	f.purgeStream()
-	found, err := f.store.Inspect(testContext(t), testLease)
+	found, err := f.store.Inspect(wait.Context(t), testLease)
 	f.must(err)
 	i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Setting == "first_seq" })
 	if i < 0 || !strings.Contains(found[i].Remedy, "purge KV_"+f.kv.Bucket()+" --seq ") {
@@ -300,9 +301,9 @@ func TestPurgedToATime(t *testing.T) {
 	if _, err := fmt.Sscanf(text, "%d", &next); err != nil || next <= highest {
 		t.Fatalf("%q: %v", found[i].Remedy, err)
 	}
-	stream, err := f.js.Stream(testContext(t), "KV_"+f.kv.Bucket())
+	stream, err := f.js.Stream(wait.Context(t), "KV_"+f.kv.Bucket())
 	f.must(err)
-	f.must(stream.Purge(testContext(t), jetstream.WithPurgeSequence(next)))
+	f.must(stream.Purge(wait.Context(t), jetstream.WithPurgeSequence(next)))
 	e := f.read(openStore(t, f.js, f.kv.Bucket(), Pristine()), testKey)
 	if e.Pristine || e.Floor != next-1 {
 		t.Errorf("after the purge %+v; want the floor %d", e, next-1)
@@ -312,7 +313,7 @@ func TestPurgedToATime(t *testing.T) {
 		t.Errorf("term %d at %s after %d", term, v, highest)
 	}
 	h.await(t, v)
-	if found, err = f.store.Inspect(testContext(t), testLease); err != nil || slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Setting == "first_seq" }) {
+	if found, err = f.store.Inspect(wait.Context(t), testLease); err != nil || slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Setting == "first_seq" }) {
 		t.Errorf("afterwards found %v, %v", found, err)
 	}
 }
@@ -333,7 +334,7 @@ func TestWatchOfARecreatedBucket(t *testing.T) {
 				era := h.await(t, v).Era
 				f.recreate(func(name string) { ways[after](f, name) })
 				anew := func(e driver.Entry) bool { return e.Era != 0 && e.Era != era }
-				eventually(t, "the watch is told", func() bool { return slices.ContainsFunc(h.entries(), anew) })
+				wait.Until(t, "the watch is told", func() bool { return slices.ContainsFunc(h.entries(), anew) })
 				e := h.entries()[slices.IndexFunc(h.entries(), anew)]
 				if now := f.read(s, testKey); e.Floor != now.Floor || e.Era != now.Era || !e.Absent() {
 					t.Errorf("told %+v; a read says %+v", e, now)

@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestMain lets more tests run side by side than there are processors: they wait far more than they work.
@@ -27,36 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// begun is when the tests' own time began to run.
-var begun = time.Now()
-
-// patience is how long a test waits for an event that must come: nearly all the time that go test gives, since the machine
-// may be busy. In a bubble the clock is another one, and an hour of it is longer than any test needs.
-func patience() time.Duration {
-	const report = 10 * time.Second // what a failure needs to be reported
-	limit := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
-	if limit == 0 {
-		return time.Hour
-	}
-	return min(max(time.Until(begun.Add(limit))-report, time.Second), time.Hour)
-}
-
 // These are natstest's, by the names that the tests of this package use.
 var (
 	startServer      = natstest.StartServer
 	withoutJetStream = natstest.WithoutJetStream
 	connect          = natstest.Connect
 	newJetStream     = natstest.JetStream
-	eventually       = natstest.Eventually
 	inBubble         = natstest.InBubble
 )
-
-// testContext ends with the test or when patience does.
-func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience())
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // newBucketName is unique, so that tests can share a server.
 func newBucketName() string { return "B" + rand.Text()[:12] }
@@ -68,7 +47,7 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 	for _, ch := range change {
 		ch(&c)
 	}
-	kv, err := js.CreateKeyValue(testContext(t), c)
+	kv, err := js.CreateKeyValue(wait.Context(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +63,7 @@ func withTTL(ttl time.Duration) func(*jetstream.KeyValueConfig) {
 func openStore(t testing.TB, js jetstream.JetStream, name string, opts ...Option) *Store {
 	t.Helper()
 	var s *Store
-	err := undisturbed(testContext(t), func(ctx context.Context) (err error) {
+	err := undisturbed(wait.Context(t), func(ctx context.Context) (err error) {
 		s, err = Open(ctx, js, name, opts...)
 		return err
 	})
@@ -138,7 +117,7 @@ const testKey = "billing"
 // put writes past the store and returns the sequence.
 func (f *fixture) put(key, value string) uint64 {
 	f.Helper()
-	seq, err := f.kv.Put(testContext(f), key, []byte(value))
+	seq, err := f.kv.Put(wait.Context(f), key, []byte(value))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -148,7 +127,7 @@ func (f *fixture) put(key, value string) uint64 {
 func (f *fixture) read(s driver.Store, key string) driver.Entry {
 	f.Helper()
 	var e driver.Entry
-	f.must(undisturbed(testContext(f), func(ctx context.Context) (err error) {
+	f.must(undisturbed(wait.Context(f), func(ctx context.Context) (err error) {
 		e, err = s.Read(ctx, key)
 		return err
 	}))
@@ -174,7 +153,7 @@ func (f *fixture) same(what string, got, want driver.Entry, why string) {
 // counted is the sequence of a floor.
 func (f *fixture) counted(floor uint64) uint64 {
 	f.Helper()
-	status, err := f.kv.Status(testContext(f))
+	status, err := f.kv.Status(wait.Context(f))
 	f.must(err)
 	described, err := convert(status.(*jetstream.KeyValueBucketStatus).StreamInfo())
 	f.must(err)

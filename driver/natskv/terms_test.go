@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // member campaigns until the test ends or it is told to stop.
@@ -44,7 +45,7 @@ func goodTermsAboveTheFloor(t *testing.T) {
 	alarms := make(chan tenure.Event, 100)
 	first, stop := f.member(t, f.store, "first", nil)
 	leads := func(s tenure.Status) bool { return s.State == tenure.StateLeader }
-	before, err := first.Wait(testContext(t), leads)
+	before, err := first.Wait(wait.Context(t), leads)
 	f.must(err)
 	bare := closedAfter(t, FromKeyValue(wrapped{f.kv}))
 	second, _ := f.member(t, bare, "second", func(e tenure.Event) {
@@ -52,10 +53,10 @@ func goodTermsAboveTheFloor(t *testing.T) {
 			alarms <- e
 		}
 	})
-	_, err = second.Wait(testContext(t), func(s tenure.Status) bool { return s.Leader.ID == "first" })
+	_, err = second.Wait(wait.Context(t), func(s tenure.Status) bool { return s.Leader.ID == "first" })
 	f.must(err)
 	stop()
-	after, err := second.Wait(testContext(t), leads)
+	after, err := second.Wait(wait.Context(t), leads)
 	f.must(err)
 	if after.Term <= before.Term || before.Term < 1<<49 { // the time in a bubble begins in 2000
 		t.Errorf("term %d after term %d", after.Term, before.Term)
@@ -67,7 +68,7 @@ func goodTermsAboveTheFloor(t *testing.T) {
 	if e := <-alarms; !errors.Is(e.Cause, tenure.ErrMalformed) {
 		t.Errorf("alarmed: %v", e.Cause)
 	}
-	again, err := second.Wait(testContext(t), func(s tenure.Status) bool { return leads(s) && s.Term > after.Term })
+	again, err := second.Wait(wait.Context(t), func(s tenure.Status) bool { return leads(s) && s.Term > after.Term })
 	f.must(err)
 	if again.Term > after.Term+100 {
 		t.Errorf("term %d after term %d", again.Term, after.Term)

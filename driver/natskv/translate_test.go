@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // toy shows a value with its version and the bucket's TTL, and writes one with what it was told of
@@ -71,7 +72,7 @@ func translates(t *testing.T) {
 			{"a value over an absence", "held", "held (1m0s true)", false},
 			{"a value over another", "released", "released (1m0s false)", name == "store"},
 		} {
-			v, err := s.CompareAndSwap(testContext(t), testKey, prev, []byte(c.value))
+			v, err := s.CompareAndSwap(wait.Context(t), testKey, prev, []byte(c.value))
 			f.must(err)
 			seq++
 			e := f.read(s, testKey)
@@ -81,16 +82,16 @@ func translates(t *testing.T) {
 			if pushed := h.await(t, v); !bytes.Equal(pushed.Value, e.Value) {
 				t.Errorf("%s: %s is pushed as %q and read as %q", name, c.what, pushed.Value, e.Value)
 			}
-			_, err = f.kv.Get(testContext(t), testKey)
+			_, err = f.kv.Get(wait.Context(t), testKey)
 			if errors.Is(err, jetstream.ErrKeyNotFound) != c.absent {
 				t.Errorf("%s: %s: clients of the bucket see %v", name, c.what, err)
 			}
-			if _, err := s.CompareAndSwap(testContext(t), testKey, v, []byte("bad")); !errors.Is(err, errToy) || f.read(s, testKey).Version != v {
+			if _, err := s.CompareAndSwap(wait.Context(t), testKey, v, []byte("bad")); !errors.Is(err, errToy) || f.read(s, testKey).Version != v {
 				t.Errorf("%s: a value that is refused: %v", name, err)
 			}
 			prev = v
 		}
-		f.must(f.kv.Delete(testContext(t), testKey))
+		f.must(f.kv.Delete(wait.Context(t), testKey))
 		e := f.read(s, testKey)
 		if pushed := h.await(t, e.Version); !e.Absent() || !pushed.Absent() {
 			t.Errorf("%s: a deleted key reads %+v and is pushed as %+v", name, e, pushed)
@@ -103,7 +104,7 @@ func TestTranslatorRefuses(t *testing.T) { inBubble(t, translatorRefuses) }
 
 func translatorRefuses(t *testing.T) {
 	f := newFixture(t, inMemory, withTTL(time.Second))
-	if _, err := Open(testContext(t), f.js, f.kv.Bucket(), Translating(toy{})); !errors.Is(err, errToy) {
+	if _, err := Open(wait.Context(t), f.js, f.kv.Bucket(), Translating(toy{})); !errors.Is(err, errToy) {
 		t.Errorf("open: %v", err)
 	}
 	for name, c := range map[string]struct {
@@ -111,9 +112,9 @@ func translatorRefuses(t *testing.T) {
 		want error
 	}{"refused": {f.kv, errToy}, "not known": {wrapped{f.kv}, errNoInfo}} {
 		s := closedAfter(t, FromKeyValue(c.kv, Translating(toy{})))
-		_, read := s.Read(testContext(t), testKey)
-		_, write := s.CompareAndSwap(testContext(t), testKey, "", []byte("v"))
-		_, watch := s.Watch(testContext(t), testKey, func(driver.Entry) {})
+		_, read := s.Read(wait.Context(t), testKey)
+		_, write := s.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
+		_, watch := s.Watch(wait.Context(t), testKey, func(driver.Entry) {})
 		for call, err := range map[string]error{"read": read, "write": write, "watch": watch} {
 			if !errors.Is(err, c.want) {
 				t.Errorf("%s: %s: %v; want %v", name, call, err, c.want)
@@ -129,7 +130,7 @@ func translatorKnowsTheTTL(t *testing.T) {
 	f := newFixture(t, inMemory, withTTL(time.Minute))
 	s := openStore(t, f.js, f.kv.Bucket(), Translating(toy{}))
 	for _, c := range []struct{ ttl, want time.Duration }{{time.Minute, time.Minute}, {time.Hour, time.Hour}, {0, time.Hour}} {
-		_, err := f.js.UpdateKeyValue(testContext(t), jetstream.KeyValueConfig{
+		_, err := f.js.UpdateKeyValue(wait.Context(t), jetstream.KeyValueConfig{
 			Bucket: f.kv.Bucket(), TTL: c.ttl, History: 1, Storage: jetstream.MemoryStorage,
 		})
 		f.must(err)
@@ -137,7 +138,7 @@ func translatorKnowsTheTTL(t *testing.T) {
 		if got := s.MaxLease(); got != c.want/2 {
 			t.Errorf("with a TTL of %v the longest lease is %v; want %v", c.ttl, got, c.want/2)
 		}
-		found, err := s.Inspect(testContext(t), time.Second)
+		found, err := s.Inspect(wait.Context(t), time.Second)
 		f.must(err)
 		want := fmt.Sprintf("%+v 1s", SharedBucket{Name: f.kv.Bucket(), TTL: c.ttl, Marks: true})
 		if all := fmt.Sprint(found); !strings.Contains(all, want) || strings.Count(all, ": ttl: ") != 1 {
@@ -155,7 +156,7 @@ func TestTranslatorHasRights(t *testing.T) { inBubble(t, translatorHasRights) }
 func translatorHasRights(t *testing.T) {
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
 	s := openStore(t, newJetStream(t, f.user), "B", Translating(toy{}))
-	if err := s.CheckRights(testContext(t), testKey); !errors.Is(err, driver.ErrDenied) {
+	if err := s.CheckRights(wait.Context(t), testKey); !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("without the right: %v", err)
 	}
 	if err := FromKeyValue(f.kv, Translating(toy{})).CheckRights(context.Background(), testKey); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // twoClusters are two servers that know nothing of each other, with a bucket of the same name and the same sequences, and a
@@ -59,7 +60,7 @@ func TestTwoClusters(t *testing.T) {
 			h := watchAll(t, s, testKey)
 			restart(t, first.server, func() {
 				refusesAll(t, s, e.Version)
-				if got, err := second.kv.Get(testContext(t), testKey); err != nil || string(got.Value()) != "v" {
+				if got, err := second.kv.Get(wait.Context(t), testKey); err != nil || string(got.Value()) != "v" {
 					t.Errorf("the other cluster holds %v, %v", got, err)
 				}
 				if n := len(h.entries()); n > 0 {
@@ -69,8 +70,8 @@ func TestTwoClusters(t *testing.T) {
 			if name == "borrowed" {
 				second.server.Shutdown() // nobody else takes it back
 			}
-			eventually(t, "the first cluster is found again", func() bool { return readable(s) })
-			v, err := s.CompareAndSwap(testContext(t), testKey, e.Version, []byte("mine"))
+			wait.Until(t, "the first cluster is found again", func() bool { return readable(s) })
+			v, err := s.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("mine"))
 			first.must(err)
 			h.await(t, v)
 		})
@@ -101,8 +102,8 @@ func refusesAll(t *testing.T, s *Store, last driver.Version) {
 			return err
 		}},
 	} {
-		eventually(t, c.what+" is refused", func() bool {
-			err := c.call(testContext(t))
+		wait.Until(t, c.what+" is refused", func() bool {
+			err := c.call(wait.Context(t))
 			if err == nil {
 				t.Fatalf("%s was done on the other cluster", c.what)
 			}
@@ -117,7 +118,7 @@ func TestRemadeBucket(t *testing.T) {
 	f := newFixture(t)
 	f.put(testKey, "v")
 	f.read(f.store, testKey)
-	f.must(f.js.DeleteKeyValue(testContext(t), f.kv.Bucket()))
+	f.must(f.js.DeleteKeyValue(wait.Context(t), f.kv.Bucket()))
 	addBucket(t, f.js, named(f.kv.Bucket()))
 	if e := f.read(f.store, testKey); !e.Absent() {
 		t.Errorf("read: %+v", e)

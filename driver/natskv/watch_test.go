@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // heard is what one watch was told.
@@ -25,7 +26,7 @@ type heard struct {
 func watchAll(t testing.TB, s *Store, key string) *heard {
 	t.Helper()
 	h := &heard{}
-	stop, err := s.Watch(testContext(t), key, func(e driver.Entry) {
+	stop, err := s.Watch(wait.Context(t), key, func(e driver.Entry) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.all = append(h.all, e)
@@ -48,7 +49,7 @@ func (h *heard) entries() []driver.Entry {
 func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
 	t.Helper()
 	var e driver.Entry
-	eventually(t, fmt.Sprintf("version %s is pushed", v), func() bool {
+	wait.Until(t, fmt.Sprintf("version %s is pushed", v), func() bool {
 		all := h.entries()
 		i := slices.IndexFunc(all, func(e driver.Entry) bool { return e.Version == v })
 		if i >= 0 {
@@ -85,9 +86,9 @@ func watchSeesOperators(t *testing.T) {
 		h := watchAll(t, s, testKey)
 		seq := f.put(testKey, "v")
 		f.told(h, name+": put", seq, "v")
-		f.must(f.kv.Delete(testContext(t), testKey))
+		f.must(f.kv.Delete(wait.Context(t), testKey))
 		f.told(h, name+": kv del", seq+1, "")
-		f.must(f.kv.Purge(testContext(t), testKey))
+		f.must(f.kv.Purge(wait.Context(t), testKey))
 		f.told(h, name+": kv purge", seq+2, "")
 		f.publishMarker("released")
 		f.told(h, name+": marker with a body", seq+3, "released")
@@ -120,7 +121,7 @@ func watchIgnoresRefusedWrites(t *testing.T) {
 	h := watchAll(t, f.store, testKey)
 	first := f.put(testKey, "first")
 	for range 20 {
-		if _, err := f.kv.Update(testContext(t), testKey, []byte("refused"), first+99); err == nil {
+		if _, err := f.kv.Update(wait.Context(t), testKey, []byte("refused"), first+99); err == nil {
 			t.Fatal("a wrong revision was accepted")
 		}
 	}
@@ -145,7 +146,7 @@ func watchAsksNothing(t *testing.T) {
 		h.await(t, versionOf(f.put(testKey, "v")))
 	}
 	in := nc.Stats().InMsgs
-	eventually(t, "a heartbeat comes", func() bool { return nc.Stats().InMsgs > in })
+	wait.Until(t, "a heartbeat comes", func() bool { return nc.Stats().InMsgs > in })
 	if after := nc.Stats(); after.OutMsgs != before.OutMsgs {
 		t.Errorf("watching sent %d messages", after.OutMsgs-before.OutMsgs)
 	}
@@ -158,17 +159,17 @@ func TestWatchSurvivesOperators(t *testing.T) {
 		do   func(f *fixture)
 	}{
 		{"consumer removed", func(f *fixture) {
-			stream, err := f.js.Stream(testContext(f), "KV_"+f.kv.Bucket())
+			stream, err := f.js.Stream(wait.Context(f), "KV_"+f.kv.Bucket())
 			f.must(err)
-			for name := range stream.ConsumerNames(testContext(f)).Name() {
-				f.must(stream.DeleteConsumer(testContext(f), name))
+			for name := range stream.ConsumerNames(wait.Context(f)).Name() {
+				f.must(stream.DeleteConsumer(wait.Context(f), name))
 			}
 		}},
 		{"bucket made anew", func(f *fixture) {
 			name := f.kv.Bucket()
-			f.must(f.js.DeleteKeyValue(testContext(f), name))
-			eventually(f, "the server has removed the files and takes the name", func() bool {
-				kv, err := f.js.CreateKeyValue(testContext(f), jetstream.KeyValueConfig{Bucket: name})
+			f.must(f.js.DeleteKeyValue(wait.Context(f), name))
+			wait.Until(f, "the server has removed the files and takes the name", func() bool {
+				kv, err := f.js.CreateKeyValue(wait.Context(f), jetstream.KeyValueConfig{Bucket: name})
 				f.kv = kv
 				return err == nil
 			})
@@ -183,7 +184,7 @@ func TestWatchSurvivesOperators(t *testing.T) {
 				}
 				h.await(t, "500")
 				c.do(f)
-				eventually(t, "news come again", func() bool {
+				wait.Until(t, "news come again", func() bool {
 					f.put(testKey, "after")
 					return slices.ContainsFunc(h.entries(), func(e driver.Entry) bool { return string(e.Value) == "after" })
 				})
@@ -198,13 +199,13 @@ func TestWatchOfManyIsOneConsumer(t *testing.T) { inBubble(t, watchOfManyIsOneCo
 func watchOfManyIsOneConsumer(t *testing.T) {
 	f := newFixture(t)
 	consumers := func() int {
-		stream, err := f.js.Stream(testContext(t), "KV_"+f.kv.Bucket())
+		stream, err := f.js.Stream(wait.Context(t), "KV_"+f.kv.Bucket())
 		f.must(err)
 		return stream.CachedInfo().State.Consumers
 	}
 	var stops []func()
 	for i := range 500 {
-		stop, err := f.store.Watch(testContext(t), fmt.Sprintf("key-%d", i), func(driver.Entry) {})
+		stop, err := f.store.Watch(wait.Context(t), fmt.Sprintf("key-%d", i), func(driver.Entry) {})
 		f.must(err)
 		stops = append(stops, stop)
 	}
@@ -214,7 +215,7 @@ func watchOfManyIsOneConsumer(t *testing.T) {
 	for _, stop := range stops {
 		stop()
 	}
-	eventually(t, "the consumer is gone", func() bool { return consumers() == 0 })
+	wait.Until(t, "the consumer is gone", func() bool { return consumers() == 0 })
 }
 
 // TestWatchSetUpIsBounded: without an answer to the set-up Watch ends with its context and leaves nothing.
@@ -233,7 +234,7 @@ func watchSetUpIsBounded(t *testing.T) {
 	if _, err := store.Watch(ctx, testKey, func(driver.Entry) {}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("watch: %v; want the context's error", err)
 	}
-	eventually(t, "two subscriptions are left: this test's and the library's for answers", func() bool {
+	wait.Until(t, "two subscriptions are left: this test's and the library's for answers", func() bool {
 		return nc.NumSubscriptions() == 2
 	})
 	if n := len(store.hub.watches); n != 0 {
@@ -247,6 +248,6 @@ func (f *fixture) publishMarker(body string) {
 	m := nats.NewMsg("$KV." + f.kv.Bucket() + "." + testKey)
 	m.Header.Set("KV-Operation", "DEL")
 	m.Data = []byte(body)
-	_, err := f.js.PublishMsg(testContext(f), m)
+	_, err := f.js.PublishMsg(wait.Context(f), m)
 	f.must(err)
 }

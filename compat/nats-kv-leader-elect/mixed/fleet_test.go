@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // participant is a process of either kind.
@@ -306,12 +307,7 @@ func (f *fleet) turn(p participant) {
 
 // await waits until it is so, and notes a fault if that is not within the limit.
 func (f *fleet) await(what string, limit time.Duration, ok func() bool) {
-	for begun := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > limit {
-			f.check(false, "not within %v: %s", limit, what)
-			return
-		}
-	}
+	f.check(wait.Within(limit, ok), "not within %v: %s", limit, what)
 }
 
 // remove deletes the record as operators do: with a marker, or without a trace. It is noted if a leader of ours loses it.

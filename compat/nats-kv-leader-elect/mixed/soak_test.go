@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
@@ -56,23 +56,23 @@ func TestMovingOverInRealTime(t *testing.T) {
 	for i := range 3 {
 		f.startOld(i, time.Second)
 	}
-	f.await("an old one leads", patience.Left(t), somebody)
+	f.await("an old one leads", wait.Left(), somebody)
 	for i := range 3 {
 		f.startNew(i)
 		time.Sleep(time.Second)
 		f.end(i, i == 0)
-		f.await("somebody leads", patience.Left(t), somebody)
+		f.await("somebody leads", wait.Left(), somebody)
 		if i == 1 { // the way back
 			f.end(3, false)
 			f.end(4, false)
-			f.await("an old one leads", patience.Left(t), f.at(2).leads)
+			f.await("an old one leads", wait.Left(), f.at(2).leads)
 			f.startNew(0)
 			f.startNew(1)
 		}
 	}
 	i, _ := f.leader()
 	f.end(i, true)
-	f.await("somebody leads", patience.Left(t), somebody)
+	f.await("somebody leads", wait.Left(), somebody)
 	r := f.close()
 	for _, fault := range r.faults {
 		t.Error(fault)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func TestPublish(t *testing.T) {
@@ -23,7 +24,7 @@ func TestPublish(t *testing.T) {
 	p := leader.open()
 	m := message("one")
 	m.Header = nats.Header{"X": {"y"}, fenced.Header: {"7"}}
-	ack, err := p.Publish(within(t), m)
+	ack, err := p.Publish(wait.Context(t), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestPublish(t *testing.T) {
 	}
 	s.publish(p, "two", "three")
 	s.expect(leader.wrote("one"), leader.wrote("two"), leader.wrote("three"))
-	if stored, err := s.stream().GetMsg(within(t), ack.Sequence); err != nil || stored.Header.Get("X") != "y" {
+	if stored, err := s.stream().GetMsg(wait.Context(t), ack.Sequence); err != nil || stored.Header.Get("X") != "y" {
 		t.Errorf("stored is %v, %v", stored, err)
 	}
 }
@@ -51,11 +52,11 @@ func TestDeposed(t *testing.T) {
 	s.publish(late, "not yet fenced")
 	p := next.open()
 	for range 20 { // each lane
-		_, err := late.Publish(within(t), message("late"))
+		_, err := late.Publish(wait.Context(t), message("late"))
 		s.deposed(err)
 	}
 	s.publish(p, "mine")
-	_, err := late.Publish(within(t), message("later"))
+	_, err := late.Publish(wait.Context(t), message("later"))
 	s.deposed(err)
 	s.expect(old.wrote("early"), old.wrote("not yet fenced"), next.wrote("mine"))
 }
@@ -67,11 +68,11 @@ func TestLateOpen(t *testing.T) {
 	old := s.elect("old")
 	next := old.supplant("next")
 	p := next.open()
-	_, err := fenced.Open(within(t), old.term, s.js, "PAYMENTS", fence)
+	_, err := fenced.Open(wait.Context(t), old.term, s.js, "PAYMENTS", fence)
 	s.deposed(err)
 	s.publish(p, "mine")
 	s.expect(next.wrote("mine"))
-	if m, err := s.stream().GetMsg(within(t), p.Begin()); err != nil || !fenced.IsFence(m.Header) {
+	if m, err := s.stream().GetMsg(wait.Context(t), p.Begin()); err != nil || !fenced.IsFence(m.Header) {
 		t.Errorf("the term begins with %v, %v", m, err)
 	}
 }
@@ -82,11 +83,11 @@ func TestOver(t *testing.T) {
 	s := newScene(t)
 	leader := s.elect("a")
 	p := leader.open()
-	if err := leader.term.Resign(within(t)); err != nil {
+	if err := leader.term.Resign(wait.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	_, openErr := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
-	_, err := p.Publish(within(t), message("late"))
+	_, openErr := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence)
+	_, err := p.Publish(wait.Context(t), message("late"))
 	for _, err := range []error{err, openErr} {
 		if !errors.Is(err, tenure.ErrLost) || errors.Is(err, fenced.ErrFenced) || errors.Is(err, fenced.ErrUnknown) {
 			t.Errorf("after the term: %v", err)
@@ -99,7 +100,7 @@ func TestTooLate(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	leader := s.elect("a")
-	if _, err := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence, fenced.WithNeed(time.Hour)); !errors.Is(err, tenure.ErrTooLate) {
+	if _, err := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence, fenced.WithNeed(time.Hour)); !errors.Is(err, tenure.ErrTooLate) {
 		t.Errorf("with an hour to go: %v", err)
 	}
 }
@@ -112,25 +113,25 @@ func TestGone(t *testing.T) {
 		lose   func(*scene, *fenced.Publisher)
 	}{
 		"purged": {nil, func(s *scene, _ *fenced.Publisher) {
-			if err := s.stream().Purge(within(s), jetstream.WithPurgeSubject(fence+".>")); err != nil {
+			if err := s.stream().Purge(wait.Context(s), jetstream.WithPurgeSubject(fence+".>")); err != nil {
 				s.Fatal(err)
 			}
 		}},
 		"all purged": {nil, func(s *scene, _ *fenced.Publisher) {
-			if err := s.stream().Purge(within(s)); err != nil {
+			if err := s.stream().Purge(wait.Context(s)); err != nil {
 				s.Fatal(err)
 			}
 		}},
 		"rolled up by a message": {func(c *jetstream.StreamConfig) { c.AllowRollup = true }, func(s *scene, _ *fenced.Publisher) {
 			m := message("sum")
 			m.Header = nats.Header{"Nats-Rollup": {"all"}}
-			if _, err := s.js.PublishMsg(within(s), m); err != nil {
+			if _, err := s.js.PublishMsg(wait.Context(s), m); err != nil {
 				s.Fatal(err)
 			}
 		}},
 		"deleted": {nil, func(s *scene, p *fenced.Publisher) {
 			for at := range p.Begin() {
-				_ = s.stream().DeleteMsg(within(s), at+1)
+				_ = s.stream().DeleteMsg(wait.Context(s), at+1)
 			}
 		}},
 		"crowded out": {func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }, func(s *scene, p *fenced.Publisher) {
@@ -139,14 +140,14 @@ func TestGone(t *testing.T) {
 			}
 		}},
 		"expired": {func(c *jetstream.StreamConfig) { c.MaxAge = 3 * time.Second }, func(s *scene, _ *fenced.Publisher) {
-			s.eventually("it expires", func() bool { return s.stream().CachedInfo().State.Msgs == 0 })
+			wait.Until(s, "it expires", func() bool { return s.stream().CachedInfo().State.Msgs == 0 })
 			s.made.MaxAge = 0 // what comes after must not depend on the speed of the machine
-			_, err := s.js.UpdateStream(within(s), s.made)
+			_, err := s.js.UpdateStream(wait.Context(s), s.made)
 			must(s, err)
 		}},
 		"overwritten": {nil, func(s *scene, p *fenced.Publisher) {
 			for subject := range s.subjects(fence + ".>") {
-				if _, err := s.js.Publish(within(s), subject, []byte("whatever")); err != nil {
+				if _, err := s.js.Publish(wait.Context(s), subject, []byte("whatever")); err != nil {
 					s.Fatal(err)
 				}
 			}
@@ -162,7 +163,7 @@ func TestGone(t *testing.T) {
 			p := leader.open()
 			replayed := s.sent(p)
 			c.lose(s, p)
-			if _, err := s.js.PublishMsg(within(t), replayed); err == nil {
+			if _, err := s.js.PublishMsg(wait.Context(t), replayed); err == nil {
 				t.Error("a message of before is accepted without the fence")
 			}
 			for i := range 20 {
@@ -170,7 +171,7 @@ func TestGone(t *testing.T) {
 			}
 			next := leader.supplant("next")
 			n := next.open()
-			_, err := p.Publish(within(t), message("late"))
+			_, err := p.Publish(wait.Context(t), message("late"))
 			s.deposed(err)
 			s.publish(n, "mine")
 		})
@@ -180,11 +181,11 @@ func TestGone(t *testing.T) {
 // sent publishes a message and returns it as it was sent, with its condition.
 func (s *scene) sent(p *fenced.Publisher) *nats.Msg {
 	s.Helper()
-	ack, err := p.Publish(within(s), message("first"))
+	ack, err := p.Publish(wait.Context(s), message("first"))
 	if err != nil {
 		s.Fatal(err)
 	}
-	m, err := s.stream().GetMsg(within(s), ack.Sequence)
+	m, err := s.stream().GetMsg(wait.Context(s), ack.Sequence)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -193,20 +194,11 @@ func (s *scene) sent(p *fenced.Publisher) *nats.Msg {
 
 func (s *scene) subjects(filter string) map[string]uint64 {
 	s.Helper()
-	info, err := s.stream().Info(within(s), jetstream.WithSubjectFilter(filter))
+	info, err := s.stream().Info(wait.Context(s), jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		s.Fatal(err)
 	}
 	return info.State.Subjects
-}
-
-func (s *scene) eventually(what string, ok func() bool) {
-	s.Helper()
-	for ; !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit()) {
-			s.Fatalf("not by the time limit of the tests: %s", what)
-		}
-	}
 }
 
 // TestMadeAnew: in a stream that was deleted and made again sequences begin anew, so that the new leader's fence has the
@@ -217,7 +209,7 @@ func TestMadeAnew(t *testing.T) {
 	old := s.elect("old")
 	late := old.open()
 	replayed := s.sent(late)
-	if err := s.js.DeleteStream(within(t), "PAYMENTS"); err != nil {
+	if err := s.js.DeleteStream(wait.Context(t), "PAYMENTS"); err != nil {
 		t.Fatal(err)
 	}
 	s.create()
@@ -226,11 +218,11 @@ func TestMadeAnew(t *testing.T) {
 	if p.Begin() != late.Begin() {
 		t.Errorf("the new leader begins at %d, the old one did at %d: this test proves nothing", p.Begin(), late.Begin())
 	}
-	if _, err := s.js.PublishMsg(within(t), replayed); err == nil {
+	if _, err := s.js.PublishMsg(wait.Context(t), replayed); err == nil {
 		t.Error("a message of the old leader's is accepted")
 	}
 	for range 20 {
-		if _, err := late.Publish(within(t), message("late")); !errors.Is(err, fenced.ErrUnfit) {
+		if _, err := late.Publish(wait.Context(t), message("late")); !errors.Is(err, fenced.ErrUnfit) {
 			t.Errorf("publishing to another stream of that name: %v", err)
 		}
 	}
@@ -266,18 +258,18 @@ func TestStrangers(t *testing.T) {
 			leader := s.elect("a")
 			p := leader.open()
 			for subject := range s.subjects(fence + ".>") {
-				last, err := s.stream().GetLastMsgForSubject(within(t), subject)
+				last, err := s.stream().GetLastMsgForSubject(wait.Context(t), subject)
 				if err != nil {
 					t.Fatal(err)
 				}
 				change(last.Header)
 				last.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last.Sequence, 10))
-				if _, err := s.js.PublishMsg(within(t), &nats.Msg{Subject: subject, Header: last.Header}); err != nil {
+				if _, err := s.js.PublishMsg(wait.Context(t), &nats.Msg{Subject: subject, Header: last.Header}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			_, err := p.Publish(within(t), message("x"))
-			_, openErr := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
+			_, err := p.Publish(wait.Context(t), message("x"))
+			_, openErr := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence)
 			for _, err := range []error{err, openErr} {
 				if !errors.Is(err, fenced.ErrFenced) || errors.Is(err, tenure.ErrLost) {
 					t.Errorf("told %v", err)
@@ -295,7 +287,7 @@ func TestOwnConditions(t *testing.T) {
 	p := s.elect("a").open()
 	m := message("x")
 	m.Header = nats.Header{jetstream.ExpectedLastSeqHeader: {"1"}}
-	_, err := p.Publish(within(t), m)
+	_, err := p.Publish(wait.Context(t), m)
 	var api *jetstream.APIError
 	if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence ||
 		errors.Is(err, fenced.ErrFenced) || errors.Is(err, fenced.ErrUnknown) {
@@ -303,7 +295,7 @@ func TestOwnConditions(t *testing.T) {
 	}
 	m.Header = nats.Header{jetstream.MsgIDHeader: {"once"}}
 	for i := range 2 {
-		ack, err := p.Publish(within(t), m)
+		ack, err := p.Publish(wait.Context(t), m)
 		if err != nil || ack.Duplicate != (i > 0) {
 			t.Errorf("sent %d times before: %+v, %v", i, ack, err)
 		}
@@ -312,7 +304,7 @@ func TestOwnConditions(t *testing.T) {
 		jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ScheduleHeader, "Nats-Batch-Id", "nats-batch-id",
 	} {
 		m.Header = nats.Header{name: {"1"}}
-		if _, err := p.Publish(within(t), m); !errors.Is(err, fenced.ErrHeader) {
+		if _, err := p.Publish(wait.Context(t), m); !errors.Is(err, fenced.ErrHeader) {
 			t.Errorf("with %s: %v", name, err)
 		}
 	}
@@ -326,7 +318,7 @@ func TestMany(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			if _, err := p.Publish(within(t), message(fmt.Sprint(i))); err != nil {
+			if _, err := p.Publish(wait.Context(t), message(fmt.Sprint(i))); err != nil {
 				t.Error(err)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // purge removes the messages on some subjects of the fence, by their last letter.
@@ -20,7 +21,7 @@ func (s *scene) purge(lanes string) {
 	s.Helper()
 	for subject := range s.subjects(fence + ".>") {
 		if strings.Contains(lanes, subject[len(subject)-1:]) {
-			must(s, s.stream().Purge(within(s), jetstream.WithPurgeSubject(subject)))
+			must(s, s.stream().Purge(wait.Context(s), jetstream.WithPurgeSubject(subject)))
 		}
 	}
 }
@@ -36,7 +37,7 @@ func TestLostFence(t *testing.T) {
 		"rolled up by others": func(s *scene) {
 			m := &nats.Msg{Subject: "payments.sum"}
 			m.Header = nats.Header{"Nats-Rollup": {"all"}, fenced.Header: {"0"}}
-			_, err := s.js.PublishMsg(within(s), m)
+			_, err := s.js.PublishMsg(wait.Context(s), m)
 			must(s, err)
 		},
 	} {
@@ -51,7 +52,7 @@ func TestLostFence(t *testing.T) {
 			before := s.stored()
 			s.publish(p, "mine")
 			for range 20 { // each lane
-				_, err := late.Publish(within(t), message("late"))
+				_, err := late.Publish(wait.Context(t), message("late"))
 				s.deposed(err)
 			}
 			s.expect(append(before, next.wrote("mine"))...)
@@ -71,7 +72,7 @@ func TestOneLaneLost(t *testing.T) {
 	s.publish(p, "mine")
 	s.purge("1234567")
 	for range 20 {
-		_, err := late.Publish(within(t), message("late"))
+		_, err := late.Publish(wait.Context(t), message("late"))
 		s.deposed(err)
 	}
 	s.publish(p, "more")
@@ -88,14 +89,14 @@ func TestLostBesideMany(t *testing.T) {
 	for w := range 12 {
 		all.Go(func() {
 			for i := range 20 {
-				if _, err := p.Publish(within(t), message(fmt.Sprint(w, "/", i))); err != nil {
+				if _, err := p.Publish(wait.Context(t), message(fmt.Sprint(w, "/", i))); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	for range 10 {
-		if err := s.stream().Purge(within(t), jetstream.WithPurgeSubject(fence+".>")); err != nil {
+		if err := s.stream().Purge(wait.Context(t), jetstream.WithPurgeSubject(fence+".>")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -116,14 +117,14 @@ func TestStoreLost(t *testing.T) {
 	s.publish(late, "before")
 	s.store = memory.New()
 	first := s.elect("first")
-	_, err := fenced.Open(within(t), first.term, s.js, "PAYMENTS", fence)
+	_, err := fenced.Open(wait.Context(t), first.term, s.js, "PAYMENTS", fence)
 	s.deposed(err)
 	const remedy = "nats stream purge PAYMENTS --subject 'payments.fence.>'"
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	if first.term.Err() != nil || !says("store was lost") || !says(remedy) {
 		t.Errorf("told %v", err)
 	}
-	must(t, next.term.Resign(within(t)))
+	must(t, next.term.Resign(wait.Context(t)))
 	s.purge("01234567")
 	s.publish(first.open(), "after")
 	s.expect(next.wrote("before"), first.wrote("after"))
@@ -142,13 +143,13 @@ func TestRollUpAll(t *testing.T) {
 		{"Nats-Rollup": {"all"}}, {"Nats-Rollup": {"ALL"}}, {"nats-rollup": {"sub", " all "}},
 	} {
 		m.Header = header
-		_, err := p.Publish(within(t), m)
+		_, err := p.Publish(wait.Context(t), m)
 		if !errors.Is(err, fenced.ErrHeader) || !strings.Contains(err.Error(), "sub") {
 			t.Errorf("with %v: %v", header, err)
 		}
 	}
 	m.Header = nats.Header{"Nats-Rollup": {"sub"}}
-	_, err := p.Publish(within(t), m)
+	_, err := p.Publish(wait.Context(t), m)
 	must(t, err)
 	s.expect(leader.wrote("sum"))
 }

@@ -3,7 +3,6 @@
 package fenced_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"flag"
@@ -24,6 +23,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // lease outlasts all that may hold up the machine. Nobody waits it out.
@@ -43,24 +43,6 @@ func TestMain(m *testing.M) {
 func connect(t testing.TB, s *server.Server, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	return natstest.JetStream(t, natstest.Connect(t, s.ClientURL(), opts...))
-}
-
-// started is a little earlier than the time from which package testing counts its limit.
-var started = time.Now()
-
-// limit is when tests stop waiting, some seconds before package testing ends them (-timeout).
-func limit() time.Time {
-	timeout := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
-	if timeout == 0 {
-		timeout = time.Hour
-	}
-	return started.Add(timeout - min(timeout/10, 30*time.Second))
-}
-
-func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithDeadline(context.Background(), limit())
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // scene is a server with a stream, and an election that somebody else keeps.
@@ -86,9 +68,9 @@ func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
 func (s *scene) create() jetstream.Stream {
 	s.Helper()
 	var stream jetstream.Stream
-	s.eventually("the stream is made", func() (ok bool) { // a server may not have cleared away yet what was deleted just now
+	wait.Until(s, "the stream is made", func() (ok bool) { // a server may not have cleared away yet what was deleted just now
 		var err error
-		stream, err = s.js.CreateStream(within(s), s.made)
+		stream, err = s.js.CreateStream(wait.Context(s), s.made)
 		return err == nil
 	})
 	return stream
@@ -96,7 +78,7 @@ func (s *scene) create() jetstream.Stream {
 
 func (s *scene) stream() jetstream.Stream {
 	s.Helper()
-	stream, err := s.js.Stream(within(s), s.made.Name)
+	stream, err := s.js.Stream(wait.Context(s), s.made.Name)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -137,14 +119,14 @@ func (s *scene) elect(id string) *candidacy {
 	if err != nil {
 		s.Fatal(err)
 	}
-	n.term, err = e.Campaign(within(s))
+	n.term, err = e.Campaign(wait.Context(s))
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() {
 		n.clock.at.Store(nil)
 		n.store.Heal()
-		_ = n.term.Resign(within(s))
+		_ = n.term.Resign(wait.Context(s))
 	})
 	return n
 }
@@ -153,14 +135,14 @@ func (s *scene) elect(id string) *candidacy {
 // reports whether nobody wrote in between.
 func (s *scene) vacate() bool {
 	s.Helper()
-	e, err := s.store.Read(within(s), s.name)
+	e, err := s.store.Read(wait.Context(s), s.name)
 	must(s, err)
 	r, err := record.Decode(e.Value)
 	must(s, err)
 	r.Released, r.Nonce, r.Seq = true, rand.Text(), r.Seq+1
 	value, err := record.Encode(r)
 	must(s, err)
-	_, err = s.store.CompareAndSwap(within(s), s.name, e.Version, value)
+	_, err = s.store.CompareAndSwap(wait.Context(s), s.name, e.Version, value)
 	return err == nil
 }
 
@@ -169,7 +151,7 @@ func (n *candidacy) supplant(id string) *candidacy {
 	n.Helper()
 	n.clock.freeze()
 	n.store.Partition()
-	n.eventually("the record says that the term is over", n.vacate)
+	wait.Until(n, "the record says that the term is over", n.vacate)
 	next := n.elect(id)
 	if err := errors.Join(n.term.Err(), next.term.Err()); err != nil {
 		n.Fatalf("one of them knows: %v", err)
@@ -182,7 +164,7 @@ func (n *candidacy) supplant(id string) *candidacy {
 
 func (n *candidacy) open(opts ...fenced.Option) *fenced.Publisher {
 	n.Helper()
-	p, err := fenced.Open(within(n), n.term, n.js, n.made.Name, fence, opts...)
+	p, err := fenced.Open(wait.Context(n), n.term, n.js, n.made.Name, fence, opts...)
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -196,7 +178,7 @@ func message(value string) *nats.Msg {
 func (s *scene) publish(p *fenced.Publisher, values ...string) {
 	s.Helper()
 	for _, v := range values {
-		if _, err := p.Publish(within(s), message(v)); err != nil {
+		if _, err := p.Publish(wait.Context(s), message(v)); err != nil {
 			s.Fatal(err)
 		}
 	}
@@ -210,7 +192,7 @@ func (s *scene) stored() (seen []string) {
 	s.Helper()
 	stream := s.stream()
 	for at := uint64(1); at <= stream.CachedInfo().State.LastSeq; at++ {
-		m, err := stream.GetMsg(within(s), at)
+		m, err := stream.GetMsg(wait.Context(s), at)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}

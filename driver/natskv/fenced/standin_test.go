@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // standIn answers for a stream what a test wants, as a cluster may in the moment in which two servers lead it.
@@ -157,7 +158,7 @@ func TestAnswers(t *testing.T) {
 			}
 			m := message("x")
 			m.Header = c.header
-			ack, err := p.Publish(within(t), m)
+			ack, err := p.Publish(wait.Context(t), m)
 			if !errors.Is(err, c.want) {
 				t.Errorf("told %v, not %v", err, c.want)
 			}
@@ -185,7 +186,7 @@ func TestAnswers(t *testing.T) {
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	in := newStandIn(t, `{"created":"2026-11-21T10:00:00Z","config":{"subjects":["payments.>"],"metadata":{}}}`)
-	_, err := fenced.Open(within(t), in.elect("a").term, in.js, "PAYMENTS", fence)
+	_, err := fenced.Open(wait.Context(t), in.elect("a").term, in.js, "PAYMENTS", fence)
 	if !errors.Is(err, fenced.ErrUnfit) || !strings.Contains(err.Error(), "2.11") {
 		t.Errorf("with an old server: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestUnfit: a stream that cannot keep a fence is refused, with what to do.
@@ -46,7 +47,7 @@ func TestUnfit(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, c.change)
 			leader := s.elect("a")
-			p, err := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
+			p, err := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence)
 			switch {
 			case c.says == "" && err == nil:
 				s.publish(p, "one")
@@ -80,7 +81,7 @@ func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	s, _ := mapped(t, 100)
-	_, err := fenced.Open(within(t), s.elect("a").term, s.js, "PAYMENTS", fence)
+	_, err := fenced.Open(wait.Context(t), s.elect("a").term, s.js, "PAYMENTS", fence)
 	if !errors.Is(err, fenced.ErrUnfit) || !strings.Contains(err.Error(), "payments.elsewhere") {
 		t.Errorf("told %v", err)
 	}
@@ -93,7 +94,7 @@ func TestHalfMapped(t *testing.T) {
 	s, _ := mapped(t, 50)
 	leader := s.elect("a")
 	for range 20 {
-		_, err := fenced.Open(within(t), leader.term, s.js, "PAYMENTS", fence)
+		_, err := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence)
 		lanes := len(s.subjects(fence + ".>"))
 		if err == nil && lanes != 8 || err != nil && !errors.Is(err, fenced.ErrUnfit) {
 			t.Errorf("told %v, with %d lanes", err, lanes)
@@ -111,7 +112,7 @@ func TestMappedLater(t *testing.T) {
 	remap(100)
 	s.purge("0")
 	for range 8 {
-		if _, err := p.Publish(within(t), message("two")); err != nil {
+		if _, err := p.Publish(wait.Context(t), message("two")); err != nil {
 			if !errors.Is(err, fenced.ErrUnfit) {
 				t.Errorf("told %v", err)
 			}
@@ -127,11 +128,11 @@ func TestNames(t *testing.T) {
 	s := newScene(t)
 	leader := s.elect("a")
 	for _, names := range [][2]string{{"", fence}, {"A.B", fence}, {"PAYMENTS", ""}, {"PAYMENTS", "payments.>"}, {"PAYMENTS", "a..b"}, {"PAYMENTS", `a"b`}} {
-		if _, err := fenced.Open(within(t), leader.term, s.js, names[0], names[1]); err == nil {
+		if _, err := fenced.Open(wait.Context(t), leader.term, s.js, names[0], names[1]); err == nil {
 			t.Errorf("%q are taken for names", names)
 		}
 	}
-	if _, err := fenced.Open(within(t), leader.term, s.js, "OTHER", fence); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := fenced.Open(wait.Context(t), leader.term, s.js, "OTHER", fence); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("a stream that is not there: %v", err)
 	}
 }
@@ -142,7 +143,7 @@ func TestSurvivesMaxAge(t *testing.T) {
 	s := newScene(t, func(c *jetstream.StreamConfig) { c.MaxAge, c.AllowMsgTTL = time.Second, true })
 	p := s.elect("a").open()
 	s.publish(p, "x")
-	s.eventually("only the fence is left", func() bool { return s.stream().CachedInfo().State.Msgs == 8 })
+	wait.Until(s, "only the fence is left", func() bool { return s.stream().CachedInfo().State.Msgs == 8 })
 	s.publish(p, "y")
 	if n := s.stream().CachedInfo().State.LastSeq; n != 10 {
 		t.Errorf("the last sequence is %d: the fence was taken again", n)
@@ -182,16 +183,16 @@ func TestDenied(t *testing.T) {
 	s.create()
 	leader := s.elect("a")
 	publishAs := func(name string) error {
-		p, err := fenced.Open(within(t), leader.term, connect(t, srv, nats.UserInfo(name, name)), "PAYMENTS", fence)
+		p, err := fenced.Open(wait.Context(t), leader.term, connect(t, srv, nats.UserInfo(name, name)), "PAYMENTS", fence)
 		if err != nil {
 			return err
 		}
-		_, err = p.Publish(within(t), message("x"))
+		_, err = p.Publish(wait.Context(t), message("x"))
 		return err
 	}
 	for i, right := range rights {
 		if i == 2 {
-			must(t, s.stream().Purge(within(t))) // or the fence would be found as it must be
+			must(t, s.stream().Purge(wait.Context(t))) // or the fence would be found as it must be
 		}
 		err := publishAs(right)
 		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), strings.TrimSuffix(right, ">")) || errors.Is(err, fenced.ErrUnknown) {
@@ -214,7 +215,7 @@ func TestDeniedInDomain(t *testing.T) {
 	js, err := jetstream.NewWithDomain(connect(t, srv, nats.UserInfo("user", "user")).Conn(), "hub")
 	must(t, err)
 	s := &scene{t, js, memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS"}}
-	_, err = fenced.Open(within(t), s.elect("a").term, js, "PAYMENTS", fence)
+	_, err = fenced.Open(wait.Context(t), s.elect("a").term, js, "PAYMENTS", fence)
 	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.PAYMENTS") {
 		t.Errorf("told %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Reporter is what a case needs of testing.TB. The kits' own tests have a Recorder instead.
@@ -32,7 +32,7 @@ type Timing struct {
 
 // RealTime bounds waits by the test's own limit.
 func RealTime(t testing.TB) Timing {
-	return Timing{Left: func() time.Duration { return patience.Left(t) }, Stalls: true}
+	return Timing{Left: wait.Left, Stalls: true}
 }
 
 // virtualPatience is long enough that nothing but a fault can reach it.
@@ -75,18 +75,6 @@ func try(t *testing.T, why string, time Timing, run func(t testing.TB, time Timi
 // Key draws a key that was never used. It is of letters, digits and a hyphen, which every store can hold.
 func Key(name string) string {
 	return name + "-" + strings.ToLower(rand.Text()[:16])
-}
-
-// Eventually asks again and again, more and more slowly: there is no event to wait for where a store cannot push.
-func Eventually(within time.Duration, ok func() bool) bool {
-	end := time.Now().Add(within)
-	for pause := time.Millisecond; !ok(); pause = min(2*pause, 100*time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-		time.Sleep(pause)
-	}
-	return true
 }
 
 // Brief is a value in a message.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,19 +20,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // beTheCommand has the test binary be the command.
 const beTheCommand = "ELECTION_TEST_BE_THE_COMMAND"
-
-// patience is until when a test waits for what must happen: until shortly before go test gives up.
-func (x *site) patience() <-chan time.Time {
-	end, limited := x.Deadline()
-	if !limited {
-		return nil
-	}
-	return time.After(time.Until(end) - 10*time.Second)
-}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beTheCommand) != "" {
@@ -127,18 +120,15 @@ func (c *command) said() string {
 // says waits until it has printed what matches.
 func (c *command) says(pattern string) []string {
 	c.x.Helper()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for late := c.x.patience(); ; {
-		if m := regexp.MustCompile(pattern).FindStringSubmatch(c.said()); m != nil {
-			return m
+	var found []string
+	wait.Succeeds(c.x, "the command says "+pattern, func(context.Context) error {
+		said := c.said()
+		if found = regexp.MustCompile(pattern).FindStringSubmatch(said); found == nil {
+			return fmt.Errorf("it says: %s", said)
 		}
-		select {
-		case <-look.C:
-		case <-late:
-			c.x.Fatalf("has not said %q: %s", pattern, c.said())
-		}
-	}
+		return nil
+	})
+	return found
 }
 
 // ends waits for its end.
@@ -149,7 +139,7 @@ func (c *command) ends() error {
 	select {
 	case err := <-done:
 		return err
-	case <-c.x.patience():
+	case <-wait.Context(c.x).Done():
 		c.x.Fatalf("goes on: %s", c.said())
 		return nil
 	}

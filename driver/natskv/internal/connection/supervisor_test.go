@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // question is a subject on which the servers of these tests answer.
@@ -38,7 +38,7 @@ func (c *Conn) ask(ctx context.Context) error {
 	return err
 }
 
-func reaches(t *testing.T, c *Conn) bool { return c.ask(patience.Context(t)) == nil }
+func reaches(t *testing.T, c *Conn) bool { return c.ask(wait.Context(t)) == nil }
 
 func own(t *testing.T, given *nats.Conn, opts ...nats.Option) *Conn {
 	t.Helper()
@@ -146,7 +146,7 @@ func stranded(t *testing.T, vain func(s *supervisor), after time.Duration) {
 		}
 		return
 	}
-	natstest.Eventually(t, "it moves on", func() bool { return len(lost.All()) > 0 && reaches(t, c) })
+	wait.Until(t, "it moves on", func() bool { return len(lost.All()) > 0 && reaches(t, c) })
 }
 
 // TestReconnectsAreRare: where another connection does not help, reconnects must not become the
@@ -191,11 +191,11 @@ func pings(t *testing.T) {
 	c, first, lost := twoWays(t)
 	start := time.Now()
 	first.Cut()
-	natstest.Eventually(t, "the loss is noticed", func() bool { return len(lost.All()) > 0 })
+	wait.Until(t, "the loss is noticed", func() bool { return len(lost.All()) > 0 })
 	if err := lost.All()[0]; !errors.Is(err, nats.ErrStaleConnection) {
 		t.Errorf("lost because of %v", err)
 	}
-	natstest.Eventually(t, "the other way is taken", c.nc.IsConnected)
+	wait.Until(t, "the other way is taken", c.nc.IsConnected)
 	t.Logf("connected again after %v", time.Since(start))
 }
 
@@ -208,10 +208,10 @@ func slowAnswers(t *testing.T) {
 	s.mu.Lock()
 	s.roundTrip = -1
 	s.mu.Unlock()
-	if err := c.ask(patience.Context(t)); err != nil {
+	if err := c.ask(wait.Context(t)); err != nil {
 		t.Errorf("a slow answer: %v", err)
 	}
-	natstest.Eventually(t, "the server has given a sign of life", func() bool {
+	wait.Until(t, "the server has given a sign of life", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return !s.busy && s.roundTrip >= 0
@@ -246,7 +246,7 @@ func busyServer(t *testing.T) {
 	if n := len(lost.All()); n > 0 || s.busy || !s.replaced.IsZero() {
 		t.Errorf("%d losses, busy %v, replaced %v; want the connection to be kept", n, s.busy, s.replaced)
 	}
-	natstest.Eventually(t, "silence is no life", func() bool {
+	wait.Until(t, "silence is no life", func() bool {
 		s.doubt()
 		return len(lost.All()) > 0 && reaches(t, c)
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Connect returns a connection that is made, and is closed after the test.
@@ -26,7 +26,7 @@ func Connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	Eventually(t, "the connection is made", nc.IsConnected)
+	wait.Until(t, "the connection is made", nc.IsConnected)
 	return nc
 }
 
@@ -38,18 +38,6 @@ func JetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 		t.Fatal(err)
 	}
 	return js
-}
-
-// Eventually waits until ok returns true, for as long as the time limit of the test binary allows.
-func Eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	end := time.Now().Add(patience.Left(t))
-	for pause := time.Millisecond; !ok(); pause = min(2*pause, 50*time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not happen: %s", what)
-		}
-		time.Sleep(pause)
-	}
 }
 
 // Errors collects what a connection reports, such as why it was lost.

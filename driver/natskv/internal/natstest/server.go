@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/tenure-go/tenure/internal/test/patience"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // ServerOptions returns the options of a server within the process that stores in a directory.
@@ -38,7 +38,7 @@ func StartServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience.Left(t)) {
+	if !s.ReadyForConnections(wait.Left()) {
 		t.Fatal("the server does not start")
 	}
 	if o.DontListen {
