@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -10,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Whole demos on servers inside of the demo, as people see them.
@@ -63,8 +65,13 @@ func inWords(t *testing.T, env, args []string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer deadline.Do(t, func() { _ = cmd.Process.Kill() })()
-	deadline.Await(t, func() bool { return strings.Contains(out.String(), " elected ") }, func() string { return "nobody is elected:\n" + out.String() })
+	defer context.AfterFunc(wait.Context(t), func() { _ = cmd.Process.Kill() })()
+	wait.Succeeds(t, "a candidate is elected", func(context.Context) error {
+		if said := out.String(); !strings.Contains(said, " elected ") {
+			return errors.New(said)
+		}
+		return nil
+	})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +17,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // line is one line of --json.
@@ -105,7 +106,7 @@ func (s *show) read() (line, bool) {
 // await reads until such a line comes.
 func (s *show) await(what string, is func(line) bool) line {
 	s.Helper()
-	defer deadline.Do(s.T, func() { _ = s.cmd.Process.Kill() })()
+	defer context.AfterFunc(wait.Context(s.T), func() { _ = s.cmd.Process.Kill() })()
 	for l, ok := s.read(); ok; l, ok = s.read() {
 		if is(l) {
 			return l
@@ -118,7 +119,7 @@ func (s *show) await(what string, is func(line) bool) line {
 // end reads the rest and returns the summary, which must be the last line.
 func (s *show) end() line {
 	s.Helper()
-	defer deadline.Do(s.T, func() { _ = s.cmd.Process.Kill() })()
+	defer context.AfterFunc(wait.Context(s.T), func() { _ = s.cmd.Process.Kill() })()
 	for _, ok := s.read(); ok; _, ok = s.read() {
 	}
 	if err := s.cmd.Wait(); err != nil {
@@ -167,9 +168,7 @@ func (s *show) nothingLeft() {
 // gone waits until there is no such process. What has ended but is nobody's child any more may need a moment.
 func (s *show) gone(pid int) {
 	s.Helper()
-	deadline.Await(s.T, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, func() string {
-		return fmt.Sprintf("process %d still runs", pid)
-	})
+	wait.Until(s.T, fmt.Sprintf("the end of process %d", pid), func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
 // survives waits until the demo has disturbed leaders in each of its ways, and somebody has followed each time. Then it ends it, and

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // renewals waits for so many further writes, and returns how many reads there were meanwhile.
 func renewals(t *testing.T, o *servers.Objects, n int64) int64 {
 	t.Helper()
 	gets, last := o.Gets.Load(), o.Puts.Load()+n
-	deadline.Await(t, func() bool { return o.Puts.Load() >= last }, func() string { return "no renewals" })
+	wait.Until(t, "renewals", func() bool { return o.Puts.Load() >= last })
 	return o.Gets.Load() - gets
 }
 
@@ -61,9 +61,7 @@ func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 			o := servers.StartObjects(t)
 			s := begin(t, append(args, "--store", o.URL, "--lease", "4s", "--renew", "500ms", "--candidates", "4", "--crash-every", "0")...)
 			s.await("somebody leads", isElected)
-			deadline.Await(t, func() bool { return (renewals(t, o, 4) > 0) == (name == "polled") }, func() string {
-				return "somebody goes on reading, or nobody reads"
-			})
+			wait.Until(t, "only those read that poll", func() bool { return (renewals(t, o, 4) > 0) == (name == "polled") })
 			sum := interrupt(t, s)
 			published := s.count(func(l line) bool { return l.Event == "leader" && strings.HasPrefix(l.Address, "127.0.0.1:") })
 			if (published > 0) != (name == "peers") || *sum.Overlaps != 0 {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -13,10 +14,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // A connection that the other end breaks is no reader of standard output that went away, though the system has one signal for both.
@@ -86,7 +87,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer deadline.Do(t, func() { _ = cmd.Process.Kill() })()
+	defer context.AfterFunc(wait.Context(t), func() { _ = cmd.Process.Kill() })()
 	if line, err := bufio.NewReader(io.LimitReader(out, 1<<16)).ReadString('\n'); err != nil || !strings.Contains(line, "node-1") {
 		t.Errorf("%q, %v", line, err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // result is what a command line leads to.
@@ -33,7 +33,7 @@ func tenureSays(t *testing.T, args ...string) result {
 // tenureUntil tries again where the machine is too slow for the store to answer.
 func tenureUntil(t *testing.T, ctx context.Context, args ...string) (r result) {
 	t.Helper()
-	for again := true; again; again = strings.Contains(r.errs, "the store does not answer in time") && deadline.Context(t).Err() == nil {
+	for again := true; again; again = strings.Contains(r.errs, "the store does not answer in time") && wait.Context(t).Err() == nil {
 		var out, errs strings.Builder
 		code := execute(ctx, args, strings.NewReader(""), &out, &errs)
 		r = result{code, out.String(), errs.String()}
@@ -80,7 +80,7 @@ func natsHome(t *testing.T) *home {
 // homeAt makes the bucket or topic.
 func homeAt(t *testing.T, url string) *home {
 	t.Helper()
-	s, err := stores.Connect(deadline.Context(t), placeAt(t, url), "billing", stores.Options{Create: true}, stores.Patience{Limit: stores.Forever})
+	s, err := stores.Connect(wait.Context(t), placeAt(t, url), "billing", stores.Options{Create: true}, stores.Patience{Limit: stores.Forever})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +133,7 @@ func (h *home) version() (v driver.Version) {
 // insist tries until it is done: a store has an outage where a machine is slow for long enough.
 func (h *home) insist(try func() error) {
 	h.Helper()
-	var err error
-	deadline.Await(h.T, func() bool { err = try(); return err == nil }, func() string { return err.Error() })
+	wait.Succeeds(h.T, "the store", func(context.Context) error { return try() })
 }
 
 // record is one that somebody else has written, as of a time.
@@ -176,7 +175,7 @@ func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenu
 // await waits until a member is in a state, and returns who leads then.
 func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 	h.Helper()
-	s, err := m.Wait(deadline.Context(h.T), is)
+	s, err := m.Wait(wait.Context(h.T), is)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -187,8 +186,11 @@ func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 // begun where a machine is slow: then another leads.
 func (h *home) handsOver(to string, more ...string) (r result) {
 	h.Helper()
-	deadline.Await(h.T, func() bool { r = h.says("hand-over", append(more, "--to", to, "--wait", "1h")...); return r.code == 0 }, func() string {
-		return fmt.Sprintf("%s does not lead: %+v", to, r)
+	wait.Succeeds(h.T, "a hand-over to "+to, func(context.Context) error {
+		if r = h.says("hand-over", append(more, "--to", to, "--wait", "1h")...); r.code != 0 {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
 	})
 	return r
 }
@@ -196,7 +198,7 @@ func (h *home) handsOver(to string, more ...string) (r result) {
 // watches is what a watch says until it has said this, which is when it is ended.
 func (h *home) watches(text string, more ...string) result {
 	h.Helper()
-	ctx, cancel := context.WithCancel(deadline.Context(h.T))
+	ctx, cancel := context.WithCancel(wait.Context(h.T))
 	defer cancel()
 	var errs strings.Builder
 	out := &seeker{text: text, found: cancel}

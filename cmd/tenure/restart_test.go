@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Supervised machines whose command fails at once take turns, each no sooner than some seconds
@@ -105,10 +107,12 @@ func TestCommandThatIsDeletedIsMissedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := ""
-	deadline.Await(t, func() bool {
-		said = w.errs.String()
-		return strings.Count(said, "tenure: elected") > 3
-	}, func() string { return said })
+	wait.Succeeds(t, "four elections", func(context.Context) error {
+		if said = w.errs.String(); strings.Count(said, "tenure: elected") < 4 {
+			return errors.New(said)
+		}
+		return nil
+	})
 	for _, text := range []string{"command not started", "others get their turn"} {
 		if n := strings.Count(said, text); n == 0 || n > 1+strings.Count(said, "times=") {
 			t.Errorf("%q is said %d times:\n%s", text, n, said)

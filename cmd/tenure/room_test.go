@@ -12,8 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // A bucket that is full says so, with what to do.
@@ -29,7 +29,7 @@ func TestBucketWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := deadline.Context(t)
+	ctx := wait.Context(t)
 	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "FULL", MaxBytes: 300, Storage: jetstream.FileStorage})
 	if err != nil {
 		t.Fatal(err)

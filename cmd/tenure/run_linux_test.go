@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // The first process of a container gets the orphans of all others, such as those of a command that somebody else has run in it.
@@ -32,8 +34,11 @@ func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 		return string(out)
 	}
 	orphan := strings.TrimSpace(enter("sleep 0.2 >/dev/null & echo $!"))
-	deadline.Await(t, func() bool { return enter("test -e /proc/"+orphan+" || echo gone") == "gone\n" }, func() string {
-		return "the orphan is not taken in: " + enter("cat /proc/"+orphan+"/stat")
+	wait.Succeeds(t, "the orphan is reaped", func(context.Context) error {
+		if stat := enter("cat /proc/" + orphan + "/stat 2>/dev/null || echo gone"); stat != "gone\n" {
+			return errors.New(stat)
+		}
+		return nil
 	})
 	var pid int
 	if _, err := fmt.Sscan(first, &pid); err != nil {

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os/exec"
 	"strconv"
@@ -13,10 +15,10 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // wrapped is a "tenure run" in a process of its own.
@@ -67,15 +69,18 @@ func (w *wrapped) signal(s syscall.Signal) {
 // says waits until it has written something on standard error, or its command on standard output.
 func (w *wrapped) says(text string) {
 	w.Helper()
-	deadline.Await(w.T, func() bool { return strings.Contains(w.errs.String()+w.out.String(), text) }, func() string {
-		return text + " is not said, but\n" + w.errs.String() + w.out.String()
+	wait.Succeeds(w.T, "it says "+text, func(context.Context) error {
+		if said := w.errs.String() + w.out.String(); !strings.Contains(said, text) {
+			return fmt.Errorf("it says:\n%s", said)
+		}
+		return nil
 	})
 }
 
 // ends waits until it has ended, and checks how. Passwords must be nowhere.
 func (w *wrapped) ends(code int) {
 	w.Helper()
-	stop := deadline.Do(w.T, func() { _ = w.cmd.Process.Kill() })
+	stop := context.AfterFunc(wait.Context(w.T), func() { _ = w.cmd.Process.Kill() })
 	_ = w.cmd.Wait()
 	if !stop() {
 		w.Errorf("it does not end")
@@ -242,7 +247,7 @@ func TestRunEndsWhileItBegins(t *testing.T) {
 		w := h.wrap(nil, "true").start()
 		time.Sleep(after * time.Millisecond)
 		w.signal(syscall.SIGTERM)
-		stop := deadline.Do(t, func() { w.Error("it does not end"); _ = w.cmd.Process.Kill() })
+		stop := context.AfterFunc(wait.Context(t), func() { w.Error("it does not end"); _ = w.cmd.Process.Kill() })
 		_ = w.cmd.Wait() // by itself, or at the very beginning by the signal
 		stop()
 	}

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -10,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Keys of a terminal.
@@ -118,12 +120,15 @@ func TestCommandOfTheNextTermReadsFromTheTerminal(t *testing.T) {
 	h.handsOver("node-2")
 	term := h.await(between, leads).Term
 	between.leave()
-	deadline.Await(t, func() bool {
+	wait.Succeeds(t, "it runs again", func(context.Context) error {
 		said := w.Output()
 		var token uint64
 		_, _ = fmt.Sscanf(said[strings.LastIndex(said, "up ")+len("up "):], "%d", &token)
-		return token > term
-	}, func() string { return "it does not run again: " + w.Output() })
+		if token <= term {
+			return errors.New(said)
+		}
+		return nil
+	})
 	w.Press("hello\n")
 	w.Await(0, "command: hello")
 	ended(w, "6")

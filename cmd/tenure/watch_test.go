@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -78,19 +78,19 @@ func (h *home) watch() *vigil {
 func (h *home) renewals(n int) {
 	h.Helper()
 	last := driver.Version("")
-	deadline.Await(h.T, func() bool {
+	wait.Until(h.T, "renewals", func() bool {
 		if e, err := h.store.Read(h.Context(), "billing"); err == nil && e.Version != last {
 			last = e.Version
 			n--
 		}
 		return n < 0
-	}, func() string { return "no renewals" })
+	})
 }
 
 // await reads until such a line comes.
 func (v *vigil) await(what string, is func(line) bool) line {
 	v.Helper()
-	giveUp := deadline.Over(v.T)
+	giveUp := wait.Context(v.T).Done()
 	for {
 		select {
 		case l := <-v.lines:

@@ -10,9 +10,9 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func TestMembersHearOfOneAnother(t *testing.T) {
@@ -29,7 +29,7 @@ func TestMembersHearOfOneAnother(t *testing.T) {
 			if s.Scheme() != name {
 				t.Errorf("scheme %s", s.Scheme())
 			}
-			ctx := deadline.Context(t)
+			ctx := wait.Context(t)
 			store := memory.NewPolled()
 			leader, follower := join(ctx, t, s, store), join(ctx, t, s, store)
 			lead(ctx, t, leader)

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -32,7 +32,7 @@ func freePort(t *testing.T) *net.TCPAddr {
 // too late.
 func settles[T any](t *testing.T, want string, try func(ctx context.Context) (T, error)) (T, error) {
 	t.Helper()
-	for ctx := deadline.Context(t); ; {
+	for ctx := wait.Context(t); ; {
 		got, err := try(ctx)
 		if err == nil || !fault.Passes(err) || want != "" && strings.Contains(err.Error(), want) || ctx.Err() != nil {
 			return got, err
@@ -44,7 +44,7 @@ func settles[T any](t *testing.T, want string, try func(ctx context.Context) (T,
 func await(t *testing.T, url string, start func()) int {
 	t.Helper()
 	told := 0
-	s, err := stores.Connect(deadline.Context(t), parse(t, url), "key", stores.Options{Create: true}, stores.Patience{
+	s, err := stores.Connect(wait.Context(t), parse(t, url), "key", stores.Options{Create: true}, stores.Patience{
 		Limit: stores.Forever, Told: func(err error) {
 			if told++; told == 1 {
 				start()
@@ -98,7 +98,7 @@ func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
 		"kafka://" + servers.Kafka(t) + "/t",
 		"kafka://all:wrong@" + withUsers(t) + "/t",
 	} {
-		ctx, cancel := context.WithCancel(deadline.Context(t))
+		ctx, cancel := context.WithCancel(wait.Context(t))
 		var told []error
 		_, err := stores.Connect(ctx, parse(t, url), "key", stores.Options{}, stores.Patience{
 			Limit: stores.Forever, Told: func(err error) {

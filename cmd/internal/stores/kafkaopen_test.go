@@ -20,8 +20,8 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -233,7 +233,7 @@ func TestNomineeLeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := deadline.Context(t)
+	ctx := wait.Context(t)
 	term, err := e.Campaign(ctx)
 	if err != nil {
 		t.Fatal(err)

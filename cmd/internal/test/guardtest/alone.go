@@ -4,6 +4,7 @@ package guardtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -13,9 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,7 +74,7 @@ func begin(t *testing.T, files []*os.File) *Process {
 		t.Fatal(err)
 	}
 	p := &Process{T: t, Dir: t.TempDir(), closed: make(chan struct{})}
-	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout="+limit(t))
+	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout="+wait.Left().String()) // it reports before this test gives up
 	if testing.Short() {
 		p.Cmd.Args = append(p.Cmd.Args, "-test.short")
 	}
@@ -98,23 +98,13 @@ func begin(t *testing.T, files []*os.File) *Process {
 	return p
 }
 
-// limit is the time limit of the process: it reports before the test that waits for it gives up.
-func limit(t *testing.T) string {
-	t.Helper()
-	end, limited := deadline.Of(t)
-	if !limited {
-		return "0"
-	}
-	return time.Until(end).String()
-}
-
 // ends waits until the process has ended, and all that came of it: they hold its output.
 func (p *Process) ends() error {
 	p.Helper()
 	err := p.Cmd.Wait()
 	select {
 	case <-p.closed:
-	case <-deadline.Over(p.T):
+	case <-wait.Context(p.T).Done():
 		p.Fatal("something runs on")
 	}
 	return err
@@ -170,8 +160,11 @@ func nothingRuns(t *testing.T) {
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
 		t.Errorf("there are children: %d %v", pid, err)
 	}
-	deadline.Await(t, func() bool { return !ours.MatchString(goroutines()) }, func() string {
-		return "goroutines are left:\n" + goroutines()
+	wait.Succeeds(t, "the end of all goroutines", func(context.Context) error {
+		if all := goroutines(); ours.MatchString(all) {
+			return errors.New(all)
+		}
+		return nil
 	})
 }
 

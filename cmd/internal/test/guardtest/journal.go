@@ -4,6 +4,7 @@ package guardtest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Note is one line of a journal. Token is 0 where there is none.
@@ -116,9 +117,7 @@ func (j *Journal) Count(name, what string) (count int) {
 // Await waits for a note.
 func (j *Journal) Await(t *testing.T, name, what string) (n Note) {
 	t.Helper()
-	deadline.Await(t, func() (ok bool) { n, ok = j.Find(name, what); return ok }, func() string {
-		return fmt.Sprintf("%s does not note: %s", name, what)
-	})
+	wait.Until(t, name+" notes: "+what, func() (ok bool) { n, ok = j.Find(name, what); return ok })
 	return n
 }
 
@@ -145,7 +144,10 @@ func (j *Journal) Alive(name string) (pid int) {
 // AwaitEnd waits until none of them runs any more. What does not run cannot act.
 func (j *Journal) AwaitEnd(t *testing.T, name string) {
 	t.Helper()
-	deadline.Await(t, func() bool { return j.Alive(name) == 0 }, func() string {
-		return fmt.Sprintf("process %d runs on", j.Alive(name))
+	wait.Succeeds(t, "the end of the workers", func(context.Context) error {
+		if pid := j.Alive(name); pid != 0 {
+			return fmt.Errorf("process %d runs on", pid)
+		}
+		return nil
 	})
 }

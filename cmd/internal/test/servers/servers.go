@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -39,7 +39,7 @@ func Start(t *testing.T, o *server.Options) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	deadline.Await(t, func() bool { return s.ReadyForConnections(time.Second) }, func() string { return "the server does not start" })
+	wait.Until(t, "the server starts", func() bool { return s.ReadyForConnections(time.Second) })
 	return s
 }
 
@@ -55,7 +55,7 @@ func DeleteKey(t *testing.T, url, bucket, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := deadline.Context(t)
+	ctx := wait.Context(t)
 	kv, err := js.KeyValue(ctx, bucket)
 	if err == nil {
 		err = kv.Delete(ctx, key)

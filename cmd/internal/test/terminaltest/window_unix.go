@@ -3,6 +3,7 @@
 package terminaltest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/term"
 )
 
@@ -79,9 +80,13 @@ func (w *Window) Output() string {
 // Await waits until the output holds a text after its first bytes, and returns what comes before it and after it.
 func (w *Window) Await(from int, text string) (before, after string) {
 	w.t.Helper()
-	found := false
-	deadline.Await(w.t, func() bool { before, after, found = strings.Cut(w.Output()[from:], text); return found }, func() string {
-		return fmt.Sprintf("%q is not written; but:\n%q", text, w.Output()[from:])
+	wait.Succeeds(w.t, fmt.Sprintf("%q is written", text), func(context.Context) error {
+		written := w.Output()[from:]
+		var found bool
+		if before, after, found = strings.Cut(written, text); !found {
+			return fmt.Errorf("written is:\n%q", written)
+		}
+		return nil
 	})
 	return before, after
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // start runs a candidate in this process until its input ends. Its reports go to out.
@@ -27,7 +27,7 @@ func startSpec(t *testing.T, s spec, out io.Writer) (input io.Closer, ended <-ch
 	t.Helper()
 	in, feed := io.Pipe()
 	done := make(chan error, 1)
-	ctx := deadline.Context(t)
+	ctx := wait.Context(t)
 	go func() { done <- RunCandidate(ctx, in, out) }()
 	if err := json.NewEncoder(feed).Encode(s); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // recklessEnv makes the test binary a candidate that breaks the rules.
@@ -68,7 +68,7 @@ func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
 
 func TestDemoFailsLoudlyWhenTwoLead(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	ctx, cancel := context.WithCancel(deadline.Context(t))
+	ctx, cancel := context.WithCancel(wait.Context(t))
 	defer cancel()
 	out := &until{text: "OVERLAP", found: cancel}
 	err := Run(ctx, Options{

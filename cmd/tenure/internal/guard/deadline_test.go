@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // These tests run real processes, on a machine that may be slow. They check what comes before what, and what must not come too
@@ -134,7 +134,7 @@ func TestRenewedLeaseKeepsTheCommandRunning(t *testing.T) {
 // actsAfter waits until the newest command has acted after a time.
 func (c *candidate) actsAfter(at stamp.Time) {
 	c.Helper()
-	deadline.Await(c.T, func() bool { return c.journal.Last("command", "act") > at }, func() string { return "the command does not act" })
+	wait.Until(c.T, "the command acts", func() bool { return c.journal.Last("command", "act") > at })
 	if _, is := c.journal.Find("command", "SIGTERM"); is {
 		c.Error("it was asked to end")
 	}

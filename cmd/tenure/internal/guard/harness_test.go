@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // long is a lease whose end no test waits for.
@@ -88,7 +88,7 @@ func (c *candidate) renew() {
 	c.Helper()
 	before := c.journal.Count("candidate", "answers")
 	c.guard.Renewed()
-	deadline.Await(c.T, func() bool { return c.journal.Count("candidate", "answers") > before }, func() string { return "the guard does not ask" })
+	wait.Until(c.T, "the guard asks", func() bool { return c.journal.Count("candidate", "answers") > before })
 }
 
 // pid is that of the command, and of its group.
@@ -102,7 +102,7 @@ func (c *candidate) next(r *Run) (e Event, ok bool) {
 	c.Helper()
 	select {
 	case e, ok = <-r.Events:
-	case <-deadline.Over(c.T):
+	case <-wait.Context(c.T).Done():
 		c.Fatal("there is no next event")
 	}
 	return e, ok
@@ -208,7 +208,7 @@ func (c *candidate) guardDies() {
 	c.Helper()
 	select {
 	case <-c.guard.Dead():
-	case <-deadline.Over(c.T):
+	case <-wait.Context(c.T).Done():
 		c.Fatal("the guard does not die")
 	}
 	if !c.guard.Gone() || !errors.Is(c.guard.Err(), ErrDied) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,10 +34,8 @@ func newScript(t *testing.T) *script {
 		t.Fatal(err)
 	}
 	f.given()
-	if end, limited := deadline.Of(t); limited {
-		if err := f.reports.SetReadDeadline(end); err != nil {
-			t.Fatal(err)
-		}
+	if err := f.reports.SetReadDeadline(time.Now().Add(wait.Left())); err != nil {
+		t.Fatal(err)
 	}
 	s.hear(report{Ready: true})
 	return s

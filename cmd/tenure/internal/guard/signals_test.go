@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
 
@@ -95,7 +95,7 @@ func (c *candidate) goOn(names ...string) {
 	c.Helper()
 	for _, name := range names {
 		since := stamp.Now().Add(200 * time.Millisecond)
-		deadline.Await(c.T, func() bool { return c.journal.Last(name, "act") > since }, func() string { return name + " does not act" })
+		wait.Until(c.T, name+" acts", func() bool { return c.journal.Last(name, "act") > since })
 	}
 }
 

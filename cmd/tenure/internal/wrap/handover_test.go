@@ -3,6 +3,7 @@
 package wrap
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,14 +12,14 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func (p *player) handOver(to string) {
 	p.Helper()
-	if err := p.election.HandOver(deadline.Context(p.T), to); err != nil {
+	if err := p.election.HandOver(wait.Context(p.T), to); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -49,21 +50,25 @@ func TestHandOverWaitsForTheCommand(t *testing.T) {
 // awaitFile waits until a file holds a text.
 func awaitFile(t *testing.T, path, want string) {
 	t.Helper()
-	text := func() string { got, _ := os.ReadFile(path); return string(got) }
-	deadline.Await(t, func() bool { return text() == want }, func() string { return fmt.Sprintf("said %q, want %q", text(), want) })
+	wait.Succeeds(t, path, func(context.Context) error {
+		if got, err := os.ReadFile(path); string(got) != want {
+			return fmt.Errorf("it holds %q, want %q (%v)", got, want, err)
+		}
+		return nil
+	})
 }
 
 // renewed waits for so many writes.
 func (s *stage) renewed(times int) {
 	s.Helper()
 	var last driver.Version
-	deadline.Await(s.T, func() bool {
+	wait.Until(s.T, "renewals", func() bool {
 		if e, err := s.store.Read(s.Context(), "e"); err == nil && e.Version != last {
 			last = e.Version
 			times--
 		}
 		return times < 0
-	}, func() string { return "it is not renewed" })
+	})
 }
 
 func TestOnceEndsWithAHandOver(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 const (
@@ -146,7 +146,7 @@ func (s *stage) rival(lease time.Duration) *player {
 // await waits for a status.
 func (p *player) await(is func(tenure.Status) bool) {
 	p.Helper()
-	if _, err := p.election.Wait(deadline.Context(p.T), is); err != nil {
+	if _, err := p.election.Wait(wait.Context(p.T), is); err != nil {
 		p.Fatalf("%s: %v; it is %+v", p.name, err, first(p.election.Status()))
 	}
 }
@@ -160,7 +160,7 @@ func (p *player) ended() {
 	p.Helper()
 	select {
 	case <-p.done:
-	case <-deadline.Over(p.T):
+	case <-wait.Context(p.T).Done():
 		p.Fatalf("%s does not end", p.name)
 	}
 }
@@ -177,9 +177,9 @@ func (p *player) ends(code int) {
 // begins waits until the command has begun so often, and this process knows.
 func (p *player) begins(times int) {
 	p.Helper()
-	deadline.Await(p.T, func() bool {
+	wait.Until(p.T, p.name+" begins", func() bool {
 		return p.journal.Count(p.name, "begin") >= times && strings.Count(p.log.String(), "command started") >= times
-	}, func() string { return p.name + " does not begin" })
+	})
 }
 
 // elected waits until the rival is. When it was, nothing ran that could act for another, see rival.
@@ -197,9 +197,7 @@ func (s *stage) elected() {
 // logs waits until its log says something.
 func (p *player) logs(text string) {
 	p.Helper()
-	deadline.Await(p.T, func() bool { return strings.Contains(p.log.String(), text) }, func() string {
-		return p.name + " does not log: " + text
-	})
+	wait.Until(p.T, p.name+" logs: "+text, func() bool { return strings.Contains(p.log.String(), text) })
 }
 
 // guard is the process of the present one.

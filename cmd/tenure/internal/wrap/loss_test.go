@@ -3,6 +3,7 @@
 package wrap
 
 import (
+	"fmt"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
-	"github.com/tenure-go/tenure/cmd/internal/test/deadline"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func TestCommandIsDeadBeforeAnotherIsElected(t *testing.T) {
@@ -115,9 +116,9 @@ func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
 					t.Error("it has not ended in good order")
 				}
 				if once {
-					deadline.Await(t, func() bool { return p.wrapper.Context().Err() != nil }, func() string { return "it does not end" })
+					wait.Until(t, "its end", func() bool { return p.wrapper.Context().Err() != nil })
 				} else {
-					deadline.Await(t, func() bool { return first(p.election.Status()).State != tenure.StateLeader }, func() string { return "it goes on" })
+					wait.Until(t, "the end of the term", func() bool { return !leads(first(p.election.Status())) })
 				}
 				clock.thaw()
 				if once {
@@ -154,7 +155,7 @@ func TestNeverTwoCommandsAtOnce(t *testing.T) {
 // nth waits until a command has begun so often, of whomever.
 func (s *stage) nth(n int) (begin guardtest.Note) {
 	s.Helper()
-	deadline.Await(s.T, func() bool {
+	wait.Until(s.T, fmt.Sprintf("%d commands begin", n), func() bool {
 		seen := 0
 		for _, note := range s.journal.Notes() {
 			if note.What == "begin" {
@@ -164,7 +165,7 @@ func (s *stage) nth(n int) (begin guardtest.Note) {
 			}
 		}
 		return seen >= n
-	}, func() string { return "nobody leads" })
+	})
 	return begin
 }
 
