@@ -13,9 +13,9 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
-	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -148,7 +148,7 @@ func (f *field) note(e elected) {
 // leader returns the latest one with a token above that one. It waits for it.
 func (f *field) leader(above uint64) elected {
 	f.Helper()
-	ctx, cancel := limit.New()
+	ctx, cancel := wait.Background()
 	defer cancel()
 	for {
 		f.mu.Lock()
@@ -195,7 +195,7 @@ func (f *field) latest() uint64 {
 func (f *field) record() driver.Entry {
 	f.Helper()
 	var e driver.Entry
-	limit.Until(f, "the operator reads the record", func() (ok bool) {
+	wait.Until(f, "the operator reads the record", func() (ok bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		var err error

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"context"
 	"crypto/rand"
 	"flag"
 	"os"
@@ -12,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -47,7 +48,7 @@ func startCluster(t testing.TB) []*natsd.Server {
 	c, err := natsd.StartCluster(t.TempDir())
 	must(t, err)
 	t.Cleanup(c.Kill)
-	must(t, c.Ready(limit.Context(t)))
+	must(t, c.Ready(wait.Context(t)))
 	return c.Servers[:]
 }
 
@@ -67,7 +68,7 @@ func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream 
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
 	var nc *nats.Conn
-	limit.Works(t, "connect", func() (err error) { // a busy machine may take longer than the time-out, which is for coming back
+	wait.Succeeds(t, "connect", func(context.Context) (err error) { // a busy machine may take longer than the time-out, which is for coming back
 		nc, err = nats.Connect(url, opts...)
 		return err
 	})
@@ -84,14 +85,14 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 	for _, ch := range change {
 		ch(&c)
 	}
-	kv, err := js.CreateKeyValue(limit.Context(t), c)
+	kv, err := js.CreateKeyValue(wait.Context(t), c)
 	must(t, err)
 	return kv
 }
 
 func openStore(t testing.TB, js jetstream.JetStream, bucket string, opts ...natskv.Option) *natskv.Store {
 	t.Helper()
-	s, err := natskv.Open(limit.Context(t), js, bucket, opts...)
+	s, err := natskv.Open(wait.Context(t), js, bucket, opts...)
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s

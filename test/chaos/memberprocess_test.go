@@ -19,8 +19,8 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/asking"
-	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -178,7 +178,7 @@ func (p *process) book(fields []string) {
 // leads waits until the process leads with a token other than the given one, and returns its token.
 func (p *process) leads(other uint64) (token uint64) {
 	p.f.Helper()
-	limit.Until(p.f, "the member process leads", func() bool {
+	wait.Until(p.f, "the member process leads", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		token = p.token
@@ -190,7 +190,7 @@ func (p *process) leads(other uint64) (token uint64) {
 // says waits until the process has said a word.
 func (p *process) says(word string) {
 	p.f.Helper()
-	limit.Until(p.f, "the member process says "+word, func() bool {
+	wait.Until(p.f, "the member process says "+word, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.said[word] > 0

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestLivesOfABucket: what operators, backups and servers do to a bucket under a living leader ends the term, lets nobody lead
@@ -25,11 +25,11 @@ func TestLivesOfABucket(t *testing.T) {
 		befall func(f *field)
 		told   []error // by somebody, in one event
 	}{
-		{"nats kv del", func(f *field) { must(f, f.kv.Delete(limit.Context(f), key)) },
+		{"nats kv del", func(f *field) { must(f, f.kv.Delete(wait.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrDeleted}},
-		{"nats kv purge", func(f *field) { must(f, f.kv.Purge(limit.Context(f), key)) },
+		{"nats kv purge", func(f *field) { must(f, f.kv.Purge(wait.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrPurged}},
-		{"nats stream purge", func(f *field) { must(f, purge(limit.Context(f), f.js, f.kv.Bucket(), key)) },
+		{"nats stream purge", func(f *field) { must(f, purge(wait.Context(f), f.js, f.kv.Bucket(), key)) },
 			[]error{tenure.ErrVanished}}, // a newcomer that knows of nothing may be the first to look
 		{"made anew", (*field).remake, []error{tenure.ErrRemade}},
 		{"put back", (*field).putBack, []error{tenure.ErrRegressed}},
@@ -38,23 +38,23 @@ func TestLivesOfABucket(t *testing.T) {
 			t.Parallel()
 			f := newField(t, 900*time.Millisecond)
 			all := f.join(3)
-			for try := 1; ; try++ {
+			try := 0
+			wait.Until(t, "an event tells of it", func() bool {
+				try++
 				f.struck = f.leader(0).token
 				c.befall(f)
 				all = append(all, f.joinOne(fmt.Sprint("fresh", try)))
 				f.leader(f.struck)
 				// On a busy machine a newcomer may be the first to look, and what it writes all
 				// that the others see. The next try comes when there is nothing left to see.
-				if f.hears(5*time.Second, c.told...) {
-					break
-				}
-				if limit.Left() == 0 {
-					t.Fatal("nobody tells of it")
+				if wait.Within(5*time.Second, func() bool { return f.heard(c.told) }) {
+					return true
 				}
 				for _, c := range all {
 					c.relay.Heal()
 				}
-			}
+				return false
+			})
 		})
 	}
 }
@@ -83,24 +83,14 @@ func (f *field) reset(change func(*jetstream.KeyValueConfig)) {
 	f.Helper()
 	c := jetstream.KeyValueConfig{Bucket: f.kv.Bucket(), History: 1, Storage: jetstream.FileStorage}
 	change(&c)
-	_, err := f.js.UpdateKeyValue(limit.Context(f), c)
+	_, err := f.js.UpdateKeyValue(wait.Context(f), c)
 	must(f, err)
 }
 
 // told waits until one event wraps all of these.
 func (f *field) told(wants ...error) {
 	f.Helper()
-	limit.Until(f, "somebody tells of it", func() bool { return f.heard(wants) })
-}
-
-// hears waits so long at most.
-func (f *field) hears(d time.Duration, wants ...error) bool {
-	for end := time.Now().Add(d); !f.heard(wants); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
+	wait.Until(f, "somebody tells of it", func() bool { return f.heard(wants) })
 }
 
 func (f *field) heard(wants []error) bool {
@@ -130,14 +120,14 @@ func (f *field) remake() {
 // recreate deletes the bucket and makes one of the same name.
 func (f *field) recreate(add func(*field) error) {
 	f.Helper()
-	must(f, f.js.DeleteKeyValue(limit.Context(f), f.kv.Bucket()))
+	must(f, f.js.DeleteKeyValue(wait.Context(f), f.kv.Bucket()))
 	// A server may not have cleared away yet what was deleted just now.
-	limit.Works(f, "the bucket is made", func() error { return add(f) })
+	wait.Succeeds(f, "the bucket is made", func(context.Context) error { return add(f) })
 }
 
 // addPlain makes the bucket as `nats kv add` does: its sequences begin at 1.
 func (f *field) addPlain() error {
-	kv, err := f.js.CreateKeyValue(limit.Context(f), jetstream.KeyValueConfig{
+	kv, err := f.js.CreateKeyValue(wait.Context(f), jetstream.KeyValueConfig{
 		Bucket: f.kv.Bucket(), History: 1, Storage: jetstream.FileStorage,
 	})
 	if err == nil {
@@ -149,7 +139,7 @@ func (f *field) addPlain() error {
 // putBack restores a backup from before a hand-over, in which another leads who is alive.
 func (f *field) putBack() {
 	f.Helper()
-	ctx := limit.Context(f)
+	ctx := wait.Context(f)
 	dir, first := f.TempDir(), f.leader(0)
 	m, err := jsm.New(f.js.Conn())
 	must(f, err)
@@ -160,7 +150,7 @@ func (f *field) putBack() {
 	f.handOver(ctx)
 	f.deafen(f.leader(first.token))
 	must(f, stream.Delete())
-	limit.Until(f, "the backup is restored", func() bool {
+	wait.Until(f, "the backup is restored", func() bool {
 		_, _, err := m.RestoreSnapshotFromDirectory(ctx, "KV_"+f.kv.Bucket(), dir)
 		return err == nil
 	})
@@ -178,5 +168,5 @@ func (f *field) handOver(ctx context.Context) {
 	f.Helper()
 	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
 	must(f, err)
-	limit.Until(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil }) // a busy machine may cost it the lease
+	wait.Until(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil }) // a busy machine may cost it the lease
 }

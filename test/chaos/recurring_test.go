@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/record"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 const plain = "plain bucket"
@@ -140,7 +140,7 @@ func (f *field) meet(leader elected, n uint64) {
 
 // addByCreate makes the bucket as a program does: its sequences begin at the time.
 func (f *field) addByCreate() error {
-	s, err := natskv.Open(limit.Context(f), f.js, f.kv.Bucket(), natskv.Create())
+	s, err := natskv.Open(wait.Context(f), f.js, f.kv.Bucket(), natskv.Create())
 	if err == nil {
 		err = s.Close()
 	}
@@ -152,13 +152,13 @@ func (f *field) handOverTo(id string) {
 	f.Helper()
 	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
 	must(f, err)
-	must(f, e.HandOver(limit.Context(f), id))
+	must(f, e.HandOver(wait.Context(f), id))
 }
 
 // revision is the sequence of the record.
 func (f *field) revision() uint64 {
 	f.Helper()
-	e, err := f.kv.Get(limit.Context(f), key)
+	e, err := f.kv.Get(wait.Context(f), key)
 	must(f, err)
 	return e.Revision()
 }
@@ -167,7 +167,7 @@ func (f *field) revision() uint64 {
 func (f *field) renewed() {
 	f.Helper()
 	before := f.revision()
-	limit.Until(f, "the leader renews", func() bool { return f.revision() > before })
+	wait.Until(f, "the leader renews", func() bool { return f.revision() > before })
 }
 
 // pad writes other keys, so that the sequence of a record is one that a second bucket does not reach
@@ -175,7 +175,7 @@ func (f *field) renewed() {
 func (f *field) pad() {
 	f.Helper()
 	for range 20 {
-		_, err := f.kv.Put(limit.Context(f), "other", nil)
+		_, err := f.kv.Put(wait.Context(f), "other", nil)
 		must(f, err)
 	}
 }
@@ -184,7 +184,7 @@ func (f *field) pad() {
 // Where the sequences of a bucket begin above those of the former one, there is nothing to do.
 func (f *field) reach(n uint64) {
 	f.Helper()
-	ctx := limit.Context(f)
+	ctx := wait.Context(f)
 	stream, err := f.js.Stream(ctx, "KV_"+f.kv.Bucket())
 	must(f, err)
 	for {
@@ -196,5 +196,5 @@ func (f *field) reach(n uint64) {
 		// The leader may renew in between: then this is refused.
 		_, _ = f.js.Publish(ctx, "$KV."+f.kv.Bucket()+".other", nil, jetstream.WithExpectLastSequence(info.State.LastSeq))
 	}
-	limit.Until(f, "the leader's record has the sequence", func() bool { return f.revision() >= n })
+	wait.Until(f, "the leader's record has the sequence", func() bool { return f.revision() >= n })
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/history"
-	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -120,7 +120,7 @@ func (r regime) play(t *testing.T, seed uint64) {
 
 // end reads once more, so that every write that was applied has been seen.
 func (r regime) end(t *testing.T, h *history.History, s driver.Store) {
-	limit.Until(t, "the last read", func() bool {
+	wait.Until(t, "the last read", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, ok := h.Read(ctx, s, clients)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestServerIsKilled for longer than a lease: nobody leads meanwhile, and afterwards one does, by a higher token.
@@ -36,7 +36,7 @@ func TestServerRestartsWithinTheLease(t *testing.T) {
 	began := time.Now()
 	f.server.Kill()
 	must(t, f.server.Start())
-	limit.Until(t, "the leader writes again", func() bool { return f.record().Version != before.Version })
+	wait.Until(t, "the leader writes again", func() bool { return f.record().Version != before.Version })
 	took, now := time.Since(began), f.latest()
 	switch {
 	case now == token:

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 const ttl = 2 * time.Second
@@ -26,6 +26,7 @@ func TestRenewalsOutliveTTL(t *testing.T) {
 	f.join(3)
 	first := f.leader(0).token
 	var last driver.Version
+	ctx := wait.Context(t)
 	for renewals := 0; renewals < 20; time.Sleep(ttl / 50) { // three to five of them in a TTL
 		before := f.leading()
 		now := f.record()
@@ -35,7 +36,7 @@ func TestRenewalsOutliveTTL(t *testing.T) {
 		if !now.Absent() && now.Version != last {
 			renewals, last = renewals+1, now.Version
 		}
-		if limit.Left() == 0 {
+		if ctx.Err() != nil {
 			t.Fatalf("only %d renewals", renewals)
 		}
 	}
@@ -54,7 +55,7 @@ func TestRecordVanishesAfterTheLast(t *testing.T) {
 	for _, c := range all {
 		c.relay.Blackhole()
 	}
-	limit.Until(t, "the record has expired", func() bool { return f.record().Absent() })
+	wait.Until(t, "the record has expired", func() bool { return f.record().Absent() })
 	token = max(token, f.latest())
 	for _, c := range all {
 		c.relay.Heal()

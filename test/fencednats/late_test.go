@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -45,10 +45,10 @@ func each(t *testing.T, servers *scene) {
 // held starts a publish that the network keeps, or whose answer it does, and has its caller give up when that is so.
 func held(s *scene, kept func() bool, publish func(context.Context) error) error {
 	s.Helper()
-	ctx, giveUp := context.WithCancel(limit.Context(s))
+	ctx, giveUp := context.WithCancel(wait.Context(s))
 	defer giveUp()
 	done := aside(func() error { return publish(ctx) })
-	limit.Until(s, "the network has it", kept)
+	wait.Until(s, "the network has it", kept)
 	giveUp()
 	return outcomeOf(s, done)
 }
@@ -80,7 +80,7 @@ func lateMessage(s *scene) {
 	p := next.open()
 	next.publish(p, "mine")
 	network.Release()
-	_, err := late.Publish(limit.Context(s), s.message("later")) // comes after the late one
+	_, err := late.Publish(wait.Context(s), s.message("later")) // comes after the late one
 	if !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) {
 		s.Errorf("a deposed leader is told %v", err)
 	}
@@ -94,9 +94,9 @@ func lateMessageUnfenced(s *scene) {
 	network.Hold()
 	_ = held(s, sent(js), func(ctx context.Context) error { return old.unfenced(ctx, "late") })
 	next := old.supplant("next", s.js)
-	must(s, next.unfenced(limit.Context(s), "mine"))
+	must(s, next.unfenced(wait.Context(s), "mine"))
 	network.Release()
-	must(s, old.unfenced(limit.Context(s), "later"))
+	must(s, old.unfenced(wait.Context(s), "later"))
 	s.expect(next.wrote("mine"), old.wrote("late"), old.wrote("later"))
 }
 
@@ -122,21 +122,21 @@ func messageBeforeOpen(s *scene) {
 func lateFence(s *scene) {
 	old := s.elect("old", s.js)
 	first := old.open()
-	stream, err := s.js.Stream(limit.Context(s), s.name)
+	stream, err := s.js.Stream(wait.Context(s), s.name)
 	must(s, err)
-	taken, err := stream.GetMsg(limit.Context(s), first.Begin())
+	taken, err := stream.GetMsg(wait.Context(s), first.Begin())
 	must(s, err)
-	must(s, stream.Purge(limit.Context(s))) // so that what it was sent under is so again
+	must(s, stream.Purge(wait.Context(s))) // so that what it was sent under is so again
 	next := old.supplant("next", s.js)
 	p := next.open()
 	next.publish(p, "one")
-	if _, err := s.js.PublishMsg(limit.Context(s), &nats.Msg{Subject: taken.Subject, Header: taken.Header}); err == nil {
+	if _, err := s.js.PublishMsg(wait.Context(s), &nats.Msg{Subject: taken.Subject, Header: taken.Header}); err == nil {
 		s.Error("the old leader has taken the fence back")
 	}
-	if _, err := fenced.Open(limit.Context(s), old.term, s.js, s.name, s.fenceSubject()); !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) {
+	if _, err := fenced.Open(wait.Context(s), old.term, s.js, s.name, s.fenceSubject()); !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) {
 		s.Errorf("the old leader opens: %v", err)
 	}
-	if _, err := first.Publish(limit.Context(s), s.message("late")); !errors.Is(err, fenced.ErrFenced) {
+	if _, err := first.Publish(wait.Context(s), s.message("late")); !errors.Is(err, fenced.ErrFenced) {
 		s.Errorf("the old leader publishes: %v", err)
 	}
 	next.publish(p, "two")
@@ -149,10 +149,10 @@ func lostAnswer(s *scene) {
 	leader := s.elect("a", js)
 	p := leader.open()
 	network.Mute()
-	stream, err := s.js.Stream(limit.Context(s), s.name)
+	stream, err := s.js.Stream(wait.Context(s), s.name)
 	must(s, err)
 	stored := func() bool {
-		_, err := stream.GetLastMsgForSubject(limit.Context(s), s.message("").Subject)
+		_, err := stream.GetLastMsgForSubject(wait.Context(s), s.message("").Subject)
 		return err == nil
 	}
 	if err := held(s, stored, func(ctx context.Context) error {
@@ -174,20 +174,20 @@ func duplicate(s *scene) {
 	m := s.message("once")
 	m.Header = nats.Header{jetstream.MsgIDHeader: {"id"}}
 	for range 2 {
-		if _, err := late.Publish(limit.Context(s), m); err != nil {
+		if _, err := late.Publish(wait.Context(s), m); err != nil {
 			s.Error(err)
 		}
 	}
 	next := old.supplant("next", s.js)
 	p := next.open()
-	if ack, err := late.Publish(limit.Context(s), m); err == nil && !ack.Duplicate {
+	if ack, err := late.Publish(wait.Context(s), m); err == nil && !ack.Duplicate {
 		s.Errorf("a deposed leader publishes: %+v", ack)
 	}
 	m.Header[jetstream.MsgIDHeader] = []string{"other"}
-	if ack, err := late.Publish(limit.Context(s), m); !errors.Is(err, fenced.ErrFenced) {
+	if ack, err := late.Publish(wait.Context(s), m); !errors.Is(err, fenced.ErrFenced) {
 		s.Errorf("a deposed leader publishes: %+v, %v", ack, err)
 	}
-	if ack, err := p.Publish(limit.Context(s), m); err != nil || ack.Duplicate {
+	if ack, err := p.Publish(wait.Context(s), m); err != nil || ack.Duplicate {
 		s.Errorf("the id of a message that was refused is used up: %+v, %v", ack, err)
 	}
 	s.expect(old.wrote("once"), next.wrote("once"))
@@ -202,13 +202,13 @@ func ownConditions(s *scene) {
 	m.Header = nats.Header{jetstream.ExpectedLastSeqHeader: {"1"}}
 	var refused *jetstream.APIError
 	replicated := s.cluster != nil
-	_, err := p.Publish(limit.Context(s), m)
+	_, err := p.Publish(wait.Context(s), m)
 	unknown := errors.Is(err, fenced.ErrUnknown)
 	if !errors.As(err, &refused) || errors.Is(err, fenced.ErrFenced) || unknown != replicated {
 		s.Errorf("with the stream's last sequence: %v", err)
 	}
 	m.Header = nats.Header{jetstream.ExpectedLastMsgIDHeader: {"other"}} // it would end a replicated stream
-	_, err = p.Publish(limit.Context(s), m)
+	_, err = p.Publish(wait.Context(s), m)
 	if errors.Is(err, fenced.ErrHeader) != replicated || errors.As(err, &refused) == replicated {
 		s.Errorf("with its last id: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -80,7 +80,7 @@ var faults = []struct {
 
 // stepDown has the stream's leader hand over in good order.
 func stepDown(r *reign) error {
-	ctx, cancel := limit.New()
+	ctx, cancel := wait.Background()
 	defer cancel()
 	if _, err := r.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+r.name, nil); err != nil {
 		return err
@@ -89,7 +89,7 @@ func stepDown(r *reign) error {
 }
 
 func (r *reign) toLeader(do func(*natsd.Server) error) error {
-	ctx, cancel := limit.New()
+	ctx, cancel := wait.Background()
 	defer cancel()
 	leader, err := r.cluster.Leader(ctx, r.name)
 	if err != nil {
@@ -100,26 +100,33 @@ func (r *reign) toLeader(do func(*natsd.Server) error) error {
 
 // untilAnotherLeads asks those who can be reached, and waits until some messages are answered there.
 func (r *reign) untilAnotherLeads(than *natsd.Server) error {
-	ctx, cancel := limit.New()
+	ctx, cancel := wait.Background()
 	defer cancel()
-	js, err := jetstreamOf(r.cluster.Others(than)[0].URL())
-	for ; err != nil && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+	var js jetstream.JetStream
+	err := wait.Poll(ctx, func(context.Context) (err error) {
 		js, err = jetstreamOf(r.cluster.Others(than)[0].URL())
-	}
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer js.Conn().Close()
-	for ctx.Err() == nil {
-		attempt, stop := context.WithTimeout(ctx, time.Second)
-		stream, err := js.Stream(attempt, r.name)
-		stop()
-		if err == nil && stream.CachedInfo().Cluster.Leader != than.Name() && stream.CachedInfo().Cluster.Leader != "" {
-			return r.goesOn(ctx)
+	err = wait.Poll(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		stream, err := js.Stream(ctx, r.name)
+		if err != nil {
+			return err
 		}
-		time.Sleep(50 * time.Millisecond)
+		if leader := stream.CachedInfo().Cluster.Leader; leader == "" || leader == than.Name() {
+			return fmt.Errorf("%q leads", leader)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return context.Cause(ctx)
+	return r.goesOn(ctx)
 }
 
 // reign is a row of leaders, each of which writes from when it is elected to the end, whoever else leads by then.
@@ -193,7 +200,7 @@ func (r *reign) more(what string, counted map[uint64]int, of ...*candidacy) {
 	for _, leader := range of {
 		token := leader.term.Token()
 		goal := r.count(counted, token) + some
-		limit.Until(r, fmt.Sprintf("%s term %d", what, token), func() bool { return r.count(counted, token) >= goal })
+		wait.Until(r, fmt.Sprintf("%s term %d", what, token), func() bool { return r.count(counted, token) >= goal })
 	}
 }
 
@@ -214,12 +221,13 @@ func (r *reign) goesOn(ctx context.Context) error {
 		}
 		return n
 	}
-	for goal := sum() + some; sum() < goal; time.Sleep(5 * time.Millisecond) {
-		if ctx.Err() != nil {
-			return fmt.Errorf("nothing more is answered: %w", context.Cause(ctx))
+	goal := sum() + some
+	return wait.Poll(ctx, func(context.Context) error {
+		if n := sum(); n < goal {
+			return fmt.Errorf("%d messages are answered, want %d", n, goal)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // begin returns when a leader has published something.
@@ -229,7 +237,7 @@ func (r *reign) begin(ctx context.Context, work *sync.WaitGroup, leader *candida
 	work.Go(func() { r.write(ctx, leader, begun) })
 	select {
 	case <-begun:
-	case <-limit.Context(r).Done():
+	case <-wait.Context(r).Done():
 		r.Fatal("a leader cannot publish")
 	}
 }
@@ -289,7 +297,7 @@ func (r *reign) inOrder() bool {
 func (r *reign) check() {
 	r.Helper()
 	if r.cluster != nil {
-		must(r, r.cluster.Whole(limit.Context(r), r.name))
+		must(r, r.cluster.Whole(wait.Context(r), r.name))
 	}
 	all, count := r.stored(), map[entry]int{}
 	for i, e := range all {

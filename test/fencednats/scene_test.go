@@ -22,7 +22,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/internal/record"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -49,7 +49,7 @@ func must(t testing.TB, err error) {
 func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	var js jetstream.JetStream
-	limit.Works(t, "connect", func() (err error) { // a server that was paused may find that it took too long
+	wait.Succeeds(t, "connect", func(context.Context) (err error) { // a server that was paused may find that it took too long
 		js, err = jetstreamOf(url)
 		return err
 	})
@@ -58,7 +58,7 @@ func connect(t testing.TB, url string) jetstream.JetStream {
 }
 
 func jetstreamOf(url string) (jetstream.JetStream, error) {
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(limit.Left()),
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(wait.Left()),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scen
 	c, err := start(t.TempDir())
 	must(t, err)
 	t.Cleanup(c.Kill)
-	must(t, c.Ready(limit.Context(t)))
+	must(t, c.Ready(wait.Context(t)))
 	urls := c.URLs()
 	return newScene(t, c, urls[0]+","+urls[1]+","+urls[2], natsd.Members)
 }
@@ -100,8 +100,8 @@ func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
 	t.Helper()
 	s := &scene{t, c, url, connect(t, url), "PAYMENTS" + rand.Text()[:8], memory.New()}
 	// A cluster has no place for it as long as it takes a server for lost that has just come back.
-	limit.Works(t, "a stream", func() error {
-		_, err := s.js.CreateStream(limit.Context(t), jetstream.StreamConfig{
+	wait.Succeeds(t, "a stream", func(context.Context) error {
+		_, err := s.js.CreateStream(wait.Context(t), jetstream.StreamConfig{
 			Name: s.name, Subjects: []string{s.name + ".>"}, Replicas: replicas, Duplicates: time.Minute,
 		})
 		return err
@@ -152,12 +152,12 @@ func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: clock.System{}}}
 	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
 	must(s, err)
-	n.term, err = e.Campaign(limit.Context(s))
+	n.term, err = e.Campaign(wait.Context(s))
 	must(s, err)
 	s.Cleanup(func() {
 		n.clock.at.Store(nil)
 		n.store.Heal()
-		_ = n.term.Resign(limit.Context(s))
+		_ = n.term.Resign(wait.Context(s))
 	})
 	return n
 }
@@ -166,14 +166,14 @@ func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 // reports whether nobody wrote in between.
 func (s *scene) vacate() bool {
 	s.Helper()
-	e, err := s.store.Read(limit.Context(s), s.name)
+	e, err := s.store.Read(wait.Context(s), s.name)
 	must(s, err)
 	r, err := record.Decode(e.Value)
 	must(s, err)
 	r.Released, r.Nonce, r.Seq = true, rand.Text(), r.Seq+1
 	value, err := record.Encode(r)
 	must(s, err)
-	_, err = s.store.CompareAndSwap(limit.Context(s), s.name, e.Version, value)
+	_, err = s.store.CompareAndSwap(wait.Context(s), s.name, e.Version, value)
 	return err == nil
 }
 
@@ -183,7 +183,7 @@ func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
 	now := n.clock.Clock.Now()
 	n.clock.at.Store(&now)
 	n.store.Partition()
-	limit.Until(n, "the record says that the term is over", n.vacate)
+	wait.Until(n, "the record says that the term is over", n.vacate)
 	next := n.elect(id, js)
 	must(n, errors.Join(n.term.Err(), next.term.Err()))
 	return next
@@ -191,14 +191,14 @@ func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
 
 func (n *candidacy) open() *fenced.Publisher {
 	n.Helper()
-	p, err := fenced.Open(limit.Context(n), n.term, n.js, n.name, n.fenceSubject())
+	p, err := fenced.Open(wait.Context(n), n.term, n.js, n.name, n.fenceSubject())
 	must(n, err)
 	return p
 }
 
 func (n *candidacy) publish(p *fenced.Publisher, value string) {
 	n.Helper()
-	_, err := p.Publish(limit.Context(n), n.message(value))
+	_, err := p.Publish(wait.Context(n), n.message(value))
 	must(n, err)
 }
 
@@ -224,15 +224,15 @@ func (e entry) String() string { return fmt.Sprintf("%d:%s", e.token, e.value) }
 // stored is what a consumer sees up to the end.
 func (s *scene) stored() (seen []entry) {
 	s.Helper()
-	stream, err := s.js.Stream(limit.Context(s), s.name)
+	stream, err := s.js.Stream(wait.Context(s), s.name)
 	must(s, err)
-	c, err := stream.OrderedConsumer(limit.Context(s), jetstream.OrderedConsumerConfig{})
+	c, err := stream.OrderedConsumer(wait.Context(s), jetstream.OrderedConsumerConfig{})
 	must(s, err)
 	all, err := c.Messages()
 	must(s, err)
 	defer all.Stop()
 	for last := stream.CachedInfo().State.LastSeq; ; {
-		m, err := all.Next(jetstream.NextMaxWait(limit.Left()))
+		m, err := all.Next(jetstream.NextMaxWait(wait.Left()))
 		must(s, err)
 		if !fenced.IsFence(m.Headers()) {
 			token, ok := fenced.Token(m.Headers())
@@ -278,7 +278,7 @@ func outcomeOf(t testing.TB, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-limit.Context(t).Done():
+	case <-wait.Context(t).Done():
 		t.Fatal("a call hangs")
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -75,24 +76,17 @@ func inBubble(t *testing.T, brokers int, test func(t *testing.T, c *cluster), op
 // virtual reports whether the caller is in a bubble, where clocks begin with the year 2000.
 func virtual() bool { return time.Now().Year() < 2020 }
 
-// giveUp is when a test stops waiting: in virtual time after patience, else shortly before the time
-// limit of the tests.
-func giveUp(t testing.TB) time.Time {
-	const report = 15 * time.Second // to say what was missing, and to clean up
+// left is how long a test waits for what must happen: patience in virtual time.
+func left() time.Duration {
 	if virtual() {
-		return time.Now().Add(patience)
+		return patience
 	}
-	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
-		if end, ok := limited.Deadline(); ok {
-			return end.Add(-report)
-		}
-	}
-	return time.Now().Add(24 * time.Hour)
+	return wait.Left()
 }
 
-// within is a context that ends when the test gives up.
+// within is a context that ends when nothing is left.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithDeadline(context.Background(), giveUp(t))
+	ctx, cancel := context.WithTimeout(context.Background(), left())
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -250,9 +244,7 @@ func prompt(t testing.TB, limit time.Duration, attempt func()) {
 // eventually asks until it is so.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := giveUp(t); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the test gave up waiting for:", what)
-		}
+	if !wait.Within(left(), so) {
+		t.Fatal("not in time:", what)
 	}
 }

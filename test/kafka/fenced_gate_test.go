@@ -198,7 +198,7 @@ func (l *letter) abandoned() {
 func (c *gated) drain() {
 	c.reading.take()
 	defer c.reading.pass()
-	_ = c.Conn.SetReadDeadline(giveUp(c.gate.tb))
+	_ = c.Conn.SetReadDeadline(time.Now().Add(left()))
 	var size [4]byte
 	if _, err := io.ReadFull(c.Conn, size[:]); err != nil && !c.gate.kills {
 		c.gate.tb.Errorf("no answer to what was delivered: %v", err)

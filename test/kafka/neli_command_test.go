@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // lines are what a process or a logger has written.
@@ -90,7 +89,7 @@ func (n *neliCommand) mustSay() (token uint64) {
 // mustLeadInTheEnd pulses until it leads.
 func (p *process) mustLeadInTheEnd() {
 	p.t.Helper()
-	p.mustLead(time.Until(giveUp(p.t)))
+	p.mustLead(left())
 }
 
 // end asks it to, as a service manager does.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/compat/neli"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -113,7 +114,7 @@ func (n *neliOnReal) stopBesideGoNELI(cmd *exec.Cmd) {
 	first := p.acts(0)
 	n.must(machine.Pause(cmd.Process.Pid))
 	old := n.client(kgo.ConsumerGroup(n.group), kgo.ConsumeTopics(n.group+".neli"), kgo.Balancers(kgo.RangeBalancer()))
-	n.eventually("goNELI is admitted", func() bool { _, generation := old.GroupMetadata(); return generation > 0 })
+	wait.Until(n.tb, "goNELI is admitted", func() bool { _, generation := old.GroupMetadata(); return generation > 0 })
 	began := machine.Now()
 	n.must(machine.Resume(cmd.Process.Pid))
 	time.Sleep(goneliLeads)
@@ -154,7 +155,7 @@ func (p *actor) start() {
 // acts waits for the first act after a time, and returns it.
 func (p *actor) acts(after int64) (found act) {
 	p.tb.Helper()
-	eventually(p.tb, "it acts", func() bool {
+	wait.Until(p.tb, "it acts", func() bool {
 		for line := range strings.Lines(p.String()) {
 			var a act
 			if n, _ := fmt.Sscanf(line, "acts %d %d\n", &a.token, &a.at); n == 2 && a.at > after {

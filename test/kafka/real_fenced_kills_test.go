@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -57,7 +58,7 @@ func (c contest) txnCoordinator() (n int) {
 	defer client.Close()
 	req := kmsg.NewPtrFindCoordinatorRequest()
 	req.CoordinatorType, req.CoordinatorKey, req.CoordinatorKeys = 1, c.name, []string{c.name}
-	eventually(c, "a coordinator", func() bool {
+	wait.Until(c, "a coordinator", func() bool {
 		got, err := req.RequestWith(within(c), client)
 		if err != nil || kerr.ErrorForCode(got.Coordinators[0].ErrorCode) != nil {
 			return false
@@ -129,7 +130,7 @@ func coordinatorKilled(t *testing.T, key kmsg.Key) {
 			_ = p.Close()
 		}
 	})
-	eventually(t, "the next producer", func() bool {
+	wait.Until(t, "the next producer", func() bool {
 		var err error
 		if p, err = fenced.Open(within(t), next.term, next.options()); err != nil {
 			t.Log(err)

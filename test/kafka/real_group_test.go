@@ -13,6 +13,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -63,7 +64,7 @@ func (g *guild) members(n int, meanwhile ...func()) (owner string) {
 	client := g.client()
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups = []string{g.cfg.Name}
-	g.eventually(fmt.Sprint(n, " members"), func() bool {
+	wait.Until(g.tb, fmt.Sprint(n, " members"), func() bool {
 		for _, do := range meanwhile {
 			do()
 		}
@@ -168,10 +169,10 @@ func TestRealGroupCutOff(t *testing.T) {
 			if first.Nominated() {
 				t.Fatal("the next one is named while the first is nominated")
 			}
-			eventually(t, "the first is told", func() bool { return first.changes() > told })
+			wait.Until(t, "the first is told", func() bool { return first.changes() > told })
 			ends, names = append(ends, first.at(told).Sub(began)), append(names, next.at(next.changes()-1).Sub(began))
 			first.cord.Mend()
-			eventually(t, "an ordinary member", func() bool { return first.Err() == nil })
+			wait.Until(t, "an ordinary member", func() bool { return first.Err() == nil })
 		}
 		t.Log("session 6s, cut from", what+": the nomination ended", spread(ends), "the next was named", spread(names))
 	}
@@ -188,7 +189,7 @@ func TestRealGroupCoordinator(t *testing.T) {
 		told := first.changes()
 		n, _ := g.seat()
 		moved := aside(func() error {
-			g.eventually("another coordinator", func() bool { return g.Coordinator(t, g.cfg.Name) != n })
+			wait.Until(g.tb, "another coordinator", func() bool { return g.Coordinator(t, g.cfg.Name) != n })
 			return nil
 		})
 		if what == "killed" {
@@ -303,7 +304,7 @@ func TestRealGroupMemory(t *testing.T) {
 	for i := range groups {
 		g.cfg.Name = fmt.Sprint(name, i)
 		m := g.join()
-		eventually(t, "a nominee", m.Nominated)
+		wait.Until(t, "a nominee", m.Nominated)
 	}
 	each := (used() - before) / groups
 	t.Logf("a further group: %d KiB of heap and stacks, %d goroutines", each/1024, (runtime.NumGoroutine()-goroutines)/groups)
@@ -321,7 +322,7 @@ func TestRealGroupRights(t *testing.T) {
 	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeTopic, g.topic, kmsg.ACLOperationDescribe)
 	refuse := func(words string) {
 		t.Helper()
-		eventually(t, words, func() bool {
+		wait.Until(t, words, func() bool {
 			m, err := group.Join(within(t), g.as(kafkad.Candidate), g.cfg)
 			if err == nil {
 				_ = m.Close()
@@ -331,10 +332,10 @@ func TestRealGroupRights(t *testing.T) {
 	}
 	refuse("grant Read on the group")
 	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeGroup, g.cfg.Name, kmsg.ACLOperationRead)
-	eventually(t, "the right has spread", func() bool {
+	wait.Until(t, "the right has spread", func() bool {
 		m, err := group.Join(within(t), g.as(kafkad.Candidate), g.cfg)
 		if err == nil {
-			eventually(t, "a nominee", m.Nominated)
+			wait.Until(t, "a nominee", m.Nominated)
 			_ = m.Close()
 		}
 		return err == nil
@@ -395,7 +396,7 @@ func TestRealGroupElectionCut(t *testing.T) {
 		all := l.spells()
 		ends = append(ends, all[len(all)-2].end.Sub(began))
 		at.who.cord.Mend()
-		eventually(t, "an ordinary member", func() bool { return at.who.Err() == nil })
+		wait.Until(t, "an ordinary member", func() bool { return at.who.Err() == nil })
 	}
 	l.check(t)
 	t.Log("session 6s, lease 6s, the coordinator is cut off for the leader: its work ends", spread(ends), "the next one leads", spread(took))
@@ -417,7 +418,7 @@ func (g *guild) leadElsewhere(n int) {
 	elect := kmsg.NewPtrElectLeadersRequest()
 	elect.Topics = []kmsg.ElectLeadersRequestTopic{{Topic: g.topic, Partitions: []int32{0}}}
 	client := g.client()
-	eventually(g.tb, "another leader of the log", func() bool {
+	wait.Until(g.tb, "another leader of the log", func() bool {
 		_, _ = order.RequestWith(g.context(), client)
 		_, _ = elect.RequestWith(g.context(), client)
 		return g.Leader(g.tb, g.topic, 0) != n

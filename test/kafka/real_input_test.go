@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -83,7 +84,7 @@ func TestRealWrongPasswordLater(t *testing.T) {
 	<-password
 	password <- "another"
 	b.must(b.Stop(b.Leader(t, b.topic, 0)))
-	b.eventually("the reader is denied", func() bool {
+	wait.Until(b.tb, "the reader is denied", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		defer cancel()
 		_, err := observer.Read(ctx, "key")
@@ -161,7 +162,7 @@ func (b *brokers) denied(what, says string, call func(context.Context) error) {
 	b.tb.Helper()
 	var err error
 	began := time.Now()
-	b.eventually(what+" is denied", func() bool {
+	wait.Until(b.tb, what+" is denied", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
 		err = call(ctx)
@@ -219,7 +220,7 @@ func TestRealForeignRecords(t *testing.T) {
 	}
 	before := read(t, s, "billing").Version
 	b.produceForeign(5000)
-	b.eventually("a renewal", func() bool { return read(t, s, "billing").Version != before })
+	wait.Until(b.tb, "a renewal", func() bool { return read(t, s, "billing").Version != before })
 	if err := term.Err(); err != nil {
 		t.Errorf("the leader is disturbed: %v", err)
 	}

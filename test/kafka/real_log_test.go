@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -44,7 +45,7 @@ func TestRealTwoOfThreeDown(t *testing.T) {
 // recovers waits until swaps work again, and holds the old reader against a new one.
 func (b *brokers) recovers(s *kafkalog.Store, key string, v driver.Version) {
 	b.tb.Helper()
-	b.eventually("a swap works again", func() bool {
+	wait.Until(b.tb, "a swap works again", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		if e, err := s.Read(ctx, key); err == nil {
@@ -71,7 +72,7 @@ func TestRealTooFewCopies(t *testing.T) {
 	v := b.create(s, "key", "first")
 	b.alter("min.insync.replicas", "3")
 	b.must(b.Stop(b.Leader(t, b.topic, 0)%3 + 1))
-	b.eventually("a write is refused", func() bool {
+	wait.Until(b.tb, "a write is refused", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		next, err := s.CompareAndSwap(ctx, "key", v, []byte("x"))
@@ -115,7 +116,7 @@ func TestRealBrokersRestart(t *testing.T) {
 		b.must(b.Kill(n))
 	}
 	b.must(b.Heal(b.context()))
-	b.eventually("the log is read", func() bool {
+	wait.Until(b.tb, "the log is read", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := s.Read(ctx, "key")
@@ -278,7 +279,7 @@ func TestRealLogIsBounded(t *testing.T) {
 		fill(t, s, 2048, value)
 		v = swap(t, s, "live", v, fmt.Sprint(i))
 	}
-	b.eventually("the log is short again", func() bool {
+	wait.Until(b.tb, "the log is short again", func() bool {
 		start, end := b.bounds()
 		return start > 0 && (end-start)*driver.MaxValue <= retention+2*segment
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -28,7 +29,7 @@ func TestRealEndOfATransaction(t *testing.T) {
 	b.must(b.Stop(old))
 	b.anotherLeader(old)
 	b.must(p.EndTransaction(b.context(), kgo.TryCommit))
-	b.eventually("a read", func() bool {
+	wait.Until(b.tb, "a read", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := s.Read(ctx, "key")

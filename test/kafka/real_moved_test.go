@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestRealNextLeader measures how soon after the partition has another leader a store writes to it, whose callers each have
@@ -34,7 +35,7 @@ func TestRealNextLeader(t *testing.T) {
 				}
 				moved <- time.Now()
 			}()
-			b.eventually("a write", func() bool {
+			wait.Until(b.tb, "a write", func() bool {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				_, err := s.CompareAndSwap(ctx, "key", v, []byte("second"))
 				cancel()

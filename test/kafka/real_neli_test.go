@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -57,7 +58,7 @@ func (n *neliOnReal) joined(members int, p *process) {
 // follow pulses a process that must not lead, until it is so.
 func (p *process) follow(what string, so func() bool) {
 	p.t.Helper()
-	eventually(p.t, what, func() bool {
+	wait.Until(p.t, what, func() bool {
 		p.idle(10 * time.Millisecond)
 		return so()
 	})
@@ -115,7 +116,7 @@ func TestRealNeliFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := ""
-	eventually(t, "the frozen one is fenced", func() bool {
+	wait.Until(t, "the frozen one is fenced", func() bool {
 		said += leader.said()
 		return strings.Contains(said, "LeaderFenced")
 	})
@@ -162,7 +163,7 @@ func TestRealNeliFenced(t *testing.T) {
 		r.Heal()
 	}
 	second := b.Token()
-	eventually(t, "it is told", func() bool {
+	wait.Until(t, "it is told", func() bool {
 		_, err := a.Pulse(10 * time.Millisecond)
 		return a.told(neli.LeaderFenced{}) || err != nil
 	})
@@ -180,7 +181,7 @@ func TestRealNeliWaitsForOldOnes(t *testing.T) {
 	n := startNeli(t)
 	n.CreateTopic(t, n.group+".neli", nil)
 	old := n.client(kgo.ConsumerGroup(n.group), kgo.ConsumeTopics(n.group+".neli"), kgo.Balancers(kgo.RangeBalancer()))
-	eventually(t, "an ordinary consumer", func() bool { _, generation := old.GroupMetadata(); return generation > 0 })
+	wait.Until(t, "an ordinary consumer", func() bool { _, generation := old.GroupMetadata(); return generation > 0 })
 	var said lines
 	a := n.begin("a", func(cfg *neli.Config) {
 		cfg.Precedence, cfg.Scribe = neli.Duration(time.Second), slog.New(slog.NewTextHandler(&said, nil))
@@ -200,7 +201,7 @@ func TestRealNeliWrongPassword(t *testing.T) {
 			"bootstrap.servers": strings.Join(n.SASLSeeds(), ","), "security.protocol": "sasl_plaintext",
 			"sasl.mechanism": "PLAIN", "sasl.username": kafkad.Candidate, "sasl.password": "wrong",
 		}
-	}).mustFail(time.Until(giveUp(t)))
+	}).mustFail(wait.Left())
 	t.Log(err)
 	if !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") || !errors.Is(err, driver.ErrDenied) {
 		t.Error(err)

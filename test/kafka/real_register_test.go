@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/history"
 )
 
@@ -96,14 +97,14 @@ func (r realRegime) play(b *brokers, seed uint64) {
 		r.trouble(b, ctx, b.Leader(b.tb, b.topic, 0))
 	}
 	<-ctx.Done()
-	b.eventually("enough to prove something: "+r.why, func() bool {
+	wait.Until(b.tb, "enough to prove something: "+r.why, func() bool {
 		swaps, refusals, unknowns := tallyOf(stores)
 		return swaps >= 20 && refusals >= 10 && unknowns >= r.needs
 	})
 	end()
 	playing.Wait()
 	fresh := b.open(b.direct())
-	b.eventually("a last read", func() bool {
+	wait.Until(b.tb, "a last read", func() bool {
 		_, ok := h.Read(b.context(), fresh, 100)
 		return ok
 	})

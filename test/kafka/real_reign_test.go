@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 )
@@ -52,14 +53,14 @@ func (b *brokers) reign(lease time.Duration) *reign {
 		})
 	}
 	r.end = func() { cancel(); all.Wait() }
-	b.eventually("the first leader", func() bool { return r.terms.Load() > 0 })
+	wait.Until(b.tb, "the first leader", func() bool { return r.terms.Load() > 0 })
 	return r
 }
 
 // judge ends the election and returns whether the first leader led all the time.
 func (r *reign) judge(b *brokers) (kept bool) {
 	b.tb.Helper()
-	b.eventually("somebody leads", func() bool { return r.last.Load().Err() == nil })
+	wait.Until(b.tb, "somebody leads", func() bool { return r.last.Load().Err() == nil })
 	kept = r.terms.Load() == 1
 	r.end()
 	v := r.book.Judge()
@@ -127,7 +128,7 @@ const kept = time.Minute
 // anotherLeader waits until the partition is led by another broker.
 func (b *brokers) anotherLeader(than int) {
 	b.tb.Helper()
-	b.eventually("another leader", func() bool { return b.Leader(b.tb, b.topic, 0) != than })
+	wait.Until(b.tb, "another leader", func() bool { return b.Leader(b.tb, b.topic, 0) != than })
 }
 
 // renewed waits until the leader, whoever it is, has written to the log again.
@@ -135,7 +136,7 @@ func (r *reign) renewed(b *brokers) {
 	b.tb.Helper()
 	s := b.open(b.direct())
 	var first driver.Version
-	b.eventually("a renewal", func() bool {
+	wait.Until(b.tb, "a renewal", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), steady)
 		defer cancel()
 		e, err := s.Read(ctx, "billing")

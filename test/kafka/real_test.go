@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -53,16 +54,10 @@ func startReal(t testing.TB) *brokers {
 
 func (b *brokers) context() context.Context { return within(b.tb) }
 
-// eventually asks until it is so.
-func (b *brokers) eventually(what string, so func() bool) {
-	b.tb.Helper()
-	eventually(b.tb, what, so)
-}
-
 // create writes the first value of a cell. Brokers that have just been started may need several attempts.
 func (b *brokers) create(s *kafkalog.Store, key, value string) (v driver.Version) {
 	b.tb.Helper()
-	b.eventually("a first write", func() bool {
+	wait.Until(b.tb, "a first write", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		e, err := s.Read(ctx, key)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -57,13 +57,13 @@ func (a *arena) must(err error) {
 	}
 }
 
-func (a *arena) context() context.Context { return limit.Context(a.tb) }
+func (a *arena) context() context.Context { return wait.Context(a.tb) }
 
 // eventually tries until it works, for a second each time.
 func (a *arena) eventually(what string, try func(context.Context) error) {
 	a.tb.Helper()
-	limit.Works(a.tb, what, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	wait.Succeeds(a.tb, what, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		return try(ctx)
 	})

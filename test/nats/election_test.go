@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/asking"
-	"github.com/tenure-go/tenure/test/internal/limit"
 )
 
 const (
@@ -100,7 +100,7 @@ func TestServerIsFrozenUnderLeader(t *testing.T) {
 	a.must(a.Servers[victim].Pause())
 	right.succeeds(right.lines[victim], 2)
 	wrong.succeeds(wrong.lines[victim], 2)
-	limit.Until(t, "a leader that goes by memory is found out", func() bool { return wrong.book.Judge().Stale > 0 })
+	wait.Until(t, "a leader that goes by memory is found out", func() bool { return wrong.book.Judge().Stale > 0 })
 	a.must(a.Servers[victim].Resume())
 	right.safe()
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/history"
-	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -51,7 +51,7 @@ func troubles() []trouble {
 			func(a *arena, ctx context.Context) {
 				s := a.leader()
 				f.fall(a, s)
-				wait(ctx, 13*time.Second)
+				sleep(ctx, 13*time.Second)
 				f.rise(a, s)
 				a.whole()
 			}, 18 * time.Second, 4, rules(f), f.name == "killed"})
@@ -59,7 +59,7 @@ func troubles() []trouble {
 	return all
 }
 
-func wait(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
@@ -98,7 +98,7 @@ func (a *arena) play(tr trouble, seed uint64, open func(n int) driver.Store) *hi
 		c := history.Client{ID: i, Attention: 500 * time.Millisecond, Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
 		playing.Go(func() { h.Play(ctx, store, c) })
 	}
-	wait(ctx, time.Second)
+	sleep(ctx, time.Second)
 	for tr.make(a, ctx); ctx.Err() == nil && !tr.worth(h); {
 		tr.make(a, ctx)
 	}
@@ -137,12 +137,10 @@ func (p past) Read(ctx context.Context, key string) (driver.Entry, error) {
 // nothing.
 func TestPastIsSeen(t *testing.T) {
 	soak(t)
-	for seen := false; !seen; { // a client may happen to read nothing there while that copy is behind
+	wait.Until(t, "a read tells of the past", func() (seen bool) { // a client may happen to read nothing there while that copy is behind
 		t.Run("try", func(t *testing.T) { seen = pastIsSeen(t) })
-		if limit.Left() == 0 {
-			t.Fatal("no read told of the past")
-		}
-	}
+		return seen
+	})
 }
 
 func pastIsSeen(t *testing.T) bool {

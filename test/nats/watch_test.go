@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -45,21 +46,15 @@ func TestHostOfWatchIsFrozen(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return within(100*time.Millisecond, func() bool { got := heard.Load(); return got != nil && got.Version == v })
+		if !wait.Within(100*time.Millisecond, func() bool { got := heard.Load(); return got != nil && got.Version == v }) {
+			return errors.New("it is not heard")
+		}
+		return nil
 	})
 	t.Logf("the watch hears again after %v", time.Since(began))
 	if n := careless.Load() - before; n != 0 {
 		t.Errorf("a consumer on the frozen server has told of %d writes: it is hosted elsewhere", n)
 	}
-}
-
-func within(d time.Duration, so func() bool) error {
-	for end := time.Now().Add(d); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return errors.New("not yet")
-		}
-	}
-	return nil
 }
 
 // hosted makes consumers until one is on that server, and ends the others.

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // program is tenure, built once.
@@ -44,7 +44,7 @@ func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(limit.Context(t), path, args...)
+	c := exec.CommandContext(wait.Context(t), path, args...)
 	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TENURE_") })
 	for name, value := range env {
 		c.Env = append(c.Env, name+"="+value)

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // rootVariable tells a process that it is process 1 of a container, and where its files are; userVariable, as whom.
@@ -74,7 +74,7 @@ func contain(t *testing.T, dir, user string, env []string, command ...string) *c
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(limit.Context(t), self, command...)
+	c := exec.CommandContext(wait.Context(t), self, command...)
 	c.Env = slices.Concat(os.Environ(), env, []string{rootVariable + "=" + dir})
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
@@ -139,7 +139,7 @@ func (c *container) processes() []string {
 // settle waits until nothing is left but tenure, its guard and the worker.
 func (c *container) settle() {
 	c.Helper()
-	limit.Until(c.T, "the orphans to be reaped", func() bool { return len(c.processes()) == 3 })
+	wait.Until(c.T, "the orphans to be reaped", func() bool { return len(c.processes()) == 3 })
 }
 
 // stop sends SIGTERM, and expects the worker's own code.

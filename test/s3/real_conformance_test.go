@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/electiontest"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
@@ -58,7 +58,7 @@ func realHarness(t testing.TB, server *s3d.Server, bucket string) drivertest.Har
 			r.Blackhole()
 			return r.Heal
 		},
-		FloorTick: time.Second, ContentVersions: true, Lease: 30 * time.Second, Patience: limit.Left(),
+		FloorTick: time.Second, ContentVersions: true, Lease: 30 * time.Second, Patience: wait.Left(),
 	}
 }
 
@@ -84,7 +84,7 @@ func (f flatKeys) CheckKey(key string) error {
 // TestRealPaths: where "a" is a file, "a/b" cannot be; that must not look like another candidate's success, and harm neither.
 func TestRealPaths(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity}, func(t *testing.T, server *s3d.Server) {
-		ctx, store := limit.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))
+		ctx, store := wait.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))
 		for _, pair := range [][2]string{{"file", "file/below"}, {"folder/file", "folder"}} {
 			version, err := store.CompareAndSwap(ctx, pair[0], "", []byte("first"))
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/s3object"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
@@ -50,14 +50,14 @@ func TestRealMistakes(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
 		right := realStore(t, url, bucket)
-		version, err := right.CompareAndSwap(limit.Context(t), "cell", "", []byte("precious"))
+		version, err := right.CompareAndSwap(wait.Context(t), "cell", "", []byte("precious"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range mistakes() {
 			t.Run(m.name, func(t *testing.T) {
 				m.make(t, url, bucket, version)
-				if e, err := right.Read(limit.Context(t), "cell"); err != nil || string(e.Value) != "precious" {
+				if e, err := right.Read(wait.Context(t), "cell"); err != nil || string(e.Value) != "precious" {
 					t.Errorf("the cell holds %q now (%v)", e.Value, err)
 				}
 			})
@@ -74,13 +74,13 @@ func (m mistake) make(t *testing.T, url, bucket string, version driver.Version) 
 		change = append(change, m.change)
 	}
 	store := realStore(t, url, bucket, change...)
-	_, err := store.Read(limit.Context(t), "cell")
+	_, err := store.Read(wait.Context(t), "cell")
 	m.judge(t, "read", err)
-	_, err = store.CompareAndSwap(limit.Context(t), "cell", version, []byte("swapped"))
+	_, err = store.CompareAndSwap(wait.Context(t), "cell", version, []byte("swapped"))
 	m.judge(t, "swap", err)
-	_, err = store.CompareAndSwap(limit.Context(t), "cell", "", []byte("created"))
+	_, err = store.CompareAndSwap(wait.Context(t), "cell", "", []byte("created"))
 	m.judge(t, "create", err)
-	_, err = store.Inspect(limit.Context(t), 15*time.Second)
+	_, err = store.Inspect(wait.Context(t), 15*time.Second)
 	m.judge(t, "inspect", err)
 }
 
@@ -125,19 +125,19 @@ func TestRealForeignObject(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
 		photo := strings.Repeat("not a record ", 1000)
-		_, err := s3d.Client(url).PutObject(limit.Context(t), &s3.PutObjectInput{
+		_, err := s3d.Client(url).PutObject(wait.Context(t), &s3.PutObjectInput{
 			Bucket: &bucket, Key: aws.String("billing"), Body: strings.NewReader(photo),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		store := realStore(t, url, bucket)
-		before, err := store.Read(limit.Context(t), "billing")
+		before, err := store.Read(wait.Context(t), "billing")
 		if err != nil {
 			t.Fatal(err)
 		}
 		campaignInVain(t, store, "billing")
-		if after, err := store.Read(limit.Context(t), "billing"); err != nil || after.Version != before.Version {
+		if after, err := store.Read(wait.Context(t), "billing"); err != nil || after.Version != before.Version {
 			t.Errorf("the object was overwritten (%v)", err)
 		}
 	})
@@ -174,7 +174,7 @@ func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(limit.Context(t))
+	ctx, cancel := context.WithCancel(wait.Context(t))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -212,14 +212,14 @@ func TestRealEnvironment(t *testing.T) {
 		} {
 			t.Setenv(name, value)
 		}
-		store, err := s3object.FromEnvironment(limit.Context(t), server.Bucket(t), s3object.WithPrefix("elections"))
+		store, err := s3object.FromEnvironment(wait.Context(t), server.Bucket(t), s3object.WithPrefix("elections"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.CompareAndSwap(limit.Context(t), "cell", "", []byte("first")); err != nil {
+		if _, err := store.CompareAndSwap(wait.Context(t), "cell", "", []byte("first")); err != nil {
 			t.Fatal(err)
 		}
-		if e, err := store.Read(limit.Context(t), "cell"); err != nil || string(e.Value) != "first" {
+		if e, err := store.Read(wait.Context(t), "cell"); err != nil || string(e.Value) != "first" {
 			t.Errorf("read %q (%v)", e.Value, err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
@@ -48,7 +48,7 @@ func TestRealInspectWarns(t *testing.T) {
 func inspectReal(t *testing.T, server *s3d.Server) []driver.Finding {
 	t.Helper()
 	bucket := server.Bucket(t)
-	found, err := realStore(t, server.URLs()[0], bucket).Inspect(limit.Context(t), 15*time.Second)
+	found, err := realStore(t, server.URLs()[0], bucket).Inspect(wait.Context(t), 15*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func leavesNothing(t *testing.T, server *s3d.Server, bucket string) {
 	if server.Kind == s3d.Stub {
 		return
 	}
-	all, err := s3d.Client(server.URLs()[0]).ListObjectsV2(limit.Context(t), &s3.ListObjectsV2Input{Bucket: &bucket})
+	all, err := s3d.Client(server.URLs()[0]).ListObjectsV2(wait.Context(t), &s3.ListObjectsV2Input{Bucket: &bucket})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func leavesNothing(t *testing.T, server *s3d.Server, bucket string) {
 // sequentially requires that a server keeps conditions while nobody else writes, so that only a race can tell.
 func sequentially(t *testing.T, server *s3d.Server) {
 	t.Helper()
-	ctx, store := limit.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))
+	ctx, store := wait.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))
 	first, err := store.CompareAndSwap(ctx, "cell", "", []byte("first"))
 	if err != nil {
 		t.Fatalf("create: %v", err)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/history"
-	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
@@ -67,7 +67,7 @@ func (r realRegime) play(t *testing.T, server *s3d.Server, seed uint64) {
 		r.trouble(t, rng, server)
 	}
 	playing.Wait()
-	if _, ok := h.Read(limit.Context(t), realStore(t, lastOf(urls), bucket), realClients); !ok {
+	if _, ok := h.Read(wait.Context(t), realStore(t, lastOf(urls), bucket), realClients); !ok {
 		t.Fatal("the last read fails")
 	}
 	r.judge(t, server.Kind, h)
@@ -108,7 +108,7 @@ func killReal(t testing.TB, rng *rand.Rand, server *s3d.Server) {
 	if err := server.Kill(url); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Restart(limit.Context(t), url); err != nil {
+	if err := server.Restart(wait.Context(t), url); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -5,7 +5,7 @@ package s3
 import (
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
@@ -15,23 +15,23 @@ func TestRealCheckRights(t *testing.T) {
 	eachReal(t, s3d.Kinds(), func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
 		store := realStore(t, url, bucket)
-		if _, err := store.CompareAndSwap(limit.Context(t), "cell", "", []byte("precious")); err != nil {
+		if _, err := store.CompareAndSwap(wait.Context(t), "cell", "", []byte("precious")); err != nil {
 			t.Fatal(err)
 		}
-		before, err := store.Read(limit.Context(t), "cell")
+		before, err := store.Read(wait.Context(t), "cell")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, key := range []string{"cell", "absent"} {
-			if err := store.CheckRights(limit.Context(t), key); err != nil {
+			if err := store.CheckRights(wait.Context(t), key); err != nil {
 				t.Errorf("%s: %v", key, err)
 			}
 		}
-		after, err := store.Read(limit.Context(t), "cell")
+		after, err := store.Read(wait.Context(t), "cell")
 		if err != nil || after.Version != before.Version || string(after.Value) != "precious" {
 			t.Errorf("the cell holds %q, version %q (%v)", after.Value, after.Version, err)
 		}
-		if e, err := store.Read(limit.Context(t), "absent"); err != nil || !e.Absent() || e.Version != "" {
+		if e, err := store.Read(wait.Context(t), "absent"); err != nil || !e.Absent() || e.Version != "" {
 			t.Errorf("what was absent holds %q (%v)", e.Value, err)
 		}
 	})

@@ -12,9 +12,9 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/electiontest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
-	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
@@ -38,7 +38,7 @@ func socketHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 		t.Fatal(err)
 	}
 	h := fakeHarness(t, s, r, opts...)
-	h.Patience = limit.Left()
+	h.Patience = wait.Left()
 	return h
 }
 

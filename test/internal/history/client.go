@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Client is one of several that work on the cell at the same time.
@@ -44,7 +44,7 @@ func (h *History) Play(ctx context.Context, s driver.Store, c Client) {
 // then, else as soon as enough has: a busy machine may take longer. The time limit of the tests
 // ends it as well.
 func Lasting(least time.Duration, enough func() bool) (context.Context, context.CancelFunc) {
-	ctx, cancel := limit.New()
+	ctx, cancel := wait.Background()
 	go func() {
 		for wait := least; ctx.Err() == nil; wait = 50 * time.Millisecond {
 			select {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // History is what clients did to one cell and what came of it. Every value is written once, so a value names a state of
@@ -219,7 +219,7 @@ func (h *History) Faults(r Rules) []string {
 }
 
 func (h *History) ordered(r Rules) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(register, h.operations(r), max(limit.Left(), 1)) // 0 is no limit
+	return porcupine.CheckOperationsTimeout(register, h.operations(r), max(wait.Left(), 1)) // 0 is no limit
 }
 
 // Torn is how many reads gave a version that was not the value's. It is known after Check or Faults.

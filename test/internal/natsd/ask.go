@@ -12,10 +12,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 const (
-	// pause is how often a question is asked again that has not the answer that is waited for.
+	// pause is the time between two attempts to connect.
 	pause = 50 * time.Millisecond
 	// attention is how long one answer is waited for: a frozen server never gives it.
 	attention = 2 * time.Second
@@ -38,19 +39,15 @@ func (c *Cluster) ask(ctx context.Context, what string, question func(context.Co
 
 // until tries until there is no error or the context ends.
 func until(ctx context.Context, what string, try func(context.Context) error) error {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, attention)
-		err := try(attempt)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
-		case <-time.After(pause):
-		}
+	err := wait.Poll(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, attention)
+		defer cancel()
+		return try(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	return nil
 }
 
 // Ready waits until the servers have found each other and can keep a stream together.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestCluster: what a cluster is for. It goes on without a server that was stopped, killed, paused or parted, and with it again.
@@ -17,7 +17,7 @@ func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the soak does it")
 	}
-	ctx := limit.Context(t)
+	ctx := wait.Context(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -32,7 +32,7 @@ func Shared(t testing.TB) *Cluster {
 		t.Fatal(shared.err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := limit.New()
+		ctx, cancel := wait.Background()
 		defer cancel()
 		if err := shared.c.Mend(ctx); err != nil {
 			t.Error(err)
@@ -51,7 +51,7 @@ func begin() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := limit.New()
+	ctx, cancel := wait.Background()
 	defer cancel()
 	return c, c.Ready(ctx)
 }
