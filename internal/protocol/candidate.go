@@ -187,7 +187,7 @@ func drafted(c *Cell) uint64 {
 // highestKnownTerm is the highest term that may ever have been (L10), without those that leave no room
 // for a credible one above them: claims go on below them.
 func (m *Machine) highestKnownTerm(c *Cell) uint64 {
-	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)
+	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)
 }
 
 // record is one that this member holds.

@@ -223,11 +223,16 @@ func (m *Machine) awake() {
 	}
 }
 
-// Watching says whether the store pushes changes at present. What changed between the last read or
-// write and the beginning of pushes would go unseen, so the cell is read once more. A leader reads,
-// too: with a request to hand over it would otherwise wait for its next renewal.
+// Watching sets whether the store pushes changes at present. A change between the last read or write
+// and the beginning of pushes would go unseen. So a candidate reads once more. A leader renews at
+// once: if there is a request to hand over, the renewal conflicts, and the leader reads. It does not
+// read first, because a read may be stale, show the state before its claim, and end its term.
 func (m *Machine) Watching(on bool) {
-	if on && !m.watching {
+	switch {
+	case !on || m.watching:
+	case m.phase == Leading && m.op == nil && m.view.certain():
+		m.recheck(true)
+	default:
 		m.doubt()
 	}
 	m.watching = on

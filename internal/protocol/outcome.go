@@ -64,7 +64,14 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 		m.view.learn(now, c, sight{ownWrite, op.sent.Instant}, m.incarnation)
 	}
 	m.confirm(now, a)
-	m.view.suspect = op.doubted
+	m.recheck(op.doubted)
+}
+
+// recheck looks for changes that may have gone unseen. A candidate reads. A leader renews at once: a
+// read could be stale and end its term (see Watching).
+func (m *Machine) recheck(due bool) {
+	m.lease.hasten = m.lease.hasten || due && m.phase == Leading
+	m.view.suspect = due && m.phase != Leading
 }
 
 // conflict: the version moved, by another or by an earlier delivery of the own request (L7). Only a read tells. The first
@@ -215,10 +222,13 @@ func (m *Machine) win(now clock.Reading, a pendingWrite) {
 // Seen reports a pushed entry. It is a hint (L13): it may bring a newer state or cause a read, and ends nobody's lease.
 func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.expire(now)
-	if m.cfg.Hearsay && !m.attested(&c) {
-		m.view.pushes++ // a read that is under way may be older
-		m.doubt()
-		return
+	if m.cfg.Hearsay {
+		c.Ceiling = max(c.Ceiling, m.view.cell.ceiling()) // only the store knows it
+		if !m.attested(&c) {
+			m.view.pushes++ // a read that is under way may be older
+			m.doubt()
+			return
+		}
 	}
 	c = Credible(c)
 	m.view.highestPushedTerm = max(m.view.highestPushedTerm, c.Record.Term)
@@ -227,11 +237,12 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		m.view.pushes++
 		return
 	}
-	if m.view.otherEra(&c) {
-		m.doubt() // versions begin again, so even one that is known may be another's
+	known := c.Version == m.view.cell.Version
+	if m.view.otherEra(&c) || known && c.stamp() != m.view.cell.stamp() {
+		m.doubt() // versions begin again: this one may be of another write (L3a)
 		return
 	}
-	if c.Version == m.view.cell.Version {
+	if known {
 		return
 	}
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {

@@ -13,6 +13,7 @@ func (w *world) quieten() {
 	w.calm, w.calmAt = true, w.now
 	w.outageUntil = 0
 	w.repair()
+	w.watchAll()
 	w.convalesce()
 	for _, n := range w.nodes {
 		n.proc.cutUntil = min(n.proc.cutUntil, w.now)

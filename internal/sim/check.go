@@ -86,8 +86,11 @@ func (c *check) unordered(n *node) bool { return c.excused(n) || c.w.plan.forget
 func (c *check) election(n *node, term uint64) {
 	c.w.stats.elections++
 	c.elected = c.w.now
-	if term < c.highest && !c.unordered(n) {
-		c.failf("%s elected with term %d after term %d", n.incarnation(), term, c.highest)
+	if term < c.highest {
+		if !c.unordered(n) {
+			c.failf("%s elected with term %d after term %d", n.incarnation(), term, c.highest)
+		}
+		n.below = term // it claimed on what it had read before the store lost the higher term
 	}
 	if n.inside {
 		c.failf("%s elected with term %d while it works for term %d", n.incarnation(), term, n.term)
@@ -163,7 +166,7 @@ func (c *check) answer(n *node, term uint64, yes bool) {
 	if yes && n.doubted == term {
 		c.failf("%s was told that term %d is over, and now that it is not", n.incarnation(), term)
 	}
-	if yes && c.highest > term && !c.unordered(n) {
+	if yes && c.highest > term && n.below != term && !c.unordered(n) {
 		c.failf("%s may act by term %d while term %d is held", n.incarnation(), term, c.highest)
 	}
 	if !yes {
@@ -173,7 +176,7 @@ func (c *check) answer(n *node, term uint64, yes bool) {
 
 // act: the work touches the resource. A prompt act needs no token; a late one must carry an old token if another leads.
 func (c *check) act(n *node, term uint64, prompt bool, left time.Duration) {
-	if term < c.token && prompt && !c.unordered(n) {
+	if term < c.token && prompt && n.below != term && !c.unordered(n) {
 		c.failf("%s acts by term %d (%v left when it asked) after an act by term %d", n.incarnation(), term, left, c.token)
 	}
 	c.token = max(c.token, term)

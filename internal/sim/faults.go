@@ -36,6 +36,7 @@ func (w *world) schedule() {
 	w.every(p.bounds, 3*p.lease, w.strain)
 	w.every(p.forges, 2*p.lease, w.forge)
 	w.every(p.recurs(), 4*p.lease, func() { w.ambush(w.victim()) })
+	w.every(p.flickers, 2*p.lease, func() { w.flicker(w.victim()) })
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })
 }
 
@@ -220,6 +221,10 @@ func (w *world) orphan() {
 		if leader == nil || n == leader || !n.alive || !n.inside || n.m.Phase() != protocol.Ended || w.chance(0.2) {
 			continue
 		}
+		if w.now < w.orphaned+w.plan.lease/20 {
+			continue // each deletion costs every member some operations, which are counted
+		}
+		w.orphaned = w.now
 		w.tracef(n, "is about to finish the work of term %d, and the record is deleted", n.term)
 		w.store.put(absent)
 		term := n.term

@@ -200,7 +200,7 @@ func (w *world) push(c protocol.Cell) {
 }
 
 func (w *world) pushTo(n *node, c protocol.Cell) {
-	if !n.alive || w.plan.peers && !n.follows(&c) {
+	if !n.alive || n.blind || w.plan.peers && !n.follows(&c) {
 		return
 	}
 	if c.Record.Released {

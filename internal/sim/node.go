@@ -68,6 +68,8 @@ type node struct {
 
 	attempts      attempts
 	hinderedUntil time.Duration // something was in the way between it and the store
+	blind         bool          // its watch has ended for a while
+	below         uint64        // a term that it won below one that the store had lost
 	wishes        wishes
 	vanished      driver.Version // the absence that ended its last term
 	vanishedAt    time.Duration
@@ -98,6 +100,7 @@ func (n *node) boot() {
 	n.cfg = cfg
 	n.m, n.late = protocol.New(&cfg, n.incarnation()), protocol.TimerLateness(cfg.Lease)
 	n.m.Watching(n.w.plan.watch)
+	n.blind = false
 	n.nomination = nomination{named: n.nomination.named}
 	n.fitness, n.leaving = fitness{unfit: n.fitness.unfit}, 0
 	n.w.check.joined()

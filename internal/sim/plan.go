@@ -74,6 +74,7 @@ type plan struct {
 	elders    bool // a candidate of an older system takes part
 	peers     bool // the leader pushes, to those who have read that it leads
 	forges    bool // and at times what is not so
+	flickers  bool // watches end for a while, and begin again
 	loses     bool // the store loses its last writes, and gives their versions to others
 }
 
@@ -117,6 +118,7 @@ func (w *world) draw() plan {
 	p.peers = w.extra.chance(0.15)
 	p.forges = p.peers && w.extra.chance(0.7)
 	p.watch = p.watch || p.peers
+	p.flickers = p.watch && !p.peers && w.watches.chance(0.25)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	p.slew = p.slew || p.suspend && w.extra.chance(0.4) // for what comes of both

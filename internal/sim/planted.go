@@ -320,7 +320,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "record-term-only", Rule: "L10", Left: "a claim's term is the record's and one, whatever was seen before",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)", "	return max(c.succeeded(c.Record.Term), c.Floor)"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)", "	return max(c.succeeded(c.Record.Term), c.Floor)"}},
 		Shows: "and has seen term",
 	},
 	{
@@ -330,12 +330,12 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "floor-ignored", Rule: "L10", Left: "what the store vouches for is ignored",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)", "	return max(c.Record.Term, m.view.highestSeenTerm())"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)", "	return max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "claimed after term",
 	},
 	{
 		Name: "floor-when-absent-only", Rule: "L10", Left: "what the store vouches for counts only where there is no record",
-		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highestSeenTerm()), c.Floor)", "	if c.Kind != Absent {\n		return max(c.Record.Term, m.view.highestSeenTerm())\n	}\n	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)"}},
+		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)", "	if c.Kind != Absent {\n		return max(c.Record.Term, m.view.highestSeenTerm())\n	}\n	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)"}},
 		Shows: "claimed after term",
 	},
 	{

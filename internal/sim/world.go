@@ -15,6 +15,7 @@ type world struct {
 	dice
 	more        dice // for what few runs know of, so that the others are as they were before there was such a thing
 	extra       dice // and for what fewer yet do
+	watches     dice // and for the watches
 	cfg         settings
 	plan        plan
 	now         time.Duration
@@ -25,11 +26,12 @@ type world struct {
 	check       *check
 	stats       stats
 	outageUntil time.Duration
-	crowd       int  // events since time last went on
-	deaf        bool // nothing is pushed any more
-	lossy       bool // the next write is lost, in the calm
-	calm        bool // no more faults
-	trying      bool // who leaves takes most of the time that there is for it
+	orphaned    time.Duration // when a record was last deleted under a leader
+	crowd       int           // events since time last went on
+	deaf        bool          // nothing is pushed any more
+	lossy       bool          // the next write is lost, in the calm
+	calm        bool          // no more faults
+	trying      bool          // who leaves takes most of the time that there is for it
 	calmAt      time.Duration
 	rounds      int  // hand-overs that were asked for in the calm
 	trials      int  // and how often a leader ceased to be eligible
@@ -68,7 +70,7 @@ var (
 // run plays one seed to its end, or to its first fault.
 func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), out: trace, verbose: trace != nil}
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7c), out: trace, verbose: trace != nil}
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	w.check = newCheck(w)

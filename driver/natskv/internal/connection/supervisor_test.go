@@ -279,7 +279,7 @@ func callersEnds(t *testing.T) {
 func TestWriteIsNotSentOverAnotherConnection(t *testing.T) {
 	c := own(t, natstest.Connect(t, startServer(t, 0)))
 	for number, want := range map[uint64]error{c.Number(): nil, c.Number() + 1: ErrLost} {
-		_, err := c.Request(patience.Context(t), number, &nats.Msg{Subject: question}, Write)
+		_, err := c.Request(wait.Context(t), number, &nats.Msg{Subject: question}, Write)
 		if !errors.Is(err, want) {
 			t.Errorf("over connection %d of %d: %v, want %v", number, c.Number(), err, want)
 		}
