@@ -6,7 +6,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
-// newCandidate is what the demo runs. The name is there for those who look at the list of processes.
+// newCandidate is the command that the demo runs. Its name is for people who look at the list of
+// processes.
 func newCandidate() *cobra.Command {
 	return &cobra.Command{
 		Use:    "candidate NAME",

@@ -61,7 +61,7 @@ const examplesDemo = `  tenure-demo
   tenure-demo --store 's3://bucket/elections?endpoint=http://127.0.0.1:9000&region=us-east-1' --create
   tenure-demo --store kafka://kafka-1:9092,kafka-2:9092/elections --kafka-properties client.properties`
 
-// newRoot is the whole command line: the demo, and what it runs.
+// newRoot is the whole command line: the demo, and the candidate that it runs.
 func newRoot() *cobra.Command {
 	var d demoFlags
 	c := &cobra.Command{

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
-// demoFlags are what can be set on the command line, or by the environment.
+// demoFlags are the settings of the command line or the environment.
 type demoFlags struct {
 	demo.Options
 	where cli.StoreFlags
@@ -105,7 +105,7 @@ func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from cli.Sources, e
 	return d.where.WithoutProperties(f, from)
 }
 
-// orNoStore adds what the demo alone can do for those who have no server.
+// orNoStore adds the demo's own remedy for people without a server.
 func orNoStore(url string, err error) error {
 	var f *fault.Error
 	if !strings.HasPrefix(url, "memory:") || !errors.As(err, &f) {
@@ -116,7 +116,7 @@ func orNoStore(url string, err error) error {
 	return &other
 }
 
-// withDefaults fills in what depends on the store and on other flags.
+// withDefaults fills in the defaults that depend on the store and on other flags.
 func (d *demoFlags) withDefaults(f *pflag.FlagSet, o demo.Options) demo.Options {
 	if !f.Changed("lease") {
 		o.Lease = 2 * time.Second

@@ -36,7 +36,8 @@ func aCommand(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// complete has flags completed whose values can be known. Others complete to nothing rather than to names of files.
+// complete adds completion for flags whose values can be known. Others complete to nothing rather
+// than to names of files.
 func complete(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Flags().Lookup(cli.FlagContext) != nil {

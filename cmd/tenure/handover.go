@@ -74,7 +74,7 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	return o.handOver(c.Context(), h, h.teller(c.OutOrStdout()))
 }
 
-// handOver asks, and waits for what comes of it.
+// handOver asks, and waits for the result.
 func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
 	s, err := o.look(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if !s.Leader.Exists() {
 		return o.nobody()
 	}
-	if h.to != "" && h.to == s.Leader.ID { // asked to hand over it would leave, and nobody wants that
+	if h.to != "" && h.to == s.Leader.ID { // asked to hand over it would leave, which is not wanted
 		tell.unchanged(o, s.Leader)
 		return nil
 	}
@@ -137,7 +137,7 @@ func (o *observer) nobody() error {
 	return f
 }
 
-// outcome judges who leads now. Told is called if that is another term.
+// outcome judges the present leader. It calls told if that is another term.
 func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()) error {
 	before, now := output.Plain(from.ID), output.Plain(to.ID)
 	switch {
@@ -162,7 +162,7 @@ func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()
 	return nil
 }
 
-// handOverTeller writes what happens.
+// handOverTeller writes the progress.
 type handOverTeller interface {
 	asked(o *observer, leader tenure.Leader, to string)
 	moved(o *observer, from, to tenure.Leader, took time.Duration)

@@ -123,7 +123,7 @@ func dated() time.Time {
 	return time.Now()
 }
 
-// paragraphs keeps lists, whose lines are indented, as they stand.
+// paragraphs keeps lists, which have indented lines, unchanged.
 func paragraphs(text string) string {
 	var b strings.Builder
 	listed := false
@@ -149,7 +149,7 @@ func paragraphs(text string) string {
 	return b.String()
 }
 
-// markup escapes what means something there.
+// markup escapes characters with a meaning.
 func markup(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -51,7 +51,7 @@ func (o *observerFlags) settle(c *cobra.Command) error {
 	return nil
 }
 
-// validate finds what is wrong with the election before the store is reached.
+// validate finds problems of the election before the store is reached.
 func (o *observerFlags) validate(cfg tenure.Config) error {
 	limits, err := o.place.Limits()
 	if err == nil {
@@ -112,7 +112,7 @@ func (o *observer) head(event string, term uint64) output.Head {
 	return output.Head{Time: time.Now().UTC(), Event: event, Election: o.Name(), ID: o.ID(), Term: term}
 }
 
-// remedy says what to do about a record that is unsound; nil if it is not.
+// remedy returns the remedy for a record that is unsound; nil if it is not.
 func (o *observer) remedy(r admin.Record) error {
 	problem := r.Problem
 	if problem == nil {
@@ -130,7 +130,7 @@ func (o *observer) remedy(r admin.Record) error {
 // answerWithin bounds the wait for a store that was reached a moment ago.
 const answerWithin = 10 * time.Second
 
-// look returns what is known after the first look at the store.
+// look returns the status after the first look at the store.
 func (o *observer) look(ctx context.Context) (tenure.Status, error) {
 	return o.wait(ctx, answerWithin, func(s tenure.Status) bool { return s.Known })
 }
@@ -138,7 +138,8 @@ func (o *observer) look(ctx context.Context) (tenure.Status, error) {
 // errStoreSilent: the store was reached, and does not answer any more.
 var errStoreSilent = fault.Passing("try again; tenure watch tells when it answers", "the store does not answer in time")
 
-// wait is Election.Wait with errors for people. If the time is up it returns what is known and errStoreSilent if that is nothing.
+// wait is Election.Wait with errors for people. If the time is up it returns the last status, and
+// errStoreSilent if there is none.
 func (o *observer) wait(ctx context.Context, within time.Duration, until func(tenure.Status) bool) (tenure.Status, error) {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -70,7 +70,7 @@ func newReset() *cobra.Command {
 	return c
 }
 
-// errForce explains what would be done.
+// errForce explains the effect of a reset.
 var errForce = &fault.Error{
 	Err: errors.New("--force is missing: reset overwrites what the key holds with a vacant record, for the case that it is no " +
 		"record of an election, or a malformed one"),
@@ -104,7 +104,7 @@ func (r *resetFlags) run(c *cobra.Command) error {
 	return nil
 }
 
-// wreck is what the store showed last: after a reset, what it has replaced.
+// wreck is the last value that the store showed: after a reset, the replaced one.
 type wreck struct {
 	mu    sync.Mutex
 	value []byte
@@ -122,7 +122,7 @@ func (w *wreck) bytes() []byte {
 	return w.value
 }
 
-// replacement is what a reset did, as --json has it.
+// replacement is the result of a reset, as --json has it.
 type replacement struct {
 	output.Head
 	Was        admin.Kind `json:"was"`
@@ -132,7 +132,7 @@ type replacement struct {
 	WaitMillis int64      `json:"waitMillis"`
 }
 
-// reset looks before it resets, so that it is known what was wrong, and afterwards, for the term.
+// reset looks before it resets, to know what was wrong, and afterwards, for the term.
 func (o *observer) reset(ctx context.Context, last *wreck) (replacement, error) {
 	before, err := o.look(ctx)
 	if err != nil {
@@ -181,10 +181,10 @@ func (o *observer) sound(r admin.Record) error {
 	return fault.New(hint, "election %q in %v: there is nothing to reset: the record is %s", o.Name(), o.place, r.Kind)
 }
 
-// shown is how many bytes are shown of what was there.
+// shown is how many bytes of the replaced value are shown.
 const shown = 64
 
-// beginning is safe to print, whatever it is.
+// beginning is safe to print, with any bytes.
 func beginning(value []byte) string {
 	text := strconv.Quote(string(value[:min(len(value), shown)]))
 	return strings.ReplaceAll(text[1:len(text)-1], `\"`, `"`)

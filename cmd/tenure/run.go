@@ -37,10 +37,11 @@ func newRun() *cobra.Command {
 	return c
 }
 
-// nameOfGuard is there for those who look at the list of processes.
+// nameOfGuard is for people who look at the list of processes.
 const nameOfGuard = "guard"
 
-// beGuard ends the process if it is what run runs: a guard, which keeps as little in memory as it can, and so no commands.
+// beGuard ends the process if it was started as a guard, which keeps as little in memory as it can,
+// and so no commands.
 func beGuard() {
 	if len(os.Args) < 2 || os.Args[1] != nameOfGuard {
 		return
@@ -98,7 +99,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	}
 	defer w.Close()
 	defer hear(w)()
-	if c.Context().Err() != nil { // the end was asked for before anybody here heard
+	if c.Context().Err() != nil { // the end was requested before the handler was in place
 		w.Hear(syscall.SIGTERM)
 	}
 	code, err = r.campaign(w, log)
@@ -180,7 +181,8 @@ func hear(w *wrap.Wrapper) (stop func()) {
 	}
 }
 
-// guardOf runs this very program as a guard, even if its file has been replaced by a newer one meanwhile.
+// guardOf runs this very program as a guard, even if its file has been replaced by a newer one in
+// the meantime.
 func guardOf() *exec.Cmd {
 	self := "/proc/self/exe"
 	if _, err := os.Stat(self); err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// commentator says in the log what no event says: why nobody leads yet, and that two processes have
+// commentator logs two things that no event says: why nobody leads yet, and that two processes have
 // one --id.
 type commentator struct {
 	id    string
 	lease time.Duration
 	log   *slog.Logger
 
-	waits    bool      // told why nobody leads
+	waits    bool      // it has logged why nobody leads
 	namesake string    // the incarnation of a leader with the same ID
 	written  time.Time // when that leader had written the record that was seen first, by its clock
 	warned   bool
@@ -53,7 +53,7 @@ func (c *commentator) follow(ctx context.Context, e *tenure.Election) {
 	}
 }
 
-// vacancy says once why nobody leads, and until when.
+// vacancy logs once why nobody leads, and until when.
 func (c *commentator) vacancy(s tenure.Status) {
 	why := vacancies[s.Record.Kind]
 	if why == "" || s.State != tenure.StateCandidate {
@@ -69,7 +69,7 @@ func (c *commentator) vacancy(s tenure.Status) {
 	c.log.Info(why, "lease", lease, "until", until)
 }
 
-// vacancies are the records that nobody leads by for a while, and why.
+// vacancies are the kinds of record by which nobody leads for a while, and the reasons.
 var vacancies = map[admin.Kind]string{
 	admin.Vacant:    "no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
 	admin.Malformed: "the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it",

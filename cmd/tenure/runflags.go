@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 )
 
-// runFlags are what can be set for run.
+// runFlags are the settings of run.
 type runFlags struct {
 	where    cli.StoreFlags
 	peers    peers.Flags
@@ -33,7 +33,7 @@ type runFlags struct {
 	restart, format, loudness string
 	json                      bool
 
-	// What follows from these.
+	// Values that follow from these.
 	place   stores.Place
 	members *peers.Settings
 	level   slog.Level
@@ -41,7 +41,7 @@ type runFlags struct {
 
 func (r *runFlags) define(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.SetInterspersed(false) // what comes after the command is the command's
+	f.SetInterspersed(false) // the arguments after the command belong to the command
 	r.where = cli.StoreFlags{Creates: true}
 	r.where.Define(f)
 	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
@@ -118,7 +118,7 @@ func (r *runFlags) config() tenure.Config {
 		ID: r.id, Priority: r.priority, Lease: r.lease, StopWithin: r.stopWithin, FinishWithin: r.finishWithin,
 		Tuning: tenure.Tuning{
 			Renew: r.renew, Splay: r.splay,
-			Backoff: func(int) time.Duration { return r.lease }, // what guards do wrong now and then is not done in a row
+			Backoff: func(int) time.Duration { return r.lease }, // a guard that fails now and then must not do so in a row
 		},
 	}
 }

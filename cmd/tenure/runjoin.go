@@ -13,11 +13,11 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// lookWithin bounds looking at a store's settings, where nobody has asked for more.
+// lookWithin bounds the look at a store's settings, which was not asked for.
 const lookWithin = 5 * time.Second
 
-// look says what is unsafe about the store, as far as that is seen in its settings, and with --inspect tries it out and refuses
-// one that is.
+// look reports unsafe settings of the store as far as they show. With --inspect it tries the store
+// out and refuses an unsafe one.
 func (r *runFlags) look(ctx context.Context, s *stores.Store, log *slog.Logger) error {
 	if !r.inspect && !r.place.Pushes() {
 		return nil // a store without settings to look at takes many requests
@@ -53,7 +53,7 @@ func (r *runFlags) levelOf(f driver.Finding) slog.Level {
 	return slog.LevelWarn
 }
 
-// part is what an election is made with, besides its name.
+// part holds the parts of an election besides its name.
 type part struct {
 	store   driver.Store
 	config  tenure.Config
@@ -67,7 +67,7 @@ func (p *part) leave() {
 	}
 }
 
-// peerTrouble logs what fails between members. An error without an election is of a connection that
+// peerTrouble logs failures between members. An error without an election is of a connection that
 // another process made to this one.
 func peerTrouble(log *slog.Logger) func(election string, err error) {
 	return func(election string, err error) {
@@ -81,7 +81,7 @@ func peerTrouble(log *slog.Logger) func(election string, err error) {
 	}
 }
 
-// join adds to the store who has precedence and whom to hear from, if there are such.
+// join adds the nomination and the peers to the store, if there are any.
 func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) (*part, error) {
 	p := &part{store: s.Driver, config: r.config()}
 	p.config.Logger = log

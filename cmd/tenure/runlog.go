@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// patientLog passes lines on to a writer that may hang, such as a pipe that nobody reads, and loses lines rather than wait: no log may
-// cost a lease, or keep a signal from being heard.
+// patientLog passes lines on to a writer that may hang, such as a pipe that no process reads, and
+// loses lines rather than wait: no log may cost a lease, or delay a signal.
 type patientLog struct {
 	out    io.Writer
 	lines  chan []byte
@@ -61,7 +61,7 @@ func (l *patientLog) rest() {
 	}
 }
 
-// flush waits for what was written, but not for long. What comes later is lost.
+// flush waits for the written lines, but not for long. Later lines are lost.
 func (l *patientLog) flush() {
 	close(l.ending)
 	select {

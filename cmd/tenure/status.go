@@ -100,14 +100,15 @@ func (o *observer) judge(ctx context.Context, within time.Duration) (standing, e
 	return o.standing(s), nil
 }
 
-// fresh: by its leader's clock the record was renewed less than a lease ago. This only spares time: who is wrong about it
-// because clocks differ looks a while longer, or says of one who died so recently that it leads.
+// fresh reports whether the record was renewed less than a lease ago by its leader's clock. This
+// only saves time: if clocks differ, status looks a while longer, or reports a leader that died
+// just before.
 func fresh(r admin.Record, now time.Time) bool {
 	age := now.Sub(r.Updated)
 	return !r.Updated.IsZero() && -r.Lease < age && age < r.Lease
 }
 
-// standing is what status says, as --json has it.
+// standing is the output of status, as --json has it.
 type standing struct {
 	output.Head
 	Store       string            `json:"store"`
@@ -150,7 +151,7 @@ func (o *observer) standing(s tenure.Status) standing {
 	return st
 }
 
-// lead fills in what is known of a leader.
+// lead fills in the facts about a leader.
 func (st *standing) lead(s tenure.Status) {
 	r := s.Record
 	st.Leader, st.Address, st.Metadata, st.Priority = s.Leader.ID, s.Leader.Address, s.Leader.Metadata, r.Priority

@@ -42,7 +42,7 @@ func (st standing) print(out io.Writer) {
 	}
 }
 
-// history is what became of the last leader.
+// history says how the last leader ended.
 func (st standing) history() string {
 	switch st.Record {
 	case admin.Absent:
@@ -79,7 +79,7 @@ func (st standing) renewal() string {
 	return strings.Join(all, ", ")
 }
 
-// aYear is for dates that nobody wants to read as hours.
+// aYear is for dates that are too far away for hours.
 const aYear = 365 * 24 * time.Hour
 
 func (st standing) lease() string {

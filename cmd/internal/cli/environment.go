@@ -15,13 +15,14 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// Variable is one of the environment that stands for a flag, besides the flag's own, and what it sets it to.
+// Variable is a variable of the environment that sets a flag, besides the flag's own variable, and
+// the value that it sets.
 type Variable struct {
 	Name, Flag string
 	Value      func(string) string
 }
 
-// Sources say what has set each flag of a command: its name, or a variable's.
+// Sources maps each flag of a command to the name of its source: the flag itself, or a variable.
 type Sources map[string]string
 
 // Named is for errors.
@@ -101,7 +102,7 @@ func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources
 // default.
 var orNone = []string{flagTimeout, "crash-every", "splay", "wait"}
 
-// checkDuration is the rule for what all durations have in common.
+// checkDuration is the rule that all durations share.
 func checkDuration(flag *pflag.Flag, name string) error {
 	if !flag.Changed || flag.Value.Type() != "duration" {
 		return nil
@@ -139,7 +140,7 @@ func checkText(flag *pflag.Flag) error {
 	return nil
 }
 
-// FlagError says what is wrong with the flags of the command line.
+// FlagError explains an error in the flags of the command line.
 func FlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
@@ -160,7 +161,7 @@ func noValue(name string, err error) error {
 	return fmt.Errorf("%s is %q, not %s", name, invalid.GetValue(), kindOf(invalid.GetFlag()))
 }
 
-// kindOf is what people call the type.
+// kindOf returns the name of the type for people.
 func kindOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int":

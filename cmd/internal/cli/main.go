@@ -1,5 +1,5 @@
-// Package cli holds what the commands share: how they begin and end, flags that name a store, and
-// variables of the environment that set flags.
+// Package cli holds the parts that the commands share: beginning and ending, flags that name a
+// store, and variables of the environment that set flags.
 package cli
 
 import (
@@ -80,7 +80,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	return fault.Code(err)
 }
 
-// SetUp gives the root of all commands what is common to them.
+// SetUp gives the root command the settings that all commands share.
 func SetUp(root *cobra.Command) {
 	root.Args, root.SilenceErrors, root.SilenceUsage = NoArgs, true, true
 	root.PersistentPreRun = func(c *cobra.Command, _ []string) { warnOfStrangers(c) }

@@ -17,8 +17,8 @@ var flags = map[string]string{
 	"Tuning.Splay": "splay", "StopWithin": "stop-within", "FinishWithin": "finish-within",
 }
 
-// Flags says what has set a flag: Named is its name or that of a variable, Given whether anything
-// has. A nil Named stands for the names of the flags, a nil Given for all of them.
+// Flags tells the source of each flag. Named returns its name or that of a variable, Given whether
+// anything has set it. A nil Named stands for the names of the flags, a nil Given for all of them.
 type Flags struct {
 	Named func(flag string) string
 	Given func(flag string) bool
@@ -33,8 +33,8 @@ func (f Flags) named(flag string) string {
 
 func (f Flags) given(flag string) bool { return f.Given == nil || f.Given(flag) }
 
-// Check finds what is wrong with an election's name and settings on a store. The error names what
-// was set, and no more than the causes.
+// Check checks an election's name and settings for a store. The error names the flags that were
+// set, and only the causes.
 func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) error {
 	alone := cfg
 	alone.Tuning.Renew, alone.StopWithin = 0, 0 // the checks below name the one that does not fit
@@ -48,7 +48,7 @@ func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) err
 	return f.InFlags(err)
 }
 
-// attempts is what the library keeps for trying twice.
+// attempts is the time that the library keeps for two attempts.
 const attempts = 2 * time.Millisecond
 
 // fit returns an error if renewals, and the time to stop, do not fit into the lease.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// endings are what ends a command in good order.
+// endings are the signals that end a command normally.
 var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // outliveReaders prevents SIGPIPE from ending this process. The signal also arrives for broken

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// StoreFlags name a store and say how to come to it. Their zero value is for a command that uses one that is there; what
-// differs is set before Define.
+// StoreFlags are the flags that name a store and the way to it. The zero value is for a command
+// that uses an existing store; set differences before Define.
 type StoreFlags struct {
 	// Creates: the command can make the bucket or topic.
 	Creates bool
@@ -26,7 +26,7 @@ type StoreFlags struct {
 	store, context string
 	properties     string
 
-	// Timeout and Create are what was given.
+	// Timeout and Create are the given values.
 	Timeout time.Duration
 	Create  bool
 }
@@ -42,7 +42,7 @@ const (
 // usualBucket is the one in a context unless another is named, as in the examples of URLs.
 const usualBucket = "ELECTIONS"
 
-// UsualTimeout lets a server be restarted meanwhile.
+// UsualTimeout is long enough to restart a server.
 const UsualTimeout = 30 * time.Second
 
 // Define adds the flags to those of a command.
@@ -107,7 +107,7 @@ func (s *StoreFlags) URL(f *pflag.FlagSet, from Sources) (string, error) {
 	return s.store, nil
 }
 
-// inContext: what the command line says decides before variables of the environment, and of those the URL.
+// inContext: the command line decides before variables of the environment, and among those the URL.
 func (s *StoreFlags) inContext(f *pflag.FlagSet, from Sources) bool {
 	return s.context != "" && (from.ByHand(f, FlagContext) || s.store == "")
 }
@@ -120,7 +120,7 @@ func (s *StoreFlags) WithoutProperties(f *pflag.FlagSet, from Sources) error {
 	return nil
 }
 
-// Waiting says once, for people, what is waited for.
+// Waiting reports the reason for waiting to people, once.
 func (s *StoreFlags) Waiting(errs io.Writer) func(error) {
 	var once sync.Once
 	return func(err error) {
@@ -128,9 +128,9 @@ func (s *StoreFlags) Waiting(errs io.Writer) func(error) {
 	}
 }
 
-// Connect opens the store and reads the election's record. While the servers cannot be reached it tries again, for
-// --connect-timeout, and told hears of that once; what waiting cannot mend is returned at once. The errors are for people, but
-// for the cause of ctx if that has ended.
+// Connect opens the store and reads the election's record. While the servers cannot be reached it
+// tries again, for --connect-timeout, and calls told once. It returns errors that waiting cannot
+// mend at once. The errors are for people, except for the cause of ctx if that has ended.
 func (s *StoreFlags) Connect(
 	ctx context.Context, p stores.Place, election string, o stores.Options, told func(error),
 ) (*stores.Store, error) {

@@ -1,4 +1,5 @@
-// Package fault is about errors that are meant for people: what is wrong, which setting it is about, and what to do.
+// Package fault is for errors that people read: the problem, the setting that it is about, and the
+// remedy.
 package fault
 
 import (
@@ -21,7 +22,7 @@ const (
 // Error is an error with a remedy. Several problems at once are an errors.Join in Err.
 type Error struct {
 	Err error
-	// Hint says what to do about it; empty if nobody knows.
+	// Hint is the remedy; empty if none is known.
 	Hint string
 	// Code is the exit code; 0 counts as Failed.
 	Code int
@@ -89,7 +90,7 @@ func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the problem.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Code is the exit code that an error stands for.
@@ -122,7 +123,8 @@ func Print(w io.Writer, err error) {
 	Tell(w, "error", err)
 }
 
-// Tell does so for what is no error yet, under another word. Servers and records may have put anything into the text.
+// Tell does so for a message that is no error yet, under another word. Servers and records may have
+// put anything into the text.
 func Tell(w io.Writer, word string, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "%s: %s\n", word, output.Plain(strings.TrimRight(line, "\n")))

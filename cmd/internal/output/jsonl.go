@@ -1,4 +1,5 @@
-// Package output writes to people and to programs: quantities, lines of JSON, and what a terminal can show.
+// Package output writes to people and to programs: quantities, lines of JSON, and text that is safe
+// on a terminal.
 package output
 
 import (
@@ -11,12 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// Head is what every object about an election begins with, as the library's events do.
+// Head is the beginning of every object about an election, as in the library's events.
 type Head struct {
 	Time     time.Time `json:"time"`
 	Event    string    `json:"event"`
 	Election string    `json:"election"`
-	// ID is who tells it.
+	// ID is the ID of the member that reports the event.
 	ID string `json:"id"`
 	// Term is 0 where there is none.
 	Term uint64 `json:"term"`
@@ -31,8 +32,9 @@ func JSON(out io.Writer, v any) {
 	fmt.Fprintf(out, "%s\n", Escape(text))
 }
 
-// Escape writes otherwise what JSON allows in its strings, though a terminal does something else with it than print it: U+007F to U+009F,
-// and characters that have no shape, such as those that turn the direction. The value stays the same.
+// Escape escapes characters that JSON allows in its strings but that a terminal does not print:
+// U+007F to U+009F, and characters without a shape, such as those that turn the direction. The
+// value stays the same.
 func Escape(text []byte) []byte {
 	var safe []byte
 	for i, r := range string(text) {
@@ -47,10 +49,10 @@ func Escape(text []byte) []byte {
 	return safe
 }
 
-// Escaping does so for what somebody else writes in JSON, one object at a time.
+// Escaping does so for JSON of other packages, one object at a time.
 type Escaping struct{ io.Writer }
 
-// Write reports the length of what it was given.
+// Write reports the length of the given text.
 func (e Escaping) Write(text []byte) (int, error) {
 	_, err := e.Writer.Write(Escape(text))
 	return len(text), err

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Plain replaces what would do something to a terminal other than being printed in one line. IDs and causes come from
-// records that anybody with access to the store can write.
+// Plain replaces characters that would make a terminal do something other than print one line. IDs
+// and causes come from records, which everybody with access to the store can write.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Colours reports whether w is a terminal whose user wants colours: NO_COLOR must be empty, and TERM not "dumb".
+// Colours reports whether w is a terminal whose user wants colors: NO_COLOR must be empty, and TERM
+// not "dumb".
 func Colours(w io.Writer) bool {
 	f, ok := file(w)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
@@ -17,8 +18,8 @@ func Colours(w io.Writer) bool {
 	return prepare(f)
 }
 
-// Screen reports whether w is a terminal on which what is written can be written over. TERM says so on most systems: a
-// "dumb" one cannot.
+// Screen reports whether w is a terminal on which text can be overwritten. TERM says so on most
+// systems: a "dumb" one cannot.
 func Screen(w io.Writer) bool {
 	f, ok := file(w)
 	if kind := os.Getenv("TERM"); !ok || kind == "dumb" || kind == "" && runtime.GOOS != "windows" {

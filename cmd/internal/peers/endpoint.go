@@ -72,8 +72,9 @@ func prefixes(all ...string) []netip.Prefix {
 	return ps
 }
 
-// networks are those that leaders of such a member may be in, if nobody says otherwise. They leave out the loopback
-// interface, the addresses by which clouds hand out credentials, and all that is public: a record can name any address.
+// networks are the networks in which leaders may be by default. They leave out the loopback
+// interface, the addresses by which clouds hand out credentials, and all public addresses: a record
+// can name any address.
 func (e Endpoint) networks() []netip.Prefix {
 	if e.loopback() {
 		return loopbackNetworks

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// Flags are what can be set on the command line.
+// Flags are the settings of the command line.
 type Flags struct {
 	listen, address string
 	ca, cert, key   string
@@ -41,8 +41,9 @@ func (p *Flags) Define(f *pflag.FlagSet) {
 		"networks in which leaders may be dialled, as 10.0.0.0/8,fd00::/8 (default loopback if the address is, else the private networks)")
 }
 
-// Settings are those of the flags, nil without --peer. Named says what has set a flag: its own name or a variable of the
-// environment. All that is wrong is in the error, which is for people.
+// Settings returns the settings of the flags, nil without --peer. Named returns the source of a
+// flag: its own name or a variable of the environment. The error, which is for people, lists all
+// problems.
 func (p *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	if p.listen == "" {
 		return nil, p.alone(named)
@@ -71,7 +72,7 @@ func (p *Flags) alone(named func(string) string) error {
 	return nil
 }
 
-// reader collects what is wrong with the settings.
+// reader collects the problems of the settings.
 type reader struct {
 	named    func(flag string) string
 	problems []error

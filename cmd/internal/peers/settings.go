@@ -67,8 +67,8 @@ func (s *Settings) allows(a netip.Addr) bool {
 	return false
 }
 
-// checkTLS finds out what the other members would refuse, and the flag and the file that are to
-// blame.
+// checkTLS finds problems that would make the other members refuse this one, and the flag and file
+// at fault.
 func (s *Settings) checkTLS() (flag, file string, err error) {
 	if _, _, err := peer.LoadTLS(s.CA, "", ""); err != nil {
 		return flagCA, s.CA, err
@@ -96,12 +96,13 @@ func (s *Settings) config(onError func(string, error)) (peer.Config, error) {
 // Member is one that listens.
 type Member struct {
 	*peer.Store
-	// Address is what its elections publish.
+	// Address is the address that its elections publish.
 	Address string
 }
 
-// Open puts peers on top of a store that does not push, and listens. OnError is told what fails between members, and with
-// nil when it works again; it may be called concurrently. Close the member after its elections have ended.
+// Open puts peers on top of a store that does not push, and listens. OnError is called with each
+// failure between members, and with nil when it works again; it may be called concurrently. Close
+// the member after its elections have ended.
 func (s *Settings) Open(ctx context.Context, store driver.Store, onError func(key string, err error)) (*Member, error) {
 	cfg, err := s.config(onError)
 	if err != nil {

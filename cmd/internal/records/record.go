@@ -1,5 +1,5 @@
-// Package records is about what a store shows of an election's record to those who look, for the sake of people. Nothing is
-// decided by it: who leads, and whether bytes are a record at all, is for the election to say.
+// Package records reads an election's record as a store shows it, for people. No decision depends
+// on it: the election alone decides which member leads, and whether bytes are a record at all.
 package records
 
 import (
@@ -13,28 +13,28 @@ import (
 type Record struct {
 	// Absent: there is none.
 	Absent bool
-	// Leader is who wrote it, also if it is released; empty if it is vacant.
+	// Leader is the ID of the leader that wrote it, also if it is released; empty if it is vacant.
 	Leader string
-	// Address is what the leader publishes.
+	// Address is the published address of the leader.
 	Address string
 	Term    uint64
 	Lease   time.Duration
-	// Nonce is fresh in every write of a holder's. It stays when somebody else adds a request.
+	// Nonce is new in every write of a leader. It stays when another member adds a request.
 	Nonce    string
 	Released bool
-	// Request is nil if nobody is asked to hand over.
+	// Request is nil if there is no request to hand over.
 	Request *Request
 }
 
 // Request asks the leader to hand over.
 type Request struct {
 	Term uint64 `json:"term"`
-	// To is empty for anybody.
+	// To is empty for any candidate.
 	To string `json:"to"`
 	By string `json:"by"`
 }
 
-// Asked says what a leader is asked for.
+// Asked describes a request to a leader.
 func Asked(to, by string) string {
 	text := "to hand over"
 	if to != "" {
@@ -46,10 +46,10 @@ func Asked(to, by string) string {
 	return text
 }
 
-// Held reports whether somebody holds the election by this record.
+// Held reports whether a leader holds the election by this record.
 func (r Record) Held() bool { return r.Leader != "" && !r.Released }
 
-// Vacant reports whether it is a record that nobody holds, and nobody has released.
+// Vacant reports whether it is a record without a leader that was not released.
 func (r Record) Vacant() bool { return r.Leader == "" && r.Lease > 0 }
 
 // Wish is the request, unless it is for an earlier term and so means nothing any more.

@@ -6,8 +6,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Tap is the store, with see told of whatever an election gets to see there, by reading or by a push, before it does. See
-// returns at once, and may be called concurrently. The store must be a driver.Bounded, as all are that the command opens.
+// Tap returns the store, with see called for each entry that an election sees there, by reading or
+// by a push, before the election does. See must return at once, and may be called concurrently. The
+// store must be a driver.Bounded, as all are that the command opens.
 func Tap(s driver.Store, see func(driver.Entry)) driver.Store {
 	t := &tap{s, s.(driver.Bounded), see}
 	if w, ok := s.(driver.Watcher); ok {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// dealings are what the network does for a client. Other operations of its errors are those of TLS, where it is the other end
-// that refuses.
+// dealings are the operations of the network for a client. Other operations in its errors are those
+// of TLS, where the other end refuses.
 var dealings = []string{"dial", "read", "write"}
 
 // away reports whether a client did not get through to its server, which may be there later.

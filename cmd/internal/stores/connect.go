@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// Forever is a limit for those who have nothing else to do.
+// Forever is a limit for a program that has nothing else to do.
 const Forever = time.Duration(math.MaxInt64)
 
 // Patience is how long to wait for a store.
@@ -28,9 +28,10 @@ const (
 	lastPause    = time.Second
 )
 
-// Connect opens a store and reads an election's record, as Open and Check do. While the servers cannot be reached it tries
-// again; what waiting cannot mend, such as a missing bucket or a wrong password, it returns at once. Its errors are for
-// people, but for the cause of ctx if that has ended.
+// Connect opens a store and reads an election's record, as Open and Check do. While the servers
+// cannot be reached it tries again. It returns errors that waiting cannot mend, such as a missing
+// bucket or a wrong password, at once. Its errors are for people, except for the cause of ctx if
+// that has ended.
 func Connect(ctx context.Context, p Place, key string, o Options, w Patience) (*Store, error) {
 	end := time.Now().Add(w.Limit)
 	least := firstAttempt

@@ -17,7 +17,7 @@ type Kafka struct {
 	User     string   `json:"user,omitempty"`
 	Password string   `json:"password,omitempty"`
 	Topic    string   `json:"topic"`
-	// NELI is nil where nobody has precedence.
+	// NELI is nil where no candidate has precedence.
 	NELI *NELI `json:"neli,omitempty"`
 	// Replicas is how many brokers keep a topic that is created; 0: three, or all where there are fewer.
 	Replicas int `json:"replicas,omitempty"`
@@ -26,17 +26,17 @@ type Kafka struct {
 	// Properties are those of Kafka's clients, passwords among them.
 	Properties map[string]string `json:"properties,omitempty"`
 
-	origins map[string]string // what has set each of them, for errors
+	origins map[string]string // the source of each of them, for errors
 	file    string            // in which some of them are
 }
 
-// NELI is a consumer group whose owner of partition 0 has precedence.
+// NELI is a consumer group. The owner of its partition 0 has precedence.
 type NELI struct {
 	// Group is its name; empty: the election's.
 	Group string `json:"group,omitempty"`
-	// Topic is what the group subscribes to; empty: Group + ".neli".
+	// Topic is the topic that the group subscribes to; empty: Group + ".neli".
 	Topic string `json:"topic,omitempty"`
-	// NomineeOnly has nobody else claim, ever.
+	// NomineeOnly lets no other candidate claim, ever.
 	NomineeOnly bool `json:"nomineeOnly,omitempty"`
 	// WithoutGoNELI: no process of goNELI's joins the group, so that others claim without it too.
 	WithoutGoNELI bool `json:"withoutGoNELI,omitempty"`
@@ -109,8 +109,8 @@ func (k *Kafka) brokers() []string {
 	return ported
 }
 
-// commands are those of Kafka's own tools. None of them forces a failover: a leader whose record is removed with all others of
-// the topic writes the next one after what was removed, and goes on.
+// commands are those of Kafka's own tools. None of them forces a failover: a leader whose record is
+// removed with all others of the topic writes the next one after the removed ones, and goes on.
 func (k *Kafka) commands(string) Commands {
 	return Commands{
 		Look: "kafka-console-consumer.sh " + k.at() + " --topic " + k.Topic + " --partition 0 --offset earliest " +

@@ -56,7 +56,7 @@ func (k *Kafka) explainGroup(name, topic string, err error) *fault.Error {
 	return fault.New("", "%w", err)
 }
 
-// explainConnection is nil for what has nothing to do with the connection or with who logs in.
+// explainConnection returns nil for errors that concern neither the connection nor the login.
 func (k *Kafka) explainConnection(err error) *fault.Error {
 	var mechanism *kerr.Error
 	switch {
@@ -73,7 +73,7 @@ func (k *Kafka) explainConnection(err error) *fault.Error {
 	return k.explainTLS(err)
 }
 
-// explainTLS tells apart what a connection that ends at once may mean.
+// explainTLS tells apart the possible causes of a connection that ends at once.
 func (k *Kafka) explainTLS(err error) *fault.Error {
 	var (
 		authority x509.UnknownAuthorityError
@@ -108,7 +108,7 @@ func (k *Kafka) explainTLS(err error) *fault.Error {
 	return k.unreachable(at, err)
 }
 
-// protocol is what is set.
+// protocol is the security protocol that is set.
 func (k *Kafka) protocol() string {
 	p := map[string]string{"security.protocol": k.Properties["security.protocol"]}
 	if k.User != "" {
@@ -127,7 +127,7 @@ func (k *Kafka) protocolHint() string {
 	return "set security.protocol to that of the listener: SASL_PLAINTEXT wants a user and a password, SSL and SASL_SSL are encrypted; " + elsewhere
 }
 
-// unreachable: nobody has answered. It is nil if that is not what went wrong.
+// unreachable explains that no broker answers. It returns nil for other errors.
 func (k *Kafka) unreachable(at string, err error) *fault.Error {
 	var (
 		name   *net.DNSError
@@ -150,7 +150,8 @@ func (k *Kafka) unreachable(at string, err error) *fault.Error {
 	return nil
 }
 
-// encrypted is what else to check if the client speaks TLS: a listener that does not may hang up, or say nothing.
+// encrypted names one more thing to check if the client speaks TLS: a listener that does not may
+// hang up, or say nothing.
 func (k *Kafka) encrypted() string {
 	if strings.HasSuffix(k.protocol(), "SSL") {
 		return ", and that the listener has TLS"
@@ -158,7 +159,7 @@ func (k *Kafka) encrypted() string {
 	return ""
 }
 
-// rootSASL is the broker's own words, of which there may be many around.
+// rootSASL returns the broker's own words, which many others may surround.
 func rootSASL(err error) error {
 	if _, own, ok := strings.Cut(err.Error(), kerr.SaslAuthenticationFailed.Message); ok {
 		return errors.New(kerr.SaslAuthenticationFailed.Message + strings.TrimRight(own, ")"))

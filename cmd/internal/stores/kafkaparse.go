@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// shapeKafka is how hints show what is wanted of Kafka.
+// shapeKafka is the form of a Kafka URL in hints.
 const shapeKafka = "kafka://host:9092,host:9092/topic"
 
 // kafkaPort is that of a broker without one.
@@ -30,7 +30,7 @@ const (
 	longTimeout  = time.Minute
 )
 
-// elsewhere is where what is secret belongs.
+// elsewhere is the place for secrets.
 const elsewhere = "credentials and TLS come from a file of client properties (--kafka-properties) or from " +
 	"TENURE_KAFKA_USER, TENURE_KAFKA_PASSWORD and TENURE_KAFKA_SECURITY_PROTOCOL"
 
@@ -75,7 +75,7 @@ func ParseEmbeddedKafka(setting, raw, topic string) (*Kafka, error) {
 	return k, nil
 }
 
-// splitKafka takes the hosts out, of which a URL would have one.
+// splitKafka takes the hosts out, because a URL would have only one.
 func splitKafka(rest string) (hosts string, u *url.URL, err error) {
 	end := strings.IndexAny(rest+"/", "/?#")
 	user, hosts, ok := cutLast(rest[:end], "@")
@@ -103,7 +103,8 @@ func cutLast(s, at string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// topicName is what Kafka accepts, up to maxTopic. A length in the expression would make half a megabyte of it in every process.
+// topicName matches names that Kafka accepts, up to maxTopic. A length in the expression would cost
+// half a megabyte in every process.
 var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 const maxTopic = 249
@@ -207,7 +208,7 @@ func span(value string, least, most time.Duration) (time.Duration, error) {
 
 func unknownKafkaParameter(key, value string) error {
 	hint := "known are " + strings.Join(kafkaParameters, ", ")
-	if value == "" { // and what looks like a key may be a secret
+	if value == "" { // a text that looks like a key may be a secret
 		return fault.New(hint, "an unknown parameter has no value")
 	}
 	if secretive.MatchString(key) || strings.ContainsAny(key, ".") {

@@ -13,7 +13,8 @@ import (
 
 // KafkaSettings say where the properties of Kafka's clients come from.
 type KafkaSettings struct {
-	// Setting is what named the file, for errors: "--kafka-properties", or a variable of the environment.
+	// Setting is the source of the file's name, for errors: "--kafka-properties", or a variable of
+	// the environment.
 	Setting string
 	// File is in the format that Kafka's own tools have; empty: none.
 	File string
@@ -69,7 +70,7 @@ func readProperties(name string) (map[string]string, error) {
 	return all.Map(), nil
 }
 
-// Variables of the environment for who logs in, which has no flags.
+// Variables of the environment for the login, which has no flags.
 const (
 	kafkaUser     = "TENURE_KAFKA_USER"
 	kafkaPassword = "TENURE_KAFKA_PASSWORD"
@@ -102,8 +103,8 @@ func (k *Kafka) fromEnvironment(env func(string) string) {
 	}
 }
 
-// logIn replaces who logs in. Without a mechanism and a protocol they are what they are for a user and a password of other
-// stores: the plain ones.
+// logIn replaces the login. Without a mechanism and a protocol these are the ones for a user and a
+// password of other stores: the plain ones.
 func logIn(p map[string]string, user, password string) {
 	delete(p, "sasl.jaas.config")
 	p["sasl.username"], p["sasl.password"] = user, password
@@ -119,7 +120,8 @@ func logIn(p map[string]string, user, password string) {
 	}
 }
 
-// explainProperties names what has set each property that is wrong. The remedy is that for the first.
+// explainProperties names the source of each property that is wrong. The remedy is that for the
+// first.
 func (k *Kafka) explainProperties(err error) *fault.Error {
 	var hint string
 	var all []error

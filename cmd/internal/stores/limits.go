@@ -17,7 +17,7 @@ func (p Place) Limits() (driver.Store, error) {
 	return unopened{b}, nil
 }
 
-// unopened is a store of which nothing but the limits is known.
+// unopened is a store with known limits that is not open yet.
 type unopened struct{ driver.Bounded }
 
 var errUnopened = errors.New("the store has not been opened")

@@ -22,7 +22,8 @@ type NATS struct {
 	Bucket   string   `json:"bucket"`
 	// Migrating: candidates of nats-kv-leader-elect take part.
 	Migrating bool `json:"migrating,omitempty"`
-	// Pristine: nobody lives who knew another bucket of this name, so the first election of an empty one need not wait.
+	// Pristine: no living member knew another bucket of this name, so the first election of an
+	// empty one need not wait.
 	Pristine bool `json:"pristine,omitempty"`
 }
 
@@ -76,7 +77,7 @@ func (n *NATS) server() string {
 	return scheme + "://" + hosts
 }
 
-// command is the nats command with what it needs to reach the same servers.
+// command is the nats command with the options that reach the same servers.
 func (n *NATS) command() string {
 	if n.Context != "" {
 		return "nats --context " + n.Context

@@ -90,7 +90,7 @@ func readContext(name string) (*natsContext, error) {
 	return c, err
 }
 
-// ask has the nsc command say what the context leaves to it.
+// ask runs the nsc command for the settings that the context leaves to it.
 func (c *natsContext) ask() error {
 	out, err := exec.Command("nsc", "generate", "profile", c.NSC).Output()
 	if err != nil {

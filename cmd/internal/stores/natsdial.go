@@ -35,7 +35,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return &greeting{Conn: c}, nil
 }
 
-// firstWrites are enough for TLS and what the library says first.
+// firstWrites are enough for TLS and the library's greeting.
 const firstWrites = 8
 
 // greeting passes over an error of its first writes, and sends nothing after it. A read follows them,

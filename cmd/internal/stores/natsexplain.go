@@ -45,7 +45,7 @@ func plainly(err error) error {
 
 // isFull reports whether the server has as many connections as it takes.
 func isFull(err error) bool {
-	text := err.Error() // of which the library makes an error that has no name
+	text := err.Error() // the library makes an error without a name of it
 	return strings.Contains(text, "maximum connections exceeded") || strings.Contains(text, "maximum account active connections exceeded")
 }
 
@@ -134,8 +134,8 @@ func (n *NATS) explainRoom(err error) *fault.Error {
 	return nil
 }
 
-// settled reports whether the server has understood what it was asked for, and will not do it. All else is trouble with the
-// server or on the way to it.
+// settled reports whether the server has understood the request and refuses it. All other errors
+// are trouble with the server or on the way to it.
 func settled(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {

@@ -52,7 +52,8 @@ func (n *NATS) connect() (*nats.Conn, jetstream.JetStream, error) {
 // quiet is instead of a handler that prints.
 var quiet = nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
 
-// options are the name of the connection and who is told of it. What else suits elections the driver knows.
+// options are the name of the connection and the function that its events call. The driver adds the
+// options that elections need.
 func options(o Options) []nats.Option {
 	told := o.OnConnection
 	if told == nil {

@@ -64,7 +64,7 @@ func validHost(host string) bool {
 	return err == nil && name != "" && 1 <= n && n <= 65535
 }
 
-// bucketName is what NATS accepts.
+// bucketName matches names that NATS accepts.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func bucket(u *url.URL) (string, error) {

@@ -12,11 +12,12 @@ import (
 // Nomination is part of an election where something outside of it says which candidate has precedence.
 type Nomination struct {
 	driver.Nominator
-	// NomineeOnly has nobody but the nominee claim, ever.
+	// NomineeOnly lets only the nominee claim, ever.
 	NomineeOnly bool
-	// Metadata is what each candidate publishes, for Check.
+	// Metadata is published by each candidate, for Check.
 	Metadata map[string]string
-	// Check returns an error if what a leader publishes shows that it is nominated otherwise.
+	// Check returns an error if the published metadata of a leader shows that another Nominator
+	// nominated it.
 	Check func(leader map[string]string) error
 	// Close gives the nomination up at once, if there is one.
 	Close func() error
@@ -61,7 +62,7 @@ func (n *NELI) tell(election string) string {
 	return text + "Others wait a lease longer before they claim, and claim only while the group confirms them as members."
 }
 
-// topicFor is what the group subscribes to.
+// topicFor returns the topic that the group subscribes to.
 func (n *NELI) topicFor(election string) string {
 	if n.Topic != "" {
 		return n.Topic

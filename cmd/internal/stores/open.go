@@ -12,7 +12,8 @@ import (
 
 // Store is an open store with a connection of its own.
 type Store struct {
-	// Driver is what elections are made on. What else it can do it says by its type, as with any driver.
+	// Driver is the store for elections. Its type says which optional interfaces it has, as with
+	// any driver.
 	Driver driver.Store
 
 	place Place
@@ -31,12 +32,14 @@ type Options struct {
 	Client string
 	// Create makes the bucket or topic if it is missing.
 	Create bool
-	// Lease is that of the elections, if it is known: what waits for an answer must not wait for long against it.
+	// Lease is that of the elections, if it is known: no wait for an answer may be long compared
+	// with it.
 	Lease time.Duration
-	// OnConnection is told when the connection is lost, with the reason if there is one, and when it is back; it may
-	// be nil. Of several servers each is told of by itself. Stores without lasting connections never call it.
+	// OnConnection is called when the connection is lost, with the reason if there is one, and when
+	// it is back; it may be nil. It is called for each of several servers. Stores without lasting
+	// connections never call it.
 	OnConnection func(up bool, err error)
-	// Logger hears why a nomination does not work; nil: nobody does.
+	// Logger receives the reasons why a nomination does not work; nil: none.
 	Logger *slog.Logger
 }
 
@@ -60,7 +63,8 @@ func (s *Store) Check(ctx context.Context, key string) error {
 	return nil
 }
 
-// Inspect says what is unsafe about the store for elections with leases up to the one given. Its errors are for people.
+// Inspect reports unsafe settings of the store for elections with leases up to the given one. Its
+// errors are for people.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	inspector, ok := s.Driver.(driver.Inspector)
 	if !ok {

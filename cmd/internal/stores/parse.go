@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// shape is how every hint shows what is wanted.
+// shape is the form of a URL in hints.
 const shape = "give a URL such as nats://host:4222/ELECTIONS, nats://user:password@host/ELECTIONS, tls://host/ELECTIONS, " +
 	shapeKafka + " or " + shapeS3
 

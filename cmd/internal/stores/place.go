@@ -12,7 +12,8 @@ import (
 // Place is where elections are kept: one of the kinds of store that there are. It may hold credentials; String leaves them
 // out.
 type Place struct {
-	// Setting is what named the place, for errors: "--store", "--context", or a variable of the environment.
+	// Setting is the source of the place, for errors: "--store", "--context", or a variable of the
+	// environment.
 	Setting string `json:"-"`
 
 	NATS  *NATS  `json:"nats,omitempty"`
@@ -20,20 +21,21 @@ type Place struct {
 	Kafka *Kafka `json:"kafka,omitempty"`
 }
 
-// kind is what each kind of store knows to do. Its errors are for people, without the setting in front.
+// kind holds the functions of one kind of store. Its errors are for people, without the setting in
+// front.
 type kind interface {
 	String() string
 	// name is the place in an error, behind the setting.
 	name() string
 	limits() (driver.Bounded, error)
 	open(context.Context, Options) (*Store, error)
-	// check calls the store, for the sake of what may be wrong with it.
+	// check calls the store to find problems.
 	check(ctx context.Context, s *Store, key string) error
 	explain(error) *fault.Error
 	commands(key string) Commands
 }
 
-// Commands are what a person can type to work on an election from outside.
+// Commands are commands for a person to work on an election from outside.
 type Commands struct {
 	// Look prints the record.
 	Look string
@@ -54,7 +56,7 @@ func (p Place) kind() kind {
 	return nil
 }
 
-// Kind is what people call the kind of store.
+// Kind is the name of the kind of store for people.
 func (p Place) Kind() string {
 	switch {
 	case p.NATS != nil:
@@ -82,7 +84,8 @@ func (p Place) GoString() string { return p.String() }
 // Pushes reports whether the store tells of changes by itself. Others are polled, or have peers.
 func (p Place) Pushes() bool { return p.S3 == nil }
 
-// Nomination says in one line who names the leader of an election; empty where nobody does.
+// Nomination says in one line which group nominates the leader of an election; empty where none
+// does.
 func (p Place) Nomination(election string) string {
 	if p.Kafka == nil || p.Kafka.NELI == nil {
 		return ""
@@ -101,7 +104,7 @@ func (p Place) Unsafe(f driver.Finding) error {
 	return p.blame(fault.New(f.Remedy, "%s: %s: %s", f.Severity, f.Setting, f.Problem))
 }
 
-// Denied is Explain for a missing right of which only the text is left.
+// Denied is Explain for a missing right whose error is known only as text.
 func (p Place) Denied(text string) error {
 	return p.Explain(&deniedError{text})
 }

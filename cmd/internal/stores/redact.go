@@ -9,8 +9,9 @@ import (
 // hidden stands for credentials.
 const hidden = "***"
 
-// Redact removes from what should be a URL all that may be credentials: everything up to the last @, even where it is not
-// a valid URL, and the values of all parameters but those that are known to be harmless.
+// Redact removes all possible credentials from a text that should be a URL: everything up to the
+// last @, even where it is not a valid URL, and the values of all parameters but those that are
+// known to be harmless.
 func Redact(raw string) string {
 	at := strings.LastIndex(raw, "@")
 	if at < 0 {
@@ -39,7 +40,7 @@ func redactParameters(raw string) string {
 	return place
 }
 
-// redactParameter also hides a known one whose value has an @, since that may be written as %40.
+// redactParameter also hides a known one if its value has an @, since that may be written as %40.
 func redactParameter(p string) string {
 	key, value, ok := strings.Cut(p, "=")
 	plain, err := url.QueryUnescape(value)

@@ -78,7 +78,7 @@ func (s *S3) commands(key string) Commands {
 	}
 }
 
-// flags are what the AWS command line needs to reach the same server.
+// flags are the flags of the AWS command line that reach the same server.
 func (s *S3) flags() string {
 	var flags string
 	if s.Endpoint != "" {

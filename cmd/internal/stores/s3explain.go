@@ -102,7 +102,7 @@ func (s *S3) wrongRegion(err error) *fault.Error {
 	return fault.New("put region="+right+" into the URL, or set AWS_REGION", "the region is wrong: the bucket is in %s", right)
 }
 
-// unreachable: nobody has answered.
+// unreachable explains that no server answers.
 func (s *S3) unreachable(err error) *fault.Error {
 	var (
 		name      *net.DNSError
@@ -128,10 +128,10 @@ func (s *S3) unreachable(err error) *fault.Error {
 	return fault.New("check endpoint= in the URL, and that the server runs", "no server answers at %s: %w", server, root(err))
 }
 
-// server is what people call the server.
+// server is the name of the server for people.
 func (s *S3) server() string { return cmp.Or(s.Endpoint, "S3") }
 
-// brief leaves out what the client library puts around the server's own words.
+// brief leaves out the words of the client library around the server's own.
 func brief(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

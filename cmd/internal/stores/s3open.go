@@ -34,7 +34,7 @@ func (s *S3) open(ctx context.Context, o Options) (*Store, error) {
 	return &Store{Driver: store, client: client, close: func() error { return nil }}, nil
 }
 
-// client is configured as all of AWS's tools are, except for what the URL says.
+// client is configured as all of AWS's tools are, except for the settings in the URL.
 func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // the default one prints
 	if s.Region != "" {

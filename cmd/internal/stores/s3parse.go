@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// shapeS3 is how hints show what is wanted of object storage.
+// shapeS3 is the form of a URL of object storage in hints.
 const shapeS3 = "s3://bucket/prefix?endpoint=http://host:9000&region=us-east-1"
 
 // chain is where credentials belong.
@@ -52,7 +52,7 @@ func parseS3(raw string) (*S3, error) {
 
 var errHost = fault.New("the host of a server goes behind the bucket: "+shapeS3, "has a host where the bucket should be")
 
-// s3BucketName is what S3 accepts, and every other server. Some servers accept more.
+// s3BucketName matches names that S3 and every other server accept. Some servers accept more.
 var s3BucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 // bucketNames says so.
@@ -137,7 +137,7 @@ func checkEndpoint(value string) error {
 var secretive = regexp.MustCompile(`(?i)key|secret|token|password|credential|profile|signature`)
 
 func unknownParameter(key, value string) error {
-	if value == "" { // and what looks like a key may be a secret
+	if value == "" { // a text that looks like a key may be a secret
 		return fault.New("known are "+strings.Join(parameters, ", "), "an unknown parameter has no value")
 	}
 	hint := "known are " + strings.Join(parameters, ", ")

@@ -64,7 +64,7 @@ type Process struct {
 	Dir string
 
 	out    bytes.Buffer
-	closed chan struct{} // when nobody is left that could write
+	closed chan struct{} // closed when no process can write any more
 }
 
 func begin(t *testing.T, files []*os.File) *Process {

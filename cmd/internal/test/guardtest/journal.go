@@ -25,7 +25,7 @@ type Note struct {
 	What  string
 }
 
-// Journal is what several processes have noted. Its methods may be called concurrently.
+// Journal holds the notes of several processes. Its methods may be called concurrently.
 type Journal struct {
 	Path string
 
@@ -34,10 +34,10 @@ type Journal struct {
 	notes []Note
 }
 
-// NewJournal is an empty one in a directory, or what is there already.
+// NewJournal returns the journal in a directory, which is empty if there is none.
 func NewJournal(dir string) *Journal { return &Journal{Path: filepath.Join(dir, "journal")} }
 
-// Add notes something now, in the name of somebody who is not a process.
+// Add notes something now, under a name that is not a process.
 func (j *Journal) Add(name, what string) {
 	if err := j.add(Note{Name: name, What: what}); err != nil {
 		panic(err)
@@ -84,7 +84,7 @@ func (j *Journal) more() []byte {
 	return more
 }
 
-// Find returns the first note of somebody that says this.
+// Find returns the first such note of a name.
 func (j *Journal) Find(name, what string) (Note, bool) {
 	for _, n := range j.Notes() {
 		if n.Name == name && n.What == what {
@@ -94,7 +94,8 @@ func (j *Journal) Find(name, what string) (Note, bool) {
 	return Note{}, false
 }
 
-// Last is when somebody noted this for the last time; what is empty for anything. It is 0 for never.
+// Last is when a name noted this for the last time; an empty text stands for any. It is 0 for
+// never.
 func (j *Journal) Last(name, what string) (at stamp.Time) {
 	for _, n := range j.Notes() {
 		if n.Name == name && (what == "" || n.What == what) {
@@ -104,7 +105,7 @@ func (j *Journal) Last(name, what string) (at stamp.Time) {
 	return at
 }
 
-// Count is how often somebody noted this so far.
+// Count is how often a name noted this so far.
 func (j *Journal) Count(name, what string) (count int) {
 	for _, n := range j.Notes() {
 		if n.Name == name && n.What == what {
@@ -121,7 +122,7 @@ func (j *Journal) Await(t *testing.T, name, what string) (n Note) {
 	return n
 }
 
-// Workers are the processes that somebody noted to have begun, in the name of anybody if that is empty.
+// Workers are the processes that began under a name, or under any if it is empty.
 func (j *Journal) Workers(name string) (pids []int) {
 	for _, n := range j.Notes() {
 		if n.What == "begin" && (name == "" || n.Name == name) {
@@ -141,7 +142,7 @@ func (j *Journal) Alive(name string) (pid int) {
 	return 0
 }
 
-// AwaitEnd waits until none of them runs any more. What does not run cannot act.
+// AwaitEnd waits until none of them runs any more. A process that has ended cannot act.
 func (j *Journal) AwaitEnd(t *testing.T, name string) {
 	t.Helper()
 	wait.Succeeds(t, "the end of the workers", func(context.Context) error {

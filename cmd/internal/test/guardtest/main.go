@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// Main is for TestMain: it makes the test binary a guard if the first argument says so, or a worker. It lets more tests run side
-// by side than there are processors, since they wait far more than they work.
+// Main is for TestMain: it makes the test binary a guard if the first argument says so, or a
+// worker. It lets more tests run side by side than there are processors, since they wait far more
+// than they work.
 func Main(m *testing.M, guard func(numbers []string) error) {
 	err := flag.Set("test.parallel", "8")
 	switch role := append(os.Args, "", "")[1]; role {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Output is what somebody writes, to be read while it is written.
+// Output collects text, to be read while it is written.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Worker is a command that notes in a journal what it does: "file:3" for a file that it was given, "begin", then "act" all the time, and
-// the signals that it hears, such as "SIGTERM", until "end".
+// Worker is a command that notes its actions in a journal: "file:3" for an inherited file, "begin",
+// then "act" all the time, and the signals that it receives, such as "SIGTERM", until "end".
 type Worker struct {
 	Name, Journal string
 	// For is how long it works, or until it is asked to end if that is 0.
@@ -31,7 +31,7 @@ type Worker struct {
 	Children []Worker
 	// Apart puts a child into a session of its own; Strays has a command leave its process group, for that of its parent.
 	Apart, Strays bool
-	// Closes has it close what it was given, and its children be given nothing.
+	// Closes makes it close its inherited files, and start children without any.
 	Closes bool
 }
 
@@ -98,7 +98,8 @@ func Given() []string {
 	})
 }
 
-// given tells what was inherited from what this process has opened: that is closed when it begins another.
+// given returns the inherited files, without those that this process has opened: they are closed
+// when it starts another.
 func given() iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for fd := 3; fd < 1000; fd++ {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Rude is a server of NATS that says something before anybody has logged in.
+// Rude is a NATS server that sends something before any login.
 func Rude(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,7 +19,7 @@ func NATS(t *testing.T, users ...*server.User) *server.Server {
 	return JetStream(t, &server.Options{Users: users})
 }
 
-// JetStream adds to these options what a server with JetStream needs, and starts it.
+// JetStream adds the options that JetStream needs, and starts a server.
 func JetStream(t *testing.T, o *server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.Port, o.JetStream, o.StoreDir = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir()
@@ -43,7 +43,7 @@ func Start(t *testing.T, o *server.Options) *server.Server {
 	return s
 }
 
-// DeleteKey is what "nats kv del" does.
+// DeleteKey does the same as "nats kv del".
 func DeleteKey(t *testing.T, url, bucket, key string) {
 	t.Helper()
 	nc, err := nats.Connect(url)

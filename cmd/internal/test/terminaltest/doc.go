@@ -1,3 +1,3 @@
-// Package terminaltest runs a program in a terminal of its own, a pseudo-terminal of Unix, and looks at what it writes there
-// and what it leaves behind.
+// Package terminaltest runs a program in a pseudo-terminal of its own, and looks at its output and
+// at the state in which it leaves the terminal.
 package terminaltest

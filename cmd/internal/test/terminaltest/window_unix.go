@@ -24,7 +24,7 @@ type Window struct {
 	cmd    *exec.Cmd
 	master *os.File
 	before *term.State
-	closed chan struct{} // when nobody can write to it any more
+	closed chan struct{} // closed when no process can write to it any more
 
 	mu     sync.Mutex
 	output strings.Builder
@@ -77,7 +77,8 @@ func (w *Window) Output() string {
 	return w.output.String()
 }
 
-// Await waits until the output holds a text after its first bytes, and returns what comes before it and after it.
+// Await waits until the output holds a text after its first bytes, and returns the output before it
+// and after it.
 func (w *Window) Await(from int, text string) (before, after string) {
 	w.t.Helper()
 	wait.Succeeds(w.t, fmt.Sprintf("%q is written", text), func(context.Context) error {
@@ -99,7 +100,7 @@ func (w *Window) Press(keys string) {
 	}
 }
 
-// Resize is what a person does with the mouse.
+// Resize is like resizing the window with the mouse.
 func (w *Window) Resize(columns, lines uint16) {
 	w.t.Helper()
 	if err := pty.Setsize(w.master, &pty.Winsize{Cols: columns, Rows: lines}); err != nil {
@@ -107,8 +108,9 @@ func (w *Window) Resize(columns, lines uint16) {
 	}
 }
 
-// Restored waits until the program has written its last words, which come when it has given the terminal back, and has
-// ended. It returns how, and what was written once all that it had set was undone.
+// Restored waits until the program has written its last words, which come after it has given the
+// terminal back, and has ended. It returns the exit code, and the output after all its settings
+// were undone.
 func (w *Window) Restored(lastWords string) (after string, code int) {
 	w.t.Helper()
 	before, _ := w.Await(0, lastWords)

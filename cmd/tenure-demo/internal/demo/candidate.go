@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// RunCandidate takes part in the election that the first line of in describes, and reports to out. It ends when ctx does,
-// or in: then the demo has died, and nobody would end the candidate otherwise.
+// RunCandidate takes part in the election that the first line of in describes, and reports to out.
+// It ends when ctx does, or in: then the demo has died, and nothing else would end the candidate.
 func RunCandidate(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
@@ -41,7 +41,7 @@ func RunCandidate(ctx context.Context, in io.Reader, out io.Writer) error {
 type candidate struct {
 	spec       spec
 	reports    *reporter
-	nomination *stores.Nomination // nil where nobody has precedence
+	nomination *stores.Nomination // nil where no candidate has precedence
 }
 
 func (c *candidate) run(ctx context.Context) error {
@@ -81,7 +81,8 @@ func (c *candidate) take(ctx context.Context, store driver.Store, cfg tenure.Con
 	return e.Run(ctx, c.lead)
 }
 
-// nominate has somebody else say who is to lead, if the place is such. Leave comes after the election.
+// nominate lets a consumer group nominate the leader, if the place has one. Call leave after the
+// election.
 func (c *candidate) nominate(ctx context.Context, store *stores.Store, cfg *tenure.Config) (leave func(), err error) {
 	n, err := store.Nominate(ctx, c.spec.Election)
 	if n == nil {
@@ -92,8 +93,8 @@ func (c *candidate) nominate(ctx context.Context, store *stores.Store, cfg *tenu
 	return func() { _ = n.Close() }, nil
 }
 
-// join is the store as the election uses it: one that does not push tells the demo what was written, and has peers if it is
-// to have them. Leave comes after the election.
+// join returns the store as the election uses it: one that does not push reports its writes to the
+// demo, and has peers if they are set. Call leave after the election.
 func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Config) (on driver.Store, leave func(), err error) {
 	if _, pushes := store.(driver.Watcher); pushes {
 		return store, func() {}, nil
@@ -110,7 +111,7 @@ func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Co
 	return m.Store, func() { _ = m.Close() }, nil
 }
 
-// tellPeer is told when a leader cannot be followed, and with nil when it can again.
+// tellPeer is called when a leader cannot be followed, and with nil when it can again.
 func (c *candidate) tellPeer(_ string, err error) {
 	if err != nil {
 		c.reports.send(report{At: stamp.Now(), Peer: err.Error()})
@@ -132,8 +133,8 @@ func (c *candidate) open(ctx context.Context) (*stores.Store, error) {
 	}})
 }
 
-// hear also tells of an operation that was denied. Without the right to write nobody can ever be elected, and nothing but
-// writing finds that out.
+// hear also reports an operation that was denied. Without the right to write no candidate can ever
+// be elected, and only a write finds that out.
 func (c *candidate) hear(e tenure.Event) {
 	if e.Kind == tenure.EventTrouble && errors.Is(e.Cause, driver.ErrDenied) {
 		c.refuse(e.Cause)
@@ -144,7 +145,7 @@ func (c *candidate) hear(e tenure.Event) {
 	}
 }
 
-// compare raises an alarm if the leader is nominated by somebody else than this candidate.
+// compare raises an alarm if the leader has another Nominator than this candidate.
 func (c *candidate) compare(e tenure.Event) {
 	if err := c.nomination.Check(e.Leader.Metadata); err != nil {
 		e.Kind, e.Leader, e.Cause = tenure.EventAlarm, tenure.Leader{}, err

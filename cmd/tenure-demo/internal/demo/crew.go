@@ -83,8 +83,8 @@ func (d *director) hearEvent(p *process, r report) {
 	d.order.add(entry{at: r.At, event: e})
 }
 
-// hearFault ends the demo if nobody ever led, as no other candidate would get any further. Later a missing right is one
-// more trouble, of which there is an event.
+// hearFault ends the demo if there was never a leader, as no other candidate would get any further.
+// Later a missing right is one more trouble, with an event of its own.
 func (d *director) hearFault(p *process, r report) {
 	switch led := d.ledger.elections > 0; {
 	case led && r.Denied:
@@ -97,7 +97,7 @@ func (d *director) hearFault(p *process, r report) {
 	}
 }
 
-// stop ends all candidates: the leader last, so that nobody is elected only to be ended.
+// stop ends all candidates: the leader last, so that no candidate is elected just before it ends.
 func (d *director) stop() {
 	if d.stopping {
 		return
@@ -113,7 +113,7 @@ func (d *director) stop() {
 	d.after(stopWithin, d.killAll)
 }
 
-// endLast ends the leader, or whoever is the last to run.
+// endLast ends the leader, or the last candidate that runs.
 func (d *director) endLast() {
 	if len(d.crew) == 1 {
 		d.endAll()

@@ -58,8 +58,8 @@ func (o Options) stage(ctx context.Context) error {
 	return o.play(ctx, d, connection)
 }
 
-// rehearse takes part in the nomination for a moment, if there is one, so that what keeps candidates out of it is told at
-// once, and what it needs is made.
+// rehearse takes part in the nomination for a moment, if there is one. So it reports at once why
+// candidates could not take part, and creates the topic that they need.
 func (o Options) rehearse(ctx context.Context, store *stores.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, o.patience())
 	defer cancel()
@@ -70,7 +70,7 @@ func (o Options) rehearse(ctx context.Context, store *stores.Store) error {
 	return err
 }
 
-// watch sees renewals where the store pushes them. Elsewhere the candidates say what they have written.
+// watch sees renewals where the store pushes them. Elsewhere the candidates report their writes.
 func (d *director) watch(ctx context.Context, store *stores.Store) (stop func()) {
 	w, ok := store.Driver.(driver.Watcher)
 	if !ok {
@@ -92,7 +92,8 @@ func (o Options) connect(ctx context.Context, connection chan<- deed) (*stores.S
 	}, o.Await)
 }
 
-// inspect looks for what is unwise about the bucket. Where that takes many requests it is done only if asked for.
+// inspect looks for unwise settings of the bucket. Where that takes many requests it does so only
+// on request.
 func (o Options) inspect(ctx context.Context, store *stores.Store) ([]driver.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.patience())
 	defer cancel()
@@ -100,7 +101,7 @@ func (o Options) inspect(ctx context.Context, store *stores.Store) ([]driver.Fin
 		return nil, nil
 	}
 	all, err := store.Inspect(ctx, o.Lease)
-	if errors.Is(err, driver.ErrDenied) && !o.Inspect { // who may not look at the settings may take part all the same
+	if errors.Is(err, driver.ErrDenied) && !o.Inspect { // a candidate without the right to read the settings may take part
 		return nil, nil
 	}
 	if err != nil {
@@ -145,7 +146,7 @@ func (o Options) play(ctx context.Context, d *director, connection <-chan deed) 
 	return nil
 }
 
-// blameOverlaps says what to do about what should never be.
+// blameOverlaps names the remedy for overlaps, which should never occur.
 func (o Options) blameOverlaps() string {
 	if o.Polled() && !o.Inspect {
 		return "find out with --inspect whether the server keeps the conditions of writes; if it does, please report this with " +
@@ -183,7 +184,7 @@ func (d *director) follow(connection <-chan deed) {
 	}
 }
 
-// printer calls quit if the user ends the demo by what it shows.
+// printer calls quit if the user ends the demo through its display.
 func (o Options) printer(quit func()) printer {
 	switch {
 	case o.JSON:

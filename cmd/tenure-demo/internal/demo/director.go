@@ -19,7 +19,7 @@ type director struct {
 
 	inbox   chan func()
 	sights  <-chan entry
-	done    chan struct{}  // closed when nobody reads the inbox any more
+	done    chan struct{}  // closed when the inbox is read no longer
 	running sync.WaitGroup // the goroutines that listen to processes
 
 	crew   map[string]*process // those that run, by id
@@ -83,7 +83,7 @@ func (d *director) loop(ended <-chan struct{}) {
 	d.settle(d.order.waiting)
 }
 
-// post hands f to the loop, or to nobody after the loop has ended.
+// post hands f to the loop, and drops it after the loop has ended.
 func (d *director) post(f func()) {
 	select {
 	case d.inbox <- f:

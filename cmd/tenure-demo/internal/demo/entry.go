@@ -14,7 +14,7 @@ type entry struct {
 	sight *sight
 }
 
-// deed is what the demo does or notices outside of the election.
+// deed is an action or an observation of the demo outside of the election.
 type deed struct {
 	time time.Time // the wall clock, for people
 	do   do
@@ -22,7 +22,7 @@ type deed struct {
 	term uint64
 	pid  int
 	text string
-	// expected is what has to follow from something that was told, and dull to people.
+	// expected is for events that follow from an earlier one, and bore people.
 	expected bool
 }
 

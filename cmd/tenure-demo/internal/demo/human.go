@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// human writes lines for people: time, candidate, what happened, term, and why.
+// human writes lines for people: time, candidate, event, term, and reason.
 type human struct {
 	lineByLine
 	out     io.Writer
@@ -63,7 +63,7 @@ func (h *human) begin(_ time.Time, o Options) {
 	h.line(dim, "time", "who", "what", "term", "")
 }
 
-// introduce says in a few lines what is going on and what to try.
+// introduce explains the demo in a few lines, and what to try.
 func (h *human) introduce(o Options) {
 	say := func(format string, args ...any) { fmt.Fprintln(h.out, output.Plain(fmt.Sprintf(format, args...))) }
 	say("Election %q in %v", o.Election, o.Place)
@@ -117,7 +117,8 @@ func (h *human) show(e entry, f *failover) {
 	}
 }
 
-// dull events are left out: what each follower sees is the same, and a store that is down is so at every attempt.
+// dull events are left out: all followers see the same, and a store that is down fails at every
+// attempt.
 func (h *human) dull(e *event) bool {
 	switch e.Kind {
 	case tenure.EventLeader:
@@ -144,11 +145,11 @@ func (h *human) why(e *event, f *failover) string {
 	return brief(e.Cause)
 }
 
-// wrapping is what AWS's client library says around what happened.
+// wrapping matches the words of AWS's client library around the cause.
 var wrapping = regexp.MustCompile(`operation error S3: \w+, (https response error StatusCode: \d+, RequestID: [^,]*, HostID: [^,]*, )?` +
 	`(request send failed, )?`)
 
-// brief leaves out what every line would begin with.
+// brief leaves out the words that every line would begin with.
 func brief(cause string) string {
 	cause = strings.TrimPrefix(strings.TrimPrefix(cause, "tenure: "), "peer: ")
 	cause = wrapping.ReplaceAllString(cause, "")
@@ -167,7 +168,7 @@ func (h *human) overlap(at time.Time, o witness.Overlap) {
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05.000") }
 
-// befell is what a failover was counted from.
+// befell names the events from which failovers are counted.
 var befell = map[kind]string{
 	kindCrash: "died", kindPause: "was frozen", kindGraceful: "was asked to leave",
 	kindForced: "lost its record", kindOther: "was last seen to lead",

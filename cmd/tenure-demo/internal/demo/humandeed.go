@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deed tells what the demo does: in capitals what it does to the leader.
+// deed prints the demo's actions: those on the leader in capitals.
 func (h *human) deed(d *deed) {
 	who := d.id
 	if who == "" {

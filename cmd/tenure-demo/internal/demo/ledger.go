@@ -21,20 +21,21 @@ const (
 	kindOther    kind = "other"    // anything else, or several at once
 )
 
-// failover is the time from what befell a leader to the next election.
+// failover is the time from an event that struck a leader to the next election.
 type failover struct {
 	kind     kind
 	from, to string
 	took     time.Duration
-	// least is what it had to take, if that is known: after a crash until the end of the lease, counted from the last
-	// renewal that the store saw.
+	// least is the least possible time, if that is known: after a crash until the end of the lease,
+	// counted from the last renewal that the store saw.
 	least time.Duration
 	known bool
-	// most is what it may take where the store is polled, before the store's own latency; 0 if there is no such bound.
+	// most is the longest possible time where the store is polled, before the store's own latency;
+	// 0 if there is no such bound.
 	most time.Duration
 }
 
-// ledger follows who leads and what ends each term. It is told everything, in order.
+// ledger follows the leaders and the end of each term. It receives everything, in order.
 type ledger struct {
 	leader    string
 	term      uint64 // the latest, 0 before the first election
@@ -50,7 +51,7 @@ type ledger struct {
 	slack    time.Duration // how much later than necessary followers may look; 0 where changes are pushed
 }
 
-// breach is what befell the leader.
+// breach is an event that struck the leader.
 type breach struct {
 	kind kind
 	at   stamp.Time
@@ -69,7 +70,8 @@ func newLedger(lastAct func(uint64) (stamp.Time, bool), slack time.Duration) *le
 // leads reports whether the latest term may be expected to go on.
 func (l *ledger) leads() bool { return l.term > 0 && l.broken == nil }
 
-// settled reports whether the present leader leads for so long already that nobody follows the last one any more.
+// settled reports whether the present leader has led for so long that no member follows the last
+// one any more.
 func (l *ledger) settled(now stamp.Time, lease time.Duration) bool {
 	return l.leads() && now.Sub(l.since) > lease
 }
@@ -103,7 +105,7 @@ func (l *ledger) takeEvent(at stamp.Time, e *event) *failover {
 	return nil
 }
 
-// takeDeed: what is done to a candidate that does not lead breaks nothing.
+// takeDeed: an action on a candidate that does not lead breaks nothing.
 func (l *ledger) takeDeed(at stamp.Time, d *deed) {
 	if d.id != l.leader {
 		return
@@ -122,13 +124,13 @@ func (l *ledger) takeSight(at stamp.Time, s *sight) {
 	switch {
 	case s.absent:
 		l.deleted(at)
-	case s.held && s.nonce != l.nonce: // the nonce stays when somebody else adds a request to the record
+	case s.held && s.nonce != l.nonce: // the nonce stays when another member adds a request to the record
 		l.nonce = s.nonce
 		l.renewals[s.term] = renewal{at, s.lease}
 	}
 }
 
-// breaks takes the first of what befalls a leader for the cause of all that follows.
+// breaks keeps the first event that strikes a leader as the cause; later ones follow from it.
 func (l *ledger) breaks(k kind, at stamp.Time) {
 	if l.leads() {
 		l.broken = &breach{k, at}
@@ -165,8 +167,8 @@ func (l *ledger) elected(at stamp.Time, e *event) *failover {
 	return f
 }
 
-// complete counts from the breach. Where none was noticed, as when somebody else froze the leader, the leader's last act
-// is what there is.
+// complete counts from the breach. Where none was noticed, as when another program froze the
+// leader, it counts from the leader's last act.
 func (l *ledger) complete(at stamp.Time, to string) *failover {
 	b := l.broken
 	if b == nil {

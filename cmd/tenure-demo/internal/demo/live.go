@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// live shows what happens on a terminal, drawn anew all the time. What human tells at the beginning and at the end is
-// there before and after.
+// live shows the election on a terminal, drawn again all the time. The lines that human prints at
+// the beginning and at the end come before and after.
 type live struct {
 	*human
 	in, screen *os.File
@@ -21,7 +21,7 @@ type live struct {
 	shown  chan struct{} // closed when the terminal is given back; nil before it is taken
 	broken error         // why there was no picture; to be read after that
 
-	asked    map[string]bool // whose process ends when it has released its lease
+	asked    map[string]bool // processes that end when they have released their lease
 	nonce    string
 	overlaps int
 	kept     keeper
@@ -82,7 +82,7 @@ func (l *live) leave() error {
 	return l.broken
 }
 
-// tell never waits. Nobody listens any more when the terminal has been given back.
+// tell never waits. Facts are dropped after the terminal has been given back.
 func (l *live) tell(f view.Fact) {
 	select {
 	case l.facts <- f:
@@ -96,7 +96,7 @@ func (l *live) overlap(at time.Time, o witness.Overlap) {
 	l.tell(view.Fact{At: at, What: view.Overlap, Who: idOf(o.Newer), Term: o.Newer.Token, Text: o.String()})
 }
 
-// moment is what the time of day was at a stamp.
+// moment returns the time of day at a stamp.
 func moment(at stamp.Time) time.Time {
 	return time.Now().Add(-stamp.Now().Sub(at))
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
-// The view's words for deeds and events. What is not among them is not shown.
+// The view's words for deeds and events. Others are not shown.
 var (
 	factsOfDeeds = map[do]view.What{
 		doStart: view.Started, doKill: view.Crashed, doPause: view.Frozen, doResume: view.Woken, doStop: view.Asked,
@@ -66,7 +66,7 @@ func (l *live) showEvent(e entry, f *failover) {
 	}
 }
 
-// see tells of renewals, and with each what was checked by then.
+// see shows renewals, each with the number of checks so far.
 func (l *live) see(e entry, acts int) {
 	s := e.sight
 	if !s.held || s.nonce == l.nonce {

@@ -13,13 +13,13 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// Options say what to show.
+// Options are the settings of the demo.
 type Options struct {
 	// Place is where the election is kept; zero starts a server for the demo.
 	Place stores.Place
 	// EmbeddedS3 makes that one of object storage instead of NATS.
 	EmbeddedS3 bool
-	// EmbeddedKafka makes it brokers of Kafka, with the topic and what else this says besides.
+	// EmbeddedKafka starts brokers of Kafka, with this topic and these settings.
 	EmbeddedKafka *stores.Kafka
 	// Await is for a server that cannot be reached.
 	Await stores.Patience
@@ -39,7 +39,7 @@ type Options struct {
 	CrashEvery time.Duration
 	// For ends the demo; 0: when it is interrupted.
 	For time.Duration
-	// Flags say what has set the others, for errors.
+	// Flags name the sources of the other settings, for errors.
 	Flags cli.Flags
 
 	// Command runs a candidate: it ends in a call of RunCandidate.
@@ -50,7 +50,7 @@ type Options struct {
 	// Live shows the demo on the terminal that Out is, with keys from In, instead of line by line. Plain forbids it.
 	Live, Plain bool
 	In          io.Reader
-	// Verbose also tells what each follower sees.
+	// Verbose also prints the view of each follower.
 	Verbose bool
 }
 
@@ -60,7 +60,7 @@ const (
 	minCrashEvery = 100 * time.Millisecond
 )
 
-// withDefaults fills in what the library would, so that it can be told.
+// withDefaults fills in the library's defaults, so that they can be printed.
 func (o Options) withDefaults() Options {
 	if o.Renew == 0 {
 		o.Renew = o.Lease / 3
@@ -126,5 +126,5 @@ func (o Options) spec(i int, place stores.Place) spec {
 	}
 }
 
-// StoreName is what people call the kind of store.
+// StoreName is the name of the kind of store for people.
 func (o Options) StoreName() string { return o.kindOfPlace().Kind() }

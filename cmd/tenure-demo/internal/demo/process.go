@@ -18,7 +18,7 @@ type process struct {
 	ending bool // by the demo
 }
 
-// launch starts a process and tells it what to do. What it writes to its standard error goes to output line by line.
+// launch starts a process and sends it its spec. Its standard error goes to output line by line.
 func launch(cmd *exec.Cmd, s spec, output func(string)) (*process, error) {
 	separate(cmd)
 	p := &process{id: s.ID, cmd: cmd}
@@ -37,7 +37,7 @@ func launch(cmd *exec.Cmd, s spec, output func(string)) (*process, error) {
 	return p, nil
 }
 
-// listen hands on what the process reports until it has ended, and returns how.
+// listen passes on the reports of the process until it has ended, and returns its exit error.
 func (p *process) listen(hear func(report), other func(string)) error {
 	scan := bufio.NewScanner(p.out)
 	for scan.Scan() {
@@ -55,7 +55,7 @@ func (p *process) listen(hear func(report), other func(string)) error {
 // kill, unlike all else, needs no cooperation.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
-// lines cuts what is written into lines.
+// lines cuts the written text into lines.
 type lines struct {
 	each func(string)
 	part []byte

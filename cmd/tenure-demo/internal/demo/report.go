@@ -27,7 +27,7 @@ type report struct {
 	Denied bool `json:"denied,omitempty"`
 }
 
-// event is what the demo reads of one of the library's.
+// event is the part of a library's event that the demo reads.
 type event struct {
 	Time   time.Time        `json:"time"`
 	Kind   tenure.EventKind `json:"event"`

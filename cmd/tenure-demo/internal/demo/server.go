@@ -5,7 +5,7 @@ import "github.com/tenure-go/tenure/cmd/internal/stores"
 // Bucket is where the demo keeps its election unless a URL names another one.
 const Bucket = "DEMO_ELECTION"
 
-// theServer is the setting that names a place nobody has set.
+// theServer names the setting of a place that was not set.
 const theServer = "the demo's server"
 
 // embedded is one that the demo starts, inside of its own process.

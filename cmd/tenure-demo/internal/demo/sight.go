@@ -9,22 +9,22 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// sight is what the store showed of the election's record.
+// sight is the election's record as the store showed it.
 type sight struct {
 	absent bool // deleted
 	term   uint64
 	nonce  string // fresh in every write of a holder's
 	lease  time.Duration
 	held   bool
-	// address is what its holder publishes.
+	// address is the published address of the leader.
 	address string
 }
 
 // sights is how many pushes may wait. More are dropped, and cost a failover its least time at worst.
 const sights = 256
 
-// look turns what the store pushes into entries. They come as soon as the store has them, so their stamps are, but for
-// the way, the moments from which followers count the lease.
+// look turns pushes of the store into entries. They come as soon as the store has them, so their
+// stamps are, but for the way, the moments from which followers count the lease.
 func look(ctx context.Context, store driver.Watcher, key string) (<-chan entry, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for setting it up
 	defer cancel()

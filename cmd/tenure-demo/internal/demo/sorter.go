@@ -10,8 +10,8 @@ import (
 // hold is how long an entry waits for others that happened before it and are still on their way.
 const hold = 50 * time.Millisecond
 
-// sorter puts in order what arrives from several processes. An entry that comes later than hold, as from a process that
-// was frozen, is let through at once and out of order.
+// sorter puts entries of several processes in order. An entry that comes later than hold, as from a
+// process that was frozen, is let through at once and out of order.
 type sorter struct{ waiting []entry }
 
 func (s *sorter) add(e entry) {
@@ -22,7 +22,7 @@ func (s *sorter) add(e entry) {
 	s.waiting = slices.Insert(s.waiting, i, e)
 }
 
-// due returns what has waited long enough.
+// due returns the entries that have waited long enough.
 func (s *sorter) due(now stamp.Time) []entry {
 	n := 0
 	for n < len(s.waiting) && now.Sub(s.waiting[n].at) >= hold {

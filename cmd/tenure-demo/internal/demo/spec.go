@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// spec is what a candidate is told by the first line of its standard input. It holds credentials, so it is no argument of
-// the command line, which everybody on the machine may read.
+// spec is the first line of a candidate's standard input. It holds credentials, so it is no
+// argument of the command line, which everybody on the machine may read.
 type spec struct {
 	Place    stores.Place  `json:"place"`
 	Election string        `json:"election"`

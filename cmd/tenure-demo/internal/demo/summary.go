@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-// end is a table of what failovers took, and the verdict.
+// end prints a table of the times of failovers, and the verdict.
 func (h *human) end(_ time.Time, s summary) {
 	fmt.Fprintf(h.out, "\nAfter %v: %s, %s, %s.\n",
 		s.lasted.Round(100*time.Millisecond), count(s.elections, "election"), s.terms(), count(s.failovers, "failover"))
@@ -82,7 +82,8 @@ func bounded(rows []row) bool {
 	return slices.ContainsFunc(rows, func(r row) bool { return r.mostMax > 0 })
 }
 
-// cells are the median and the greatest of what failovers took, of the least, and of the most.
+// cells are the median and the greatest of the times of failovers, of the least possible ones, and
+// of the longest possible ones.
 func (r row) cells() []string {
 	c := make([]string, 6)
 	if r.n == 0 {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// kinds are all of them, in the order in which they are told.
+// kinds are all kinds, in the order of the table.
 var kinds = []kind{kindCrash, kindPause, kindGraceful, kindForced, kindOther}
 
-// tally is what the failovers of each kind took.
+// tally holds the failovers of each kind.
 type tally map[kind][]failover
 
 func (t tally) add(f failover) { t[f.kind] = append(t[f.kind], f) }

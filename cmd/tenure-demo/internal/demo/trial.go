@@ -48,7 +48,7 @@ func (d *director) tick() {
 	d.after(d.options.CrashEvery, d.tick)
 }
 
-// attempt does what is due, if it can be done now.
+// attempt does the next thing that is due, if that is possible now.
 func (d *director) attempt() {
 	if !d.due || d.stopping {
 		return
@@ -60,7 +60,7 @@ func (d *director) attempt() {
 	}
 }
 
-// leader is the process of whoever leads, nil if it cannot be disturbed.
+// leader is the process of the leader, nil if it cannot be disturbed.
 func (d *director) leader() *process {
 	p := d.crew[d.ledger.leader]
 	if p == nil || p.paused || p.ending || !d.ledger.leads() {

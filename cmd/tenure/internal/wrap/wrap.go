@@ -43,7 +43,7 @@ type Options struct {
 	Quit func(code int)
 }
 
-// Wrapper is a candidate whose work is a command.
+// Wrapper is a candidate that runs a command while it leads.
 type Wrapper struct {
 	Options
 	election *tenure.Election
@@ -54,7 +54,7 @@ type Wrapper struct {
 	mu      sync.Mutex
 	guard   *guard.Guard   // nil until the first, and dead sometimes
 	running *guard.Guard   // the guard while there is a command
-	signal  syscall.Signal // what asked this process to end, or 0
+	signal  syscall.Signal // the signal that asked this process to end, or 0
 	code    int
 	linger  time.Time // this process had better not end before; zero: it may
 
@@ -63,7 +63,7 @@ type Wrapper struct {
 	atOnce chan struct{} // closed when a second signal asks for that
 
 	begun    time.Time
-	troubles loglimit.Limiter // what each term may find again
+	troubles loglimit.Limiter // troubles that each term may find again
 }
 
 // New starts a guard, so that one is there when leadership is won. Errors say why there is none.
@@ -89,7 +89,8 @@ func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	return w.code, nil
 }
 
-// settled is when a candidate has found its way: coming to the store needs what waiting for a lease to end does not.
+// settled is the time after which a candidate has started up: reaching the store needs memory that
+// waiting for the end of a lease does not.
 const settled = 5 * time.Second
 
 // Close ends the guard.
@@ -98,7 +99,7 @@ func (w *Wrapper) Close() { w.present().Close() }
 // Context ends when a signal has asked this process to end, or the command has ended.
 func (w *Wrapper) Context() context.Context { return w.ctx }
 
-// Bury is for the first process of a container, to whom orphans come.
+// Bury is for the first process of a container, which adopts orphans.
 func (w *Wrapper) Bury() { w.present().Bury() }
 
 // ready sees to it that there is a guard.
@@ -144,8 +145,8 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 	}
 }
 
-// conclude decides what follows. Where the wrapper is to end its campaign is ended first, since the lease may be lost meanwhile,
-// and then the election would otherwise go on.
+// conclude decides how to go on. Where the wrapper is to end, its campaign is ended first: the
+// lease may be lost at that moment, and then the election would otherwise go on.
 func (w *Wrapper) conclude(r *tour) error {
 	switch {
 	case r.failed != nil && !r.failed.Passing:
@@ -189,8 +190,9 @@ func (w *Wrapper) work(g *guard.Guard) {
 	w.mu.Unlock()
 }
 
-// Hear does what a signal asks for: to end, at once if it is the second such signal, or to pass it on to the command. Those that
-// would end a program by default end the wrapper as SIGTERM does if there is no command.
+// Hear reacts to a signal: it ends the wrapper, at once if it is the second such signal, or passes
+// the signal on to the command. Without a command, signals that would end a program by default end
+// the wrapper as SIGTERM does.
 func (w *Wrapper) Hear(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
