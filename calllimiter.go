@@ -2,9 +2,9 @@ package tenure
 
 import "sync"
 
-// maxCalls is how many store calls of a Group are under way at once. Ten thousand of them may
-// want to renew, or to claim, in the same moment: what waits here would wait for the store
-// otherwise, with a goroutine or more for each. Others have a limit of their own.
+// maxCalls is how many store calls of a Group are under way at once. Ten thousand elections may
+// want to renew, or to claim, in the same moment. Without the limit their calls would wait for the
+// store, with a goroutine or more for each. Every other election has a limit of its own.
 const maxCalls = 256
 
 // callLimiter makes the store calls of a Group: those that are urgent first, else in the order of

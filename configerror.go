@@ -30,7 +30,7 @@ type ConfigError struct {
 	Value any
 	// Problem is the predicate of a sentence about the field: "is 2h0m0s".
 	Problem string
-	// Remedy says what to do: "it must be from 50ms to 1h0m0s". It may be empty.
+	// Remedy is the remedy: "it must be from 50ms to 1h0m0s". It may be empty.
 	Remedy string
 
 	cause error // of the store

@@ -109,8 +109,8 @@ func (m *runner) withdraw(now clock.Reading) {
 	m.machine.Ask(now, ErrShutdown)
 }
 
-// stop is leave whatever the context says. A leader, or a member whose work has not stopped yet,
-// seeks no further term.
+// stop is leave, even if the context has not ended. A leader, or a member whose work has not
+// stopped yet, seeks no further term.
 func (m *runner) stop() {
 	m.step(func(now clock.Reading) {
 		if s := m.seeker; s != nil && !s.once {

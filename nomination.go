@@ -9,7 +9,7 @@ import (
 // nomination is the subscription to the Nominator while this member takes part.
 type nomination struct {
 	from driver.Nominator
-	gate driver.Gate // nil: this member may lead whatever its Nominator says
+	gate driver.Gate // nil: only the Nominator's nomination counts
 	// ineligible is the last value of SetEligible, negated, where there is a gate.
 	ineligible bool
 	// serial numbers the present subscription. News for an earlier one is ignored.
@@ -51,7 +51,7 @@ func (n *nomination) setActive(m *runner, on bool) {
 	n.wake(m)
 }
 
-// setVacant is called, also under the lock, when another leads, or nobody.
+// setVacant is called, also under the lock, when another member leads, or nobody.
 func (n *nomination) setVacant(m *runner, vacant bool) {
 	n.vacant = vacant
 	if n.on {

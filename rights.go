@@ -31,7 +31,7 @@ func (r *rights) checkIfDue(m *runner, now clock.Reading) {
 		return
 	}
 	if m.machine.Leader().ID == "" || !r.due(m, now) {
-		return // where nobody leads, a write of its own soon tells
+		return // where nobody leads, a write of its own soon shows it
 	}
 	r.call.start(m, m.machine.Attempt(), func(ctx context.Context) {
 		err := r.store.CheckRights(ctx, m.key)

@@ -48,15 +48,15 @@ type runner struct {
 	seeker      *seeker // waits for the next one
 }
 
-// seeker is told of each election, and once of the end: one of its arguments is set, or neither if
-// it was stopped. It must not block.
+// seeker is called with each election, and once with the end: one of its arguments is set, or
+// neither if it was stopped. It must not block.
 type seeker struct {
 	ctx     context.Context
 	won     func(*Term, error)
 	once    bool // seeks one term alone, which the end of ctx does not concern
 	stopped bool // it seeks no further term
 	runner  *runner
-	place   int // among those who wait for the end of ctx
+	place   int // among the seekers that wait for the end of ctx
 }
 
 // call is the store operation in flight.

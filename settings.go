@@ -35,7 +35,7 @@ type shared struct {
 // settings holds the parts that Reconfigure changes, by replacing the whole. It is never written
 // to, so the elections of a Group share it too.
 type settings struct {
-	given   Config // as the user wrote it, but for what is fixed and not shown there
+	given   Config // as the user wrote it, without the fields that cannot change
 	backoff func(int) time.Duration
 	machine protocol.Config
 }

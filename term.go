@@ -28,7 +28,7 @@ type Term struct {
 	// use.
 	hard        *scope        // nil: not requested yet
 	lost        error         // why it is over; nil: it is not
-	moved       chan struct{} // closed when what remains changes
+	moved       chan struct{} // closed when Remaining changes
 	moves       uint32        // how often it did
 	finished    bool          // its work has stopped
 	behind      bool          // the machine has left it behind

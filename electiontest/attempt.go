@@ -2,9 +2,9 @@ package electiontest
 
 import "github.com/tenure-go/tenure/internal/test/kit"
 
-// holding makes a case of what is to be tried with an election. Where the machine can stall, a case
-// that failed after a leader had lost its lease to that is tried again with another election: it says
-// nothing about the store. Breaches of safety fail the case at once.
+// holding makes a case of a function that tries an election. Where the machine can stall, a case
+// that failed after a leader had lost its lease to that is tried again with another election: it
+// says nothing about the store. Breaches of safety fail the case at once.
 func holding(run func(*contest)) func(*trial) {
 	return func(t *trial) {
 		for {
@@ -31,7 +31,7 @@ func (t *trial) attempt(run func(*contest)) (*contest, *kit.Recorder) {
 	return c, held
 }
 
-// attempted holds reports back, except for what a case logs.
+// attempted holds reports back, except for the log of a case.
 type attempted struct {
 	*kit.Recorder
 	to kit.Reporter
@@ -39,7 +39,7 @@ type attempted struct {
 
 func (a attempted) Logf(format string, args ...any) { a.to.Logf(format, args...) }
 
-// report reports what was held back.
+// report reports the held reports.
 func (t *trial) report(held *kit.Recorder) {
 	for _, failure := range held.Failures {
 		t.Errorf("%s", failure)

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
-// easy is a lease that is in nobody's way.
+// easy is a lease that never expires in a benchmark.
 const easy = 2 * time.Second
 
 // Benchmark measures elections over the store: how long it takes to acquire and release, to hand
@@ -52,13 +52,13 @@ func benchmarkAcquireRelease(b *testing.B, t *trial) {
 	}
 }
 
-// benchmarkHandOver measures from the call of Resign to the successor's term. To whom: to anybody if it is empty, which
-// includes that a crowd of followers does not claim at one instant.
+// benchmarkHandOver measures from the call of Resign to the successor's term. If to is empty any
+// candidate may succeed, which includes that a crowd of followers does not claim at one instant.
 func benchmarkHandOver(to string) func(*testing.B, *trial) {
 	return func(b *testing.B, t *trial) {
 		c := newContest(t, t.leaseOf(easy))
 		defer c.close()
-		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.other()) // whoever follows is b
+		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.other()) // the follower is always b
 		c.observe(leader)
 		c.observe(follower)
 		term := c.elect(leader)
@@ -111,7 +111,7 @@ func (t *trial) shortest() time.Duration {
 	return 500 * time.Millisecond
 }
 
-// quantile is of sorted values, of which there is at least one.
+// quantile is of sorted values, at least one.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[int(q*float64(len(sorted)-1)+0.5)]
 }

@@ -17,7 +17,7 @@ import (
 // contest is a trial of one election.
 type contest struct {
 	*trial
-	real     kit.Reporter // takes breaches of safety, whose reports nothing holds back
+	real     kit.Reporter // takes breaches of safety, which are never held back
 	breached atomic.Bool
 	election string
 	lease    time.Duration
@@ -43,7 +43,7 @@ func newContest(t *trial, lease time.Duration) *contest {
 	return c
 }
 
-// close ends what is under way and waits for it.
+// close ends all elections and waits for them.
 func (c *contest) close() {
 	c.stop()
 	c.all.Wait()
@@ -55,8 +55,8 @@ func (c *contest) close() {
 // limit is how long anything may take that comes to be at all: the slowest is a record to be waited out, twice.
 func (c *contest) limit() time.Duration { return c.left() + 4*c.lease }
 
-// begins takes note of a new term. A term that is valid beside it is the fault that elections are to
-// prevent. The end of a lease that nobody has planned is that of a machine that has stalled.
+// begins takes note of a new term. A valid term beside it is the fault that elections must prevent.
+// A lease that expires unplanned is that of a machine that has stalled.
 func (c *contest) begins(term *tenure.Term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

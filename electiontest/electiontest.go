@@ -7,8 +7,8 @@
 //		})
 //	}
 //
-// It adds nothing to the contract that drivertest checks: it finds what nobody thought of when that
-// was written.
+// It adds nothing to the contract that drivertest checks: it finds faults that the contract does
+// not name.
 package electiontest
 
 import (
@@ -19,10 +19,10 @@ import (
 )
 
 // Run runs each case as a subtest, all beside one another, each with a harness of its own from
-// open. It takes some leases, of two seconds or what the store needs.
+// open. It takes some leases, of two seconds or the store's minimum.
 //
-// Two leaders and a falling token fail a case at once. A case that fails otherwise is repeated, until
-// the test's time limit, if its leader lost the lease because the machine stalled.
+// Two leaders and a falling token fail a case at once. A case that fails otherwise is repeated,
+// until the test's time limit, if its leader lost the lease because the machine stalled.
 func Run(t *testing.T, open func(t testing.TB) drivertest.Harness) {
 	t.Run("election", func(t *testing.T) { // which ends when all within have
 		for _, c := range cases() {
@@ -52,7 +52,7 @@ type testCase struct {
 	run  func(*trial)
 }
 
-// on runs the case on what open returns.
+// on runs the case on the harness that open returns.
 func (c testCase) on(open func(t testing.TB) drivertest.Harness) func(testing.TB, kit.Timing) {
 	return func(t testing.TB, time kit.Timing) { c.run(newTrial(t, open(t), time)) }
 }

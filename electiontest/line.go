@@ -25,7 +25,7 @@ type line struct {
 // harm does a write to the store in a way in which networks do.
 type harm func(write func() (driver.Version, error)) (driver.Version, error)
 
-// loseAnswer carries a write out and does not say so.
+// loseAnswer carries a write out and loses its answer.
 func loseAnswer(write func() (driver.Version, error)) (driver.Version, error) {
 	_, err := write()
 	return "", errors.Join(errors.New("the answer is lost"), err)
@@ -72,7 +72,7 @@ func (l *line) harmed() []byte {
 	return l.value
 }
 
-// reach returns once the network has done what it does to requests.
+// reach returns once the network has delayed or lost the request.
 func (l *line) reach(ctx context.Context) error {
 	l.mu.Lock()
 	silent := l.silent

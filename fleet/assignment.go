@@ -5,18 +5,18 @@ import (
 	"hash/fnv"
 )
 
-// An assignment says which member each election is meant for. All members compute it from the same
-// two lists and so need not agree on anything else. It is rendezvous hashing (Thaler and
-// Ravishankar, "Using name-based mappings to increase hit rates", 1998): each pair of an election
-// and a seat has a weight, and an election goes to the seat where its weight is highest, so that a
-// member that comes takes elections from all others and moves none between them. What a member can
-// be given is bounded (Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads",
-// 2018): a full one keeps the elections of the highest weight, and what it refuses goes on to its
-// next best seat. Since both sides go by one weight, the outcome does not depend on the order in
-// which elections are looked at (Gale and Shapley, 1962).
+// An assignment maps each election to a member. All members compute it from the same two lists and
+// so need not agree on anything else. It is rendezvous hashing (Thaler and Ravishankar, "Using
+// name-based mappings to increase hit rates", 1998): each pair of an election and a seat has a
+// weight, and an election goes to the seat where its weight is highest, so that a member that comes
+// takes elections from all others and moves none between them. The number for each member is
+// bounded (Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2018): a
+// full one keeps the elections of the highest weight, and those that it refuses go on to their next
+// best seat. Since both sides go by one weight, the outcome does not depend on the order in which
+// elections are looked at (Gale and Shapley, 1962).
 
-// leeway is by how many per cent the elections that a member is meant to lead may be more than its
-// share. Elections that were won because no nominee came add to what it leads, for a while.
+// leeway is by how many percent the elections that are assigned to a member may exceed its share.
+// Elections that were won because no nominee came add to those that it leads, for a while.
 const leeway = 5
 
 // capacity is the most that one member is meant to lead: its share rounded up, or as much more as
@@ -109,7 +109,7 @@ type bid struct {
 	election int
 }
 
-// room is what a seat has, as a heap: the next one to be refused comes first.
+// room is the list of a seat's elections, as a heap: the next one to be refused comes first.
 type room []bid
 
 func (r room) Len() int { return len(r) }

@@ -76,7 +76,7 @@ func (f *Fleet) makeElection(e *entry, name string) (err error) {
 	return err
 }
 
-// insert is called under the lock, or before anybody else knows of the fleet.
+// insert is called under the lock, or before the fleet is shared.
 func (f *Fleet) insert(more []*entry) {
 	f.entries = append(f.entries, more...)
 	slices.SortFunc(f.entries, func(a, b *entry) int { return strings.Compare(a.election.Name(), b.election.Name()) })

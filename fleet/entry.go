@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// entry is one election of a fleet, and who nominates this member for it. All but the first fields
-// are under the fleet's lock.
+// entry is one election of a fleet, and its Nominator. All but the first fields are under the
+// fleet's lock.
 type entry struct {
 	fleet    *Fleet
 	hash     uint64
@@ -19,7 +19,7 @@ type entry struct {
 	done     <-chan error // nil before the start and after the end
 	see      func(nominated bool)
 	assigned bool // the assignment names this member
-	named    bool // what see was told
+	named    bool // the last argument of see
 	led      bool // the work of a term is under way
 	queued   bool // it is to be handed over
 	barred   bool // it is not eligible yet
@@ -55,8 +55,8 @@ func (e *entry) setNominated(nominated bool) {
 	}
 }
 
-// setAssigned takes whether the assignment names this member. A leader stays the nominee until it is
-// its turn to hand over, so that nobody asks.
+// setAssigned takes whether the assignment names this member. A leader stays the nominee until it
+// is its turn to hand over, so that no member asks it to.
 func (e *entry) setAssigned(me bool) {
 	e.assigned = me
 	switch {

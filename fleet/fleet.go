@@ -36,10 +36,10 @@ type Fleet struct {
 	roster  roster
 	run     *session // nil while no Run is under way
 	counted []int    // the seats by which the elections are assigned
-	uneven  bool     // this member leads what another is meant to lead, for a while
+	uneven  bool     // this member leads elections of another for a while
 	seat    int      // this member's among them, or none
 	led     int
-	changed chan struct{} // closed at the next change; nil where nobody asked for it
+	changed chan struct{} // closed at the next change; nil without waiters
 }
 
 // New returns a member of the fleet of this name. It starts nothing and does not call the store.
@@ -152,7 +152,8 @@ func (f *Fleet) wake() {
 	}
 }
 
-// round does what is due and returns when there may be more. It is over when no election goes on.
+// round does the work that is due and returns when there may be more. It is over when no election
+// goes on.
 func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +178,7 @@ func (f *Fleet) review(s *session, now time.Duration) time.Duration {
 	f.seats.await(f.roster.awaits)
 	if !ok {
 		if now-s.since >= f.cfg.lease() {
-			s.begin() // with nobody to go by, whoever is first leads
+			s.begin() // without other members to follow, the first to claim leads
 		}
 		return wait
 	}
@@ -192,7 +193,7 @@ func (f *Fleet) review(s *session, now time.Duration) time.Duration {
 	return wait
 }
 
-// earlier is the shorter of two waits, of which 0 is none.
+// earlier is the shorter of two waits; 0 is none.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -200,8 +201,8 @@ func earlier(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// assign has each entry know whether this member is meant to lead it. If keep, this member goes on with
-// all that it leads: who has gone may be back in a moment, and to even out what is left has time.
+// assign tells each entry whether it is assigned to this member. If keep, this member goes on with
+// all that it leads: a member that has gone may be back in a moment, and evening out can wait.
 func (f *Fleet) assign(counted []int, seat int, keep bool) {
 	f.counted, f.seat, f.uneven = counted, seat, false
 	hashes := make([]uint64, len(f.entries))

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// end hands over what this member leads, ends all elections, and returns what Run does.
+// end hands over this member's elections, ends all elections, and returns Run's result.
 func (s *session) end() error {
 	if s.f.seats != nil {
 		s.standUp()
@@ -22,7 +22,7 @@ func (s *session) end() error {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	s.f.moves.hurry()
-	clear(s.f.left) // also of what was taken from the list while all were waited for
+	clear(s.f.left) // also entries that left the list while all were waited for
 	s.f.run, s.f.counted, s.f.seat = nil, nil, none
 	s.f.show()
 	switch {
@@ -34,7 +34,8 @@ func (s *session) end() error {
 	return s.first
 }
 
-// give hands over, if there are others, who know by now that this member has no seat any more.
+// give hands over, if there are other members, which know by now that this member has no seat any
+// more.
 func (s *session) give() {
 	f := s.f
 	f.mu.Lock()

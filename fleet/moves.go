@@ -17,7 +17,7 @@ type moves struct {
 	patience time.Duration // how long one of them is waited for
 	ctx      context.Context
 	hurry    context.CancelFunc // ends ctx, and with it all waits
-	leaving  bool               // nobody else need lead yet
+	leaving  bool               // no other member needs to lead yet
 }
 
 func (m *moves) begin(ctx context.Context, patience time.Duration) {
@@ -25,7 +25,7 @@ func (m *moves) begin(ctx context.Context, patience time.Duration) {
 	m.patience, m.queue, m.leaving = patience, nil, false
 }
 
-// leave has what is left given away faster: a process that ends cannot wait for each.
+// leave hands the rest over faster: a process that ends cannot wait for each.
 func (m *moves) leave(ctx context.Context) {
 	m.hurry()
 	m.ctx, m.hurry = context.WithCancel(ctx)
@@ -56,8 +56,8 @@ func (m *moves) work() {
 	}
 }
 
-// next ends the nomination of the next one, and returns it with how to wait for what follows. The
-// last of them says that nothing is left.
+// next ends the nomination of the next one, and returns it with a function that waits for its
+// hand-over. The last worker reports that none is left.
 func (m *moves) next() (*entry, func(*tenure.Election)) {
 	f := m.fleet
 	f.mu.Lock()
@@ -83,7 +83,7 @@ func (m *moves) waiting() func(*tenure.Election) {
 	return func(e *tenure.Election) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		_, _ = e.Wait(ctx, func(s tenure.Status) bool { // whatever became of it, it is the next one's turn
+		_, _ = e.Wait(ctx, func(s tenure.Status) bool { // after any outcome it is the next one's turn
 			return s.State == tenure.StateCandidate && (leaving || s.Leader.Exists()) || s.State == tenure.StateIdle
 		})
 	}

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// roster decides which of the members that hold a seat count. It is told what is seen and what time
-// it is, and does nothing else. Every member has one of its own, and they may differ for a while.
+// roster decides which of the members that hold a seat count. It knows only the sights and times
+// that it is given. Every member has one of its own, and they may differ for a while.
 //
 // A member that vanishes no longer counts at once: others take over its elections. A member that
-// comes counts after a while in which no other came, so that many that start together move elections
-// once, and one that comes and goes quickly moves none. To count, it must then be seen to renew its
-// seat: after a crash it still holds the seat. A member that is cut off sees all others vanish. So a
-// member that cannot renew its own seat, or has just lost it, keeps to what it knew for as long as
-// its elections' leases may last.
+// comes counts after a while in which no other came, so that many that start together move
+// elections once, and one that comes and goes quickly moves none. To count, it must then be seen to
+// renew its seat: after a crash it still holds the seat. A member that is cut off sees all others
+// vanish. So a member that cannot renew its own seat, or has just lost it, keeps its last list for
+// as long as its elections' leases may last.
 type roster struct {
-	settle   time.Duration // how long who comes is waited for
-	presence time.Duration // the lease of a seat, of which a third passes between renewals
-	memory   time.Duration // how long who has vanished is remembered, and what was known is kept to
+	settle   time.Duration // how long a new member is waited for
+	presence time.Duration // the lease of a seat; a third of it passes between renewals
+	memory   time.Duration // how long a vanished member is remembered, and the last list is kept
 
 	held map[int]*holder
 	gone map[string]time.Duration // when a holder that counted vanished
 	own  ownSeat
-	// begun: somebody has counted, so there is something that may be moved.
+	// begun: a member has counted, so there is something that may be moved.
 	begun bool
 }
 
-// holder is who holds a seat.
+// holder is the member on a seat.
 type holder struct {
 	who    string // its incarnation
 	since  time.Duration
@@ -48,7 +48,7 @@ type ownSeat struct {
 // none is where there is no seat.
 const none = -1
 
-// gather is how long those who start together are waited for, where nobody leads yet.
+// gather is how long members that start together are waited for, where nobody leads yet.
 const gather = time.Second
 
 func newRoster(settle, presence, memory time.Duration) roster {
@@ -57,7 +57,7 @@ func newRoster(settle, presence, memory time.Duration) roster {
 	}
 }
 
-// see says who holds a seat; the empty incarnation is nobody.
+// see takes the incarnation on a seat; the empty one is none.
 func (r *roster) see(now time.Duration, seat int, who string) {
 	p := r.held[seat]
 	if p != nil && p.who == who {
@@ -85,9 +85,10 @@ func (r *roster) sit(now time.Duration, seat int) {
 	r.own = ownSeat{seat: seat, since: now, again: seat == none || r.own.again && soon}
 }
 
-// review has those count who are due, and returns the seats that do, in order. It reports false while what was known before is to be kept
-// to. Something may change after the wait, if that is not 0. What is left of the lease of this member's own seat says how well it hears.
-// Renewal returns a time in the latest renewal of a seat that was seen, another one in each.
+// review lets those members count that are due, and returns the seats that do, in order. It reports
+// false while the last list is kept. Something may change after the wait, if that is not 0. The
+// time left of the lease of this member's own seat shows how well it hears. Renewal returns a time
+// in the latest renewal of a seat that was seen, another one in each.
 func (r *roster) review(
 	now, left time.Duration, renewal func(seat int) time.Time,
 ) (counted []int, wait time.Duration, ok bool) {
@@ -106,8 +107,8 @@ func (r *roster) review(
 	return counted, wait, r.begun
 }
 
-// missing is how much longer one of those who counted is waited for: a member whose seat was handed
-// over takes it again in a moment.
+// missing is how much longer a member that counted is waited for: a member that handed over its
+// seat takes it again in a moment.
 func (r *roster) missing(now time.Duration) (wait time.Duration) {
 	for _, since := range r.gone {
 		wait = max(wait, r.settle-(now-since))
@@ -115,8 +116,9 @@ func (r *roster) missing(now time.Duration) (wait time.Duration) {
 	return wait
 }
 
-// unsure is how much longer this member keeps to what it knew: it hears badly, has lost its seat, or has it back and does not yet see who
-// else has. Who hears badly for long loses its seat.
+// unsure is how much longer this member keeps its last list: it hears badly, has lost its seat, or
+// has it back and does not yet see the other members. A member that hears badly for long loses its
+// seat.
 func (r *roster) unsure(now, left time.Duration) time.Duration {
 	switch {
 	case r.own.seat == none && !r.own.again:
@@ -131,9 +133,9 @@ func (r *roster) unsure(now, left time.Duration) time.Duration {
 	return r.presence - (now - r.own.since)
 }
 
-// admit lets the awaited members count, once nobody has come for a while and they were seen to renew
-// their seats. A member that does not count itself has nothing to move, and must be ready when the
-// others give it its share, so it waits less, and for no renewal.
+// admit lets the awaited members count, once no other has come for a while and they were seen to
+// renew their seats. A member that does not count itself has nothing to move, and must be ready
+// when the others give it its share, so it waits less, and for no renewal.
 func (r *roster) admit(now time.Duration, renewal func(seat int) time.Time) (wait time.Duration) {
 	quiet, moves := r.settle, r.moves()
 	if !moves {
@@ -174,8 +176,8 @@ func (r *roster) awaits(seat int) bool {
 	return p != nil && !p.counts && r.moves()
 }
 
-// due is when the awaited members have been there for long enough: when nobody has come for a while,
-// but not later than after twice that time.
+// due is when the awaited members have been there for long enough: when no member has come for a
+// while, but not later than after twice that time.
 func (r *roster) due(quiet time.Duration) (at time.Duration, waiting bool) {
 	var first, last time.Duration
 	for _, p := range r.held {

@@ -10,9 +10,9 @@ import (
 	"github.com/tenure-go/tenure/admin"
 )
 
-// seats are elections beside those of the fleet: who takes part leads one of them for as long as it
-// does, so that all see who else there is. A seat has a lease, so a member that dies gives it up;
-// one that ends releases it, and all know at once.
+// seats are elections beside those of the fleet: each member leads one of them for as long as it
+// takes part, so that all see the others. A seat has a lease, so a member that dies loses it; one
+// that ends releases it, and all know at once.
 type seats struct {
 	all  []*seat
 	own  uint64 // a number that no other member has
@@ -29,7 +29,7 @@ type seats struct {
 	wanted  int // the seat that is campaigned for or held; none
 	giveUp  context.CancelFunc
 	last    int          // the seat that was wanted last
-	settled bool         // it is known who was there first
+	settled bool         // it is known which members were there first
 	term    *tenure.Term // of the seat that is held, or was last; nil before the first
 }
 
@@ -47,7 +47,7 @@ type closeness int
 const (
 	near    closeness = iota // while it is held, by whomever, or wanted
 	awaited                  // while a renewal is waited for
-	eager                    // while those who start together find each other
+	eager                    // while members that start together find each other
 	far                      // while it is free
 )
 
@@ -55,8 +55,8 @@ const (
 // stores.
 func seatPrefix(fleet string) string { return fleet + "/members/" }
 
-// seldom is the lease by which a free seat is followed where it is longer than Presence: with what
-// follows from it, a read every few minutes, should its store not push changes, a tenth of it.
+// seldom is the lease by which a free seat is followed where it is longer than Presence. On a store
+// that does not push changes it means a read every few minutes, and otherwise a tenth of that.
 const seldom = 10 * time.Minute
 
 func newSeats(f *Fleet) (*seats, error) {
@@ -78,7 +78,7 @@ func newSeats(f *Fleet) (*seats, error) {
 	return s, nil
 }
 
-// seat is what of the configuration is for a seat. Alarms are for people, who have to look at a
+// seat returns the settings for a seat. Alarms go to the user, because a person has to look at a
 // seat as at any election.
 func (c *Config) seat(lease, poll time.Duration) tenure.Config {
 	e := c.Election
@@ -113,7 +113,7 @@ func (s *seats) follow(ctx context.Context) {
 	all.Wait()
 }
 
-// see takes what is known of a seat. Where reading another's has failed, nothing new is.
+// see takes the status of a seat. If reading another member's seat failed, its last leader is kept.
 func (s *seats) see(n int, st tenure.Status) {
 	s.mu.Lock()
 	one := s.all[n]
@@ -155,7 +155,7 @@ func (s *seats) adjustPace(n int) {
 	}
 }
 
-// settle says whether it is known who was there first.
+// settle sets whether it is known which members were there first.
 func (s *seats) settle(known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *seats) settle(known bool) {
 	}
 }
 
-// await has those seats followed closely whose renewals are waited for.
+// await follows the seats closely whose renewals are waited for.
 func (s *seats) await(awaited func(n int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +185,8 @@ func (s *seats) renewal(n int) time.Time {
 	return st.Record.Updated
 }
 
-// keep has this member sit until the context ends, and stands up then. Whoever loses its seat takes
-// one again.
+// keep holds a seat for this member until the context ends, and releases it then. After a loss it
+// takes one again.
 func (s *seats) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, ok := s.choose()
@@ -211,7 +211,7 @@ func (s *seats) sit(ctx context.Context, n int, term *tenure.Term) {
 	s.sitsOn(n)
 	select {
 	case <-ctx.Done():
-	case <-term.Soft().Done(): // lost, or somebody has asked for it
+	case <-term.Soft().Done(): // lost, or another member has asked for it
 	}
 	s.sitsOn(none)
 	_ = term.Resign(context.WithoutCancel(ctx)) // bounded by itself
@@ -220,7 +220,7 @@ func (s *seats) sit(ctx context.Context, n int, term *tenure.Term) {
 	s.setWanted(n, false, nil)
 }
 
-// left is what is left of the lease of this member's seat.
+// left is the time left of the lease of this member's seat.
 func (s *seats) left() time.Duration {
 	s.mu.Lock()
 	term := s.term
@@ -296,7 +296,7 @@ func (s *seats) liking(n int) uint64 {
 	return w
 }
 
-// holders are those who hold seats now, by number.
+// holders are the members on the seats now, by number.
 func (s *seats) holders() map[int]tenure.Leader {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ type session struct {
 	since  time.Duration // when it began
 	period time.Duration // how often to look for elections that have ended
 	looked time.Duration
-	open   bool          // it is known who is meant to lead, so that claims may be made
+	open   bool          // the assignment is known, so that claims may be made
 	mature bool          // all may claim
 	all    time.Duration // when the last was started of those that there were
 	fresh  []*entry      // to be started
@@ -65,7 +65,7 @@ func (f *Fleet) begin(ctx context.Context, work tenure.Handler) *session {
 	return s
 }
 
-// present has this member take a seat, and see who has the others.
+// present lets this member take a seat, and see the others.
 func (s *session) present() {
 	seats := s.f.seats
 	seats.settle(false)
@@ -80,7 +80,7 @@ func (s *session) present() {
 	s.keeping.Go(func() { seats.keep(keep) })
 }
 
-// add has elections started. Each member has an order of its own, so that of those who start
+// add lists elections to start. Each member has an order of its own, so that of members that start
 // together on an empty store one makes an election's first record and the others find it.
 func (s *session) add(more []*entry) {
 	own := s.f.own
@@ -126,7 +126,7 @@ func (s *session) startOne(e *entry) {
 	s.going++
 }
 
-// begin is called at each look at the members after which it is known who is meant to lead.
+// begin is called at each look at the members that knows the assignment.
 func (s *session) begin() {
 	if s.open {
 		return
@@ -137,10 +137,10 @@ func (s *session) begin() {
 	}
 }
 
-// release lets those claim that were started before it was known who is meant to lead: this member
-// where it is meant to, and elsewhere after a lease. How long an election has had no leader, or
-// since when its lease is waited for, says nothing yet of others that start as well, and may have
-// begun with it later.
+// release lets elections claim that were started before the assignment was known: assigned ones at
+// once, and others after a lease. The time for which an election has had no leader, or since when
+// its lease is waited for, says nothing yet of other members that start as well, and may have begun
+// with it later.
 func (s *session) release(now time.Duration) (wait time.Duration) {
 	if !s.open || s.mature {
 		return 0
@@ -203,7 +203,7 @@ func (s *session) collect(e *entry) {
 
 func (s *session) took(e *entry, err error) {
 	e.done = nil
-	e.count(false) // work that stays and has resigned does not say so
+	e.count(false) // a Handler's work that has resigned does not report its end
 	s.going--
 	s.note(err)
 	if err == nil && s.ctx.Err() == nil && !e.gone {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// originOf is who asks, as far as an address tells: a host, or a network of IPv6 whose addresses
-// are one's own to choose.
+// originOf is the origin of a request, as far as an address shows it: a host, or a network of IPv6
+// whose addresses one owner can choose.
 func originOf(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {

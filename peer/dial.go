@@ -17,7 +17,7 @@ type dialler struct {
 	transport *http.Transport
 	scheme    string
 	path      string
-	life      context.Context // ends dials that nobody waits for any more
+	life      context.Context // ends dials that are waited for no longer
 	end       context.CancelFunc
 }
 
@@ -47,7 +47,8 @@ func newDialler(cfg Config) *dialler {
 	return d
 }
 
-// within refuses to connect to an address outside the networks. It looks at what a name has become.
+// within refuses to connect to an address outside the networks. It checks the address that a name
+// resolved to.
 func within(networks []netip.Prefix) func(string, string, syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)

@@ -37,7 +37,7 @@ type event struct {
 	proof   string
 }
 
-// escape writes a version so that it fits into a header and a line, whatever bytes it has.
+// escape writes a version so that it fits into a header and a line, with any bytes.
 func escape(v driver.Version) string { return url.PathEscape(string(v)) }
 
 // bytes is the event on the wire. The value has no line breaks.
@@ -112,8 +112,8 @@ func (d *decoder) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// field takes one line. Unknown fields are for later versions; a field that comes twice is for
-// nobody.
+// field takes one line. Unknown fields are for later versions; a field that comes twice is an
+// error.
 func (e *event) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

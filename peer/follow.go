@@ -28,7 +28,7 @@ type run struct {
 	cancel context.CancelFunc
 }
 
-// follow connects again and again. Meanwhile the election hears nothing and reads the store.
+// follow connects again and again. In between the election receives nothing and reads the store.
 func (r *run) follow(ctx context.Context) {
 	for tries := 0; ; tries++ {
 		began := time.Now()
@@ -66,7 +66,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// report says what has changed: another fault, or none any more.
+// report reports a change: another fault, or none any more.
 func (r *run) report(err error) {
 	if err != nil {
 		err = fmt.Errorf("peer: election %q: leader at %q: %w", r.key, r.target.address, err)
@@ -78,8 +78,8 @@ func (r *run) report(err error) {
 
 // listen holds one connection. It returns nil after a release, and otherwise why the connection
 // ended. A peer has the timeout to prove itself; from then on it may be silent for as long as its
-// lease. An end that is no release causes one read by those who watch: the leader may be gone, or
-// have something to hide.
+// lease. An end that is not a release causes one read by each watching election: the leader may be
+// gone, or hide something.
 func (r *run) listen(follow context.Context) (ended error) {
 	ctx, cancel := context.WithCancelCause(follow)
 	defer cancel(nil)
@@ -127,7 +127,7 @@ func (r *run) listen(follow context.Context) (ended error) {
 	}
 }
 
-// because names what ended the context rather than what that did to the connection.
+// because returns the cause of the context instead of its effect on the connection.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -138,7 +138,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// verify checks an event: said to us and now, by whom the store names, about its own record.
+// verify checks an event: signed for us and now, by the leader that the store names, about its own
+// record.
 func (r *run) verify(s *statement, e event) (record.Record, error) {
 	s.place++
 	s.version, s.value = e.version, e.value

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// hub hands what comes from leaders to the watches of each key. It keeps one connection, with one
+// hub passes changes from leaders to the watches of each key. It keeps one connection, with one
 // goroutine, for each key that is watched and has a leader to dial.
 type hub struct {
 	cfg  Config
@@ -20,17 +20,18 @@ type hub struct {
 	mu      sync.Mutex
 	closed  bool
 	subject map[string]*subject
-	// heard is whom to follow where nobody watches yet: the first read may be quicker than the
-	// first watch.
+	// heard are targets of keys without a watch yet: the first read may be quicker than the first
+	// watch.
 	heard map[string]target
 	runs  sync.WaitGroup
 }
 
-// maxHeard bounds what is kept of keys that are read and never watched.
+// maxHeard bounds the number of keys that were read and never watched.
 const maxHeard = 4096
 
-// target is whom to follow; the zero target is nobody. Each term is followed anew: a run ends with
-// its leader's release, and a late read that still shows the same term must not start another.
+// target is the leader to follow; the zero target is none. Each term is followed by a new run: a
+// run ends with its leader's release, and a late read that still shows the same term must not start
+// another.
 type target struct {
 	address, incarnation string
 	term                 uint64
@@ -41,7 +42,7 @@ type subject struct {
 	watches []*watch // replaced, never changed in place: notify goes over it without the lock
 	target  target
 	run     *run   // the last one; it may have ended
-	trouble string // as last reported, of whatever leader
+	trouble string // as last reported, of any leader
 }
 
 type watch struct {
@@ -85,7 +86,7 @@ func (h *hub) unwatch(key string, s *subject, w *watch) {
 	}
 }
 
-// setTarget says whom to follow from now on.
+// setTarget sets the leader to follow from now on.
 func (h *hub) setTarget(key string, t target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +138,7 @@ func wordsOnly(r rune) rune {
 	return r
 }
 
-// changed takes note of what a run would report, and reports whether that is new.
+// changed takes note of a run's report, and reports whether that is new.
 func (h *hub) changed(r *run, err error) bool {
 	trouble := ""
 	if err != nil {
@@ -157,7 +158,7 @@ func (h *hub) changed(r *run, err error) bool {
 // a value of its own.
 func (h *hub) notify(key string, e driver.Entry) { h.notifyFrom(nil, key, e) }
 
-// notifyFrom is notify for what a run brings: one that is replaced is heard no more.
+// notifyFrom is notify for a run's change: a run that was replaced is ignored.
 func (h *hub) notifyFrom(r *run, key string, e driver.Entry) {
 	h.mu.Lock()
 	var watches []*watch

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// identities are the incarnations that this process made, each a public key, with what proves that
-// they are its own. A private key never leaves here.
+// identities are the incarnations that this process made, each a public key, with the private keys
+// that prove them. A private key never leaves here.
 type identities struct {
 	mu   sync.RWMutex
 	keys map[string]ed25519.PrivateKey
@@ -39,8 +39,8 @@ func (i *identities) prove(incarnation string, s statement) string {
 	return text.EncodeToString(ed25519.Sign(i.keys[incarnation], s.message()))
 }
 
-// publicKey reads an incarnation. Those that no peer made are no keys, and whoever bears one cannot
-// be followed.
+// publicKey reads an incarnation. Those that no peer made are not keys, and leaders with them
+// cannot be followed.
 func publicKey(incarnation string) (ed25519.PublicKey, bool) {
 	key, err := text.DecodeString(incarnation)
 	return key, err == nil && len(key) == ed25519.PublicKeySize

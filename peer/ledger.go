@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// ledger is what this process leads, as far as the writes and reads that pass through show it.
-// Nothing under its lock blocks, so a renewal never waits for a follower.
+// ledger holds the elections that this process leads, as far as the writes and reads that pass
+// through show it. Nothing under its lock blocks, so a renewal never waits for a follower.
 type ledger struct {
 	clock  clock.Clock
 	margin time.Duration // the least
@@ -23,7 +23,7 @@ type ledger struct {
 	seats map[string]*seat // for each key that an own incarnation ever tried to write
 }
 
-// seat is one key. Its page is what is served; streams wait for another.
+// seat is one key. Its page is served; streams wait for another.
 type seat struct {
 	page    *page // nil: not leading
 	pending []*page
@@ -32,7 +32,7 @@ type seat struct {
 	// seen is the version in which a read showed the page's term last, if any did: a request
 	// changes it.
 	seen driver.Version
-	// moves counts what the writers did. A read during which it changed may be older than the page.
+	// moves counts changes by writers. A read during which it changed may be older than the page.
 	moves uint64
 }
 
@@ -40,7 +40,7 @@ type seat struct {
 // made.
 type page struct {
 	value   []byte
-	prev    driver.Version // what it replaced
+	prev    driver.Version // the version that it replaced
 	version driver.Version
 	record  record.Record
 	sent    clock.Reading
@@ -57,7 +57,7 @@ func (p *page) left(now clock.Reading) time.Duration {
 	return p.budget - now.LeaderSince(p.sent.Instant)
 }
 
-// entry is what a watch is told. The record's own term is floor enough: the claim of this term was
+// entry is the entry for watches. The record's own term is floor enough: the claim of this term was
 // at least one above a floor that was read for the state it replaced, and each write of the term
 // since then was a compare-and-swap on the one before (see follows), perhaps with a request in it.
 // So at no state up to this one was there a higher term.
@@ -81,9 +81,9 @@ func (p *page) sameTerm(r *record.Record) bool {
 // between two reads.
 const maxPending = 16
 
-// begin takes note of a write before it is sent. It returns nil for one that is no leader's: a
-// stranger's bytes, a vacant record, or a request put into a leader's own record, whose lease it
-// does not prolong.
+// begin takes note of a write before it is sent. It returns nil for one that is not a leader's:
+// foreign bytes, a vacant record, or a request put into a leader's own record, whose lease it does
+// not prolong.
 func (l *ledger) begin(key string, prev driver.Version, value []byte) *page {
 	r, err := record.Decode(value)
 	if err != nil || r.LeaderID == "" || r.Request != nil || !l.own(r.Incarnation) || bytes.ContainsAny(value, "\r\n") {
@@ -101,7 +101,7 @@ func (l *ledger) begin(key string, prev driver.Version, value []byte) *page {
 	return a
 }
 
-// budget is what the holder uses of a lease. The sending of a release ends it.
+// budget is the part of a lease that the leader uses. The sending of a release ends it.
 func (l *ledger) budget(r *record.Record) time.Duration {
 	if r.Released {
 		return 0
@@ -134,7 +134,7 @@ func (l *ledger) finish(key string, a *page, v driver.Version, err error) *page 
 
 // confirm turns to the page of a write that was applied. All others are superseded by it, or dead.
 // A write that does not follow on the term's last one, such as a release put where the record was
-// removed, is no page: who knows what was there in between.
+// removed, is no page: another record may have been there in between.
 func (s *seat) confirm(a *page, value []byte, v driver.Version) *page {
 	s.pending = nil
 	if !s.follows(a) {
@@ -154,7 +154,7 @@ func (s *seat) follows(a *page) bool {
 		return true
 	}
 	if s.page == nil || !s.page.sameTerm(&a.record) || s.page.left(a.sent) <= 0 {
-		return false // what was there after the lease was over, before a backup brought this back, nobody knows
+		return false // another leader may have been there after the lease was over, before a backup brought this back
 	}
 	return a.prev == s.page.version || a.prev == s.seen && s.seen != ""
 }
@@ -175,9 +175,9 @@ func (l *ledger) mark(key string) uint64 {
 	return 0
 }
 
-// observe takes what a read showed. It returns the page of an own write that the read proves to
-// have been applied, nil if there is none, and whether the read is newer than all that this process
-// wrote.
+// observe takes the result of a read. It returns the page of an own write that the read proves to
+// have been applied, nil if there is none, and whether the read is newer than all writes of this
+// process.
 func (l *ledger) observe(key string, mark uint64, c cell) (news *page, current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,8 +211,8 @@ func (s *seat) wrote(c *cell) *page {
 	return s.pending[i]
 }
 
-// accounts reports whether the cell may be what it is while this page is the leader's: it is the
-// page, perhaps with a request in it, or one from before.
+// accounts reports whether this page being the leader's explains the cell: it is the page, perhaps
+// with a request in it, or one from before.
 func (p *page) accounts(c *cell) bool { return c.valid && p.sameTerm(&c.record) }
 
 // valid reports whether the lease is valid now. Of writes of unknown outcome the shortest promise
@@ -230,7 +230,7 @@ func (s *seat) valid(now clock.Reading) bool {
 	return left > 0
 }
 
-// led returns the keys whose lease is valid now.
+// led returns the keys with a valid lease now.
 func (l *ledger) led() []string {
 	now := l.clock.Now()
 	l.mu.Lock()
@@ -255,8 +255,8 @@ func (l *ledger) look(key string) (*seat, *page) {
 	return nil, nil
 }
 
-// next is what a stream is to show, and what to wait for then. Nil: nothing any more. The page of a
-// release is shown, once, to those who were there before it.
+// next returns the page that a stream shows, and a channel to wait on then. Nil: the stream ends.
+// The page of a release is shown, once, to streams from before it.
 func (l *ledger) next(s *seat) (*page, <-chan struct{}) {
 	now := l.clock.Now()
 	l.mu.Lock()

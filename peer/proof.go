@@ -21,8 +21,8 @@ const (
 
 var errProof = errors.New("the peer does not prove that it holds the record's incarnation")
 
-// statement is what a leader signs: that the election's record is this one, said to whoever drew
-// the challenge.
+// statement is the text that a leader signs: that the election's record is this one, for the client
+// that drew the challenge.
 type statement struct {
 	challenge []byte
 	// place counts the events of one answer from 1; a plain answer has 0. So each event counts
@@ -64,7 +64,7 @@ func newChallenge() []byte {
 	return c
 }
 
-// parseChallenge reads the header of a request. None at all is fine: whoever sends none wants no
+// parseChallenge reads the header of a request. None at all is fine: a client without one wants no
 // proof.
 func parseChallenge(header string) ([]byte, error) {
 	if header == "" {

@@ -25,7 +25,7 @@ type requestGate struct {
 
 func newRequestGate() *requestGate { return &requestGate{closing: make(chan struct{})} }
 
-// enter counts somebody in. It is false once the gate is closed.
+// enter counts a request. It is false once the gate is closed.
 func (e *requestGate) enter() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,7 +48,7 @@ func (e *requestGate) open(server *http.Server) bool {
 	return !e.closed
 }
 
-// close lets the streams say what is left to say, within the timeout of writes, before the
+// close lets the streams send their last event, within the timeout of writes, before the
 // connections are closed.
 func (e *requestGate) close(within time.Duration) {
 	e.mu.Lock()
@@ -65,7 +65,7 @@ func (e *requestGate) close(within time.Duration) {
 	e.running.Wait()
 }
 
-// waitForStreams gives up on streams of a server that lets nobody set deadlines: they end when their
+// waitForStreams gives up on streams of a server that sets no deadlines: they end when their
 // followers leave.
 func waitForStreams(streams *sync.WaitGroup, within time.Duration) {
 	ended := make(chan struct{})

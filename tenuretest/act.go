@@ -6,8 +6,9 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// Elect makes the candidate of this ID leader and returns once it is. Whoever leads is asked to hand over to it, as
-// soon as it follows the election, and may finish its work first; so may the candidate itself, if it was asked to.
+// Elect makes the candidate of this ID leader and returns once it is. The leader is asked to hand
+// over to it, as soon as it follows the election, and may finish its work first; so may the
+// candidate itself, if it was asked to.
 func (s *Stage) Elect(id string) {
 	s.t.Helper()
 	seat := s.seat(id)
@@ -62,28 +63,29 @@ func (s *Stage) Fence() {
 		if now.Exists() && now.Term != fenced.Term {
 			return true
 		}
-		// Nobody holds a valid lease, so the rival may believe that time has passed. Should a renewal have been under
-		// way, it must believe so once more.
+		// Nobody holds a valid lease, so the rival may believe that time has passed. If a renewal
+		// was under way, it must believe so once more.
 		s.rival.stand()
 		s.rival.clock.leap()
 		return false
 	})
 }
 
-// Cut separates a candidate from the store, silently: its calls hang until they time out. If it leads, its lease runs
-// out, and whoever else campaigns is elected.
+// Cut separates a candidate from the store, silently: its calls hang until they time out. If it
+// leads, its lease expires, and another candidate that campaigns is elected.
 func (s *Stage) Cut(id string) {
 	s.t.Helper()
 	s.seat(id).line.Partition()
 }
 
-// Heal ends what Cut began.
+// Heal undoes Cut.
 func (s *Stage) Heal(id string) {
 	s.t.Helper()
 	s.seat(id).line.Heal()
 }
 
-// Await waits until the candidate of this ID leads, or, if it is empty, until nobody does, and does nothing for it.
+// Await waits until the candidate of this ID leads, or, if it is empty, until nobody does. It does
+// nothing to bring that about.
 func (s *Stage) Await(id string) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%q does not lead", id), func(now tenure.Leader) bool { return now.ID == id })

@@ -32,7 +32,7 @@ func newClock() *stageClock {
 	return &stageClock{Clock: clock.Standard{}, timers: map[*timer]bool{}}
 }
 
-// Now reads package time's clock and adds what has passed at once.
+// Now reads package time's clock and adds the time that passed at once.
 func (c *stageClock) Now() clock.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *stageClock) take(t *timer) bool {
 	return waiting
 }
 
-// used reports whether anybody has asked for the time.
+// used reports whether the clock was ever read.
 func (c *stageClock) used() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,8 @@ func (c *stageClock) used() bool {
 // leap lets time pass.
 func (c *stageClock) leap() { c.pass(&c.awake) }
 
-// suspend lets time pass as it does for a suspended machine: a leader counts it; a follower, who could not look, does not.
+// suspend lets time pass as it does for a suspended machine: a leader counts it; a follower, which
+// could not look, does not.
 func (c *stageClock) suspend() { c.pass(&c.asleep) }
 
 // pass rings every timer and waits until all have rung. To be rung early costs an election a look.

@@ -1,8 +1,10 @@
-// Package tenuretest puts code that leads, or waits to, on a stage where its test decides who is elected.
+// Package tenuretest gives code that leads, or waits to, a real election in which its test decides
+// which candidate is elected. Use it to test what your program does when it is elected, asked to
+// finish, fenced, cut off or suspended.
 //
-// Nothing on it is a mock. The store is driver/memory, the candidates are those of the code under test, and what keeps
-// them from leading until the test says so is one more candidate, the [Rival]. So contexts, errors and tokens are what
-// they are in production.
+// Nothing in it is a mock. The store is driver/memory, the candidates are those of the code under
+// test, and one more candidate, the [Rival], keeps them from leading until the test lets them. So
+// contexts, errors and tokens are as in production.
 //
 //	func TestBillingStopsWhenItIsFenced(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -20,10 +22,11 @@
 //		})
 //	}
 //
-// Within a testing/synctest bubble, in which New is to be called, waiting costs no time. Without one everything works
-// as well; only a lease that runs out after [Stage.Cut] then takes its 30 seconds, unless the test
-// shortens Config.Lease.
+// Within a testing/synctest bubble, in which New is to be called, waiting costs no time. Without
+// one everything works as well; only a lease that expires after [Stage.Cut] then takes its 30
+// seconds, unless the test shortens Config.Lease.
 //
-// The stage sees what the store holds. Whoever is elected there learns of it a moment later, and only then is its
-// function called: let a test wait for what its code does, as on service.began above.
+// The stage sees the record in the store. An elected candidate learns of it a moment later, and
+// only then is its function called: let a test wait for the effects of its code, as on
+// service.began above.
 package tenuretest

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// patience is how long the stage waits: more than work may take to finish, and the lease of who
-	// does not, on a machine that is slow. Only what never happens takes that long.
+	// patience is how long the stage waits: longer than work may take to finish, and than the lease
+	// of a candidate that does not, on a slow machine. Only a failing test waits so long.
 	patience = 2 * time.Minute
-	// pause and longest are the times between looks at what tells of no change.
+	// pause and longest are the times between looks at states that no channel announces.
 	pause   = 10 * time.Millisecond
 	longest = 100 * time.Millisecond
 )
 
-// Leader returns who leads; the zero Leader is nobody.
+// Leader returns the leader; the zero Leader is none.
 func (s *Stage) Leader() tenure.Leader {
 	end := time.NewTimer(patience)
 	defer end.Stop()
@@ -38,7 +38,7 @@ func (s *Stage) Leader() tenure.Leader {
 	}
 }
 
-// current reports whether what the rival sees is what the store holds.
+// current reports whether the rival sees the present state of the store.
 func (s *Stage) current(seen tenure.Status) bool {
 	entry, err := s.store.Read(s.rival.ctx, s.election)
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Stage) current(seen tenure.Status) bool {
 	return seen.Record.Kind == admin.Held && seen.Record.Term == r.Term
 }
 
-// until asks at every change of the election, and from time to time, whether it has come to what is wanted. If it does
-// not, it stops the test.
+// until checks at every change of the election, and from time to time, whether a state is reached.
+// If it never is, it stops the test.
 func (s *Stage) until(failure string, reached func(now tenure.Leader) bool) bool {
 	s.t.Helper()
 	end := time.NewTimer(patience)
@@ -72,7 +72,7 @@ func (s *Stage) until(failure string, reached func(now tenure.Leader) bool) bool
 	}
 }
 
-// scene says who leads and who does not follow, which is why most waits fail.
+// scene names the leader and the candidates that do not follow, the usual reason why a wait fails.
 func (s *Stage) scene() string {
 	var b strings.Builder
 	if l := s.Leader(); l.Exists() {

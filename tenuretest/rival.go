@@ -66,7 +66,7 @@ func (r *rival) campaign() {
 	}
 }
 
-// lead serves one term. Somebody else may ask it to hand over as well as the stage.
+// lead serves one term. Another candidate may ask it to hand over as well as the stage.
 func (r *rival) lead() {
 	term, err := r.election.Campaign(r.ctx)
 	r.mu.Lock()
@@ -82,7 +82,7 @@ func (r *rival) lead() {
 	_ = term.Resign(context.WithoutCancel(r.ctx)) // unconfirmed, the lease runs out
 }
 
-// ask asks whoever leads to hand over.
+// ask asks the leader to hand over.
 func (r *rival) ask(to string) error {
 	return r.election.HandOver(r.ctx, to)
 }

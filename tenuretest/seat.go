@@ -25,18 +25,19 @@ func newSeat(store *memory.Store, election string) *seat {
 // follows reports whether the candidate hears of the election, and so would claim it when asked to.
 func (s *seat) follows() bool { return s.ear.watches.Load() > 0 }
 
-// suspend puts the candidate in the place of one whose process was suspended for longer than any lease. Until it wakes
-// up it reaches nobody; its calls fail at once, so that none still hangs afterwards.
+// suspend makes the candidate behave as if its process was suspended for longer than any lease.
+// Until it wakes up it reaches no store; its calls fail at once, so that none still hangs
+// afterwards.
 func (s *seat) suspend() (wake func()) {
 	s.line.SetPlan(faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
 	s.clock.suspend()
 	return func() {
-		s.clock.suspend() // rings what was set by a step that had read the time before
+		s.clock.suspend() // rings timers that were set by a step that had read the time before
 		s.line.SetPlan(faults.Plan{})
 	}
 }
 
-// ear is the store with a count of who listens.
+// ear is the store with a count of the listeners.
 type ear struct {
 	*memory.Store
 	election string

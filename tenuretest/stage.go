@@ -16,16 +16,16 @@ const Rival = "rival"
 // lease is long enough for a machine that stalls to renew it.
 const lease = 30 * time.Second
 
-// TB is what a stage needs of a *testing.T or its like.
+// TB is the part of a *testing.T that a stage needs.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
-// Stage is one election with a rival. Its methods stop the test if what they are to bring about does not come to be;
-// like t.Fatal they are for the goroutine that runs the test, one at a time. Store, Config and Election may be called
-// from anywhere.
+// Stage is one election with a rival. Its methods stop the test if they cannot bring about their
+// state; like t.Fatal they are for the goroutine that runs the test, one at a time. Store, Config
+// and Election may be called from anywhere.
 type Stage struct {
 	t        TB
 	election string
@@ -60,8 +60,8 @@ func (s *Stage) Store(id string) driver.Store {
 	return s.seat(id).line
 }
 
-// Config returns a config for the candidate of this ID, with a lease of 30 s. Fields may be changed,
-// other than ID and Clock: the clock is package time's, and also what Fence acts upon.
+// Config returns a config for the candidate of this ID, with a lease of 30 s. Fields may be
+// changed, other than ID and Clock: the clock is package time's, and Fence acts on it.
 func (s *Stage) Config(id string) tenure.Config {
 	s.t.Helper()
 	return tenure.Config{ID: id, Lease: lease, Clock: s.seat(id).clock}

@@ -15,7 +15,7 @@ type attendance struct {
 	won chan *holding
 }
 
-// holding is a term that the program is told of.
+// holding is a term that the program knows of.
 type holding struct {
 	term      *tenure.Term
 	over      chan struct{} // closed when it was told the end
@@ -28,7 +28,7 @@ func (a *attendance) lead(ctx context.Context, t *tenure.Term) error {
 	select {
 	case a.won <- h:
 	case <-ctx.Done():
-		return nil // nobody was told
+		return nil // the program was not called
 	}
 	<-h.over
 	if h.abandoned {
@@ -37,7 +37,7 @@ func (a *attendance) lead(ctx context.Context, t *tenure.Term) error {
 	return nil
 }
 
-// attend calls whoever is to be told, until the election is over.
+// attend calls the callbacks that are due, until the election is over.
 func (a *attendance) attend(done <-chan error) error {
 	r := a.rounds()
 	defer r.stop()

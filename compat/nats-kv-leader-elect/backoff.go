@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// UpTo is a back-off whose waits grow by half a second each, from half a second to the given one. Each is drawn anew from
-// 75 to 125 % of that, so that candidates do not keep step.
+// UpTo returns a back-off. Its waits grow by half a second each, from half a second to the given
+// one. Each is drawn from 75 to 125 % of that, so that candidates do not keep step.
 func UpTo(longest time.Duration) Backoff { return upTo(longest) }
 
 const step = 500 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Election is one candidate. What NewElection returns is an *Elector, which has methods beyond these.
+// Election is one candidate. NewElection returns an *Elector, which has methods beyond these.
 type Election interface {
 	// Start takes part until ctx ends or Stop is called, and blocks until then.
 	Start(ctx context.Context) error
@@ -19,11 +19,11 @@ type Election interface {
 	Stop()
 	// IsLeader reports whether this candidate leads, by a lease that is valid now.
 	IsLeader() bool
-	// State is what this candidate is now.
+	// State returns the present state of this candidate.
 	State() State
 }
 
-// State is what a candidate is.
+// State is the state of a candidate.
 type State uint
 
 // The states.

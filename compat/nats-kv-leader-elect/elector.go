@@ -73,7 +73,7 @@ func (o *options) over() (driver.Store, error) {
 	return o.open(), nil
 }
 
-// settings is what the election is given.
+// settings are the settings of the election.
 func (e *Elector) settings() tenure.Config {
 	c := tenure.Config{ID: e.name, Lease: e.lease, StopWithin: e.lease / reserves, Tuning: tenure.Tuning{Splay: splay}, Logger: e.logger}
 	if e.noSplay {

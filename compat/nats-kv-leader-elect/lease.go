@@ -21,7 +21,8 @@ const (
 	splay = 5 * time.Second
 )
 
-// interval is what a candidate of nats-kv-leader-elect let pass between two campaigns: 75 % of the TTL.
+// interval is the time between two campaigns of a candidate of nats-kv-leader-elect: 75 % of the
+// TTL.
 func interval(lease time.Duration) time.Duration { return leasesInTTL * lease * 3 / 4 }
 
 // leaseFor is the lease for a bucket, or why there is none.
@@ -45,7 +46,7 @@ func (o *options) leaseFor(store driver.Store) (time.Duration, error) {
 	return third, o.checkTTL(leastOf(store))
 }
 
-// checkTTL refuses a TTL of which no lease can be made.
+// checkTTL refuses a TTL that is too short or too long for a lease.
 func (o *options) checkTTL(least time.Duration) error {
 	switch {
 	case o.ttl < leasesInTTL*least:

@@ -26,7 +26,7 @@ type options struct {
 	store     driver.Store
 	configure func(*tenure.Config)
 
-	// What the handle tells.
+	// Read from the handle.
 	bucket string
 	ttl    time.Duration // 0: none
 	open   func(...natskv.Option) driver.Store
@@ -48,9 +48,11 @@ func OnWon(cb func()) Option {
 	return func(o *options) { set(&o.onWon, cb) }
 }
 
-// OnLost is called once after each OnWon, when leadership has ended or is to: the lease has run out, somebody asked for a
-// hand-over, or Start is to end. In the last two cases the lease is kept for as long as this takes, 10 s at most, and nobody else is
-// elected before it has returned; in the first nobody else is told for a tenth of a lease. IsLeader is false within.
+// OnLost is called once after each OnWon, when leadership has ended or should: the lease has
+// expired, a hand-over was requested, or Start is to end. In the last two cases the lease is kept
+// for as long as this takes, 10 s at most, and no other candidate is elected before it has
+// returned. In the first case no other candidate's OnWon is called for a tenth of a lease. IsLeader
+// is false within.
 func OnLost(cb func()) Option {
 	return func(o *options) { set(&o.onLost, cb) }
 }
@@ -66,10 +68,11 @@ func OnCampaign(cb func(s State)) Option {
 	}
 }
 
-// WithBackoff has this candidate campaign at the intervals of bo alone, as long as the last leader has not released its
-// lease: for one that crashed, or that the server could not be reached from. The n-th interval, from 0, is bo.Duration(n),
-// at least 10 ms; it is counted from when this candidate started, or led last. So whoever led last comes first. Without it,
-// and after a release, a candidate claims as soon as it may.
+// WithBackoff makes this candidate campaign only at the intervals of bo, as long as the last leader
+// has not released its lease: one that crashed, or that the server could not be reached from. The
+// n-th interval, from 0, is bo.Duration(n), at least 10 ms; it is counted from when this candidate
+// started, or led last. So the last leader comes first. Without it, and after a release, a
+// candidate claims as soon as it may.
 func WithBackoff(bo Backoff) Option {
 	return func(o *options) { o.backoff = bo }
 }
@@ -79,7 +82,8 @@ func WithoutSplay() Option {
 	return func(o *options) { o.noSplay = true }
 }
 
-// WithDebug is told what happens, for a log. It is called from several goroutines, also while a callback is.
+// WithDebug calls cb with progress messages, for a log. It is called from several goroutines, also
+// while a callback is.
 func WithDebug(cb func(format string, a ...any)) Option {
 	return func(o *options) {
 		if cb != nil {
@@ -94,9 +98,10 @@ func WithLease(d time.Duration) Option {
 	return func(o *options) { o.lease = d }
 }
 
-// OnError is told of everything that goes wrong while the election goes on: a store that fails, leadership that was lost, a
-// value that is no record, a bucket with unsafe settings. errors.Is finds the errors of package tenure and of the client. It is called
-// from several goroutines, also while a callback is.
+// OnError is called with each failure while the election goes on: a store that fails, leadership
+// that was lost, a value that is not a record, a bucket with unsafe settings. errors.Is finds the
+// errors of package tenure and of the client. It is called from several goroutines, also while a
+// callback is.
 func OnError(cb func(error)) Option {
 	return func(o *options) {
 		if cb != nil {
@@ -110,8 +115,8 @@ func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.logger = l }
 }
 
-// Migrating shares the key with candidates of nats-kv-leader-elect while they are replaced one by one; see mixed.Migrating, which
-// it is for a handle, for what is promised meanwhile.
+// Migrating shares the key with candidates of nats-kv-leader-elect while they are replaced one by
+// one. It is mixed.Migrating for a handle, which states the guarantees during that time.
 func Migrating() Option {
 	return func(o *options) { o.migrating = true }
 }
@@ -122,8 +127,8 @@ func WithStore(s driver.Store) Option {
 	return func(o *options) { o.store = s }
 }
 
-// Configure has the last word on the settings of the election, for what there is no option for, such as Metadata, StopWithin
-// or OnEvent.
+// Configure changes the settings of the election last, where there is no option, such as for
+// Metadata, StopWithin or OnEvent.
 func Configure(f func(*tenure.Config)) Option {
 	return func(o *options) { o.configure = f }
 }

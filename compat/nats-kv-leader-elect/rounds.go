@@ -13,19 +13,20 @@ type Backoff interface {
 	Duration(n int) time.Duration
 }
 
-// leastWait keeps a back-off that says 0 from going round for ever.
+// leastWait keeps a back-off of 0 from looping without a pause.
 const leastWait = 10 * time.Millisecond
 
 // rounds are the campaigns of a candidate while it does not lead.
 //
-// A candidate with a back-off is eligible from a campaign that finds that the last leader's lease is over, in a store that has answered for
-// the time of a lease, until somebody leads again. So it is without a campaign when there is no such lease, since it was released or the record is gone, and
-// while it has seen no other leader since it started or led last.
+// A candidate with a back-off becomes eligible by a campaign that finds the last leader's lease
+// over, in a store that has answered for the time of a lease, and stays so until a candidate leads
+// again. It is eligible without a campaign when there is no such lease, since it was released or
+// the record is gone, and while it has seen no other leader since it started or led last.
 type rounds struct {
 	*attendance
 	timer   *time.Timer
 	n       int
-	eager   bool            // nobody else has led since this candidate started, or led
+	eager   bool            // no other candidate has led since this one started, or led
 	trying  bool            // it may be elected
 	failed  time.Time       // when the store was last known not to answer
 	changed <-chan struct{} // closed at the next change of the election's status; nil without a back-off

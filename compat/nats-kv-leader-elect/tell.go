@@ -31,14 +31,15 @@ func (e *Elector) hear(event tenure.Event) {
 	}
 }
 
-// wrong reports whether an event is one that OnError is told of.
+// wrong reports whether OnError is called for an event.
 func wrong(event tenure.Event) bool {
 	return event.Cause != nil && event.Kind != tenure.EventLeaving
 }
 
 const inspectWithin = 5 * time.Second
 
-// inspect looks at the bucket's settings on the side, and tells what is unsafe or unwise. The function that it returns ends that.
+// inspect reads the bucket's settings on the side, and reports unsafe or unwise ones. The returned
+// function ends that.
 func (a *attendance) inspect() (stop func()) {
 	i, ok := a.store.(driver.Inspector)
 	if !ok {

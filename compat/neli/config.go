@@ -28,13 +28,14 @@ type Config struct {
 	// KafkaConfig says how to reach the brokers, by the names of librdkafka or of the Java clients. bootstrap.servers is
 	// localhost:9092 if not given. A property that is not known, or cannot be kept, is an error; docs/neli.md lists all.
 	KafkaConfig KafkaConfigMap
-	// LeaderTopic is the topic whose partition 0 is given to one member of the group. Default: LeaderGroupID + ".neli". The
-	// leases are in LeaderTopic + ".log". Both are created if they do not exist.
+	// LeaderTopic is the topic whose partition 0 the group assigns to one member. Default:
+	// LeaderGroupID + ".neli". The leases are in LeaderTopic + ".log". Both are created if they do
+	// not exist.
 	LeaderTopic string
 	// LeaderGroupID is the consumer group of the candidates, and the name of the election. Default: the file name of
 	// the program.
 	LeaderGroupID string
-	// Scribe is told what happens. Nil: slog.Default(). FromScribe makes one of a Scribe of goNELI's.
+	// Scribe logs all events. Nil: slog.Default(). FromScribe makes one of goNELI's Scribe.
 	Scribe *slog.Logger
 	// Name is this process's, for people; without "%". Default: host, process id and time. It is published while it leads.
 	Name string
@@ -46,18 +47,19 @@ type Config struct {
 	// from 1 s to 10 min. The session of the group is three times as long.
 	HeartbeatTimeout *time.Duration
 
-	// Precedence lets candidates to whom the group has not given the partition lead as well, when for this long
-	// nobody did: so an owner that does not come does not leave everybody without a leader. Nil:
-	// the owner or nobody. See WithoutGoNELI.
+	// Precedence lets candidates without the partition lead as well, when nobody has led for this
+	// long: so an owner that does not come does not leave the group without a leader. Nil: only the
+	// owner may lead. See WithoutGoNELI.
 	Precedence *time.Duration
 	// WithoutGoNELI says that no process of goNELI's joins the group any more. Until it is set,
 	// Precedence lets a candidate lead only while the group's coordinator confirms that it is a
 	// member, for then brokers admit no process of goNELI's; a coordinator that does not answer
 	// leaves everybody without a leader. Set it in all processes once goNELI is gone for good.
 	WithoutGoNELI bool
-	// ClientOptions are more options of the clients, for what has no property: a dialer, TLS, a SASL mechanism, hooks.
+	// ClientOptions are more options of the clients, for settings without a property: a dialer,
+	// TLS, a SASL mechanism, hooks.
 	ClientOptions []kgo.Opt
-	// Configure has the last word on the settings of the election, for what goNELI has no setting for, such as
+	// Configure changes the settings of the election last, where goNELI has no setting, such as for
 	// Address, Metadata, StopWithin or OnEvent.
 	Configure func(*tenure.Config)
 }
@@ -69,7 +71,7 @@ const (
 	DefaultHeartbeatTimeout = 5 * time.Second
 )
 
-// SetDefaults fills in what is not given.
+// SetDefaults fills in the defaults.
 func (c *Config) SetDefaults() {
 	c.KafkaConfig = maps.Clone(c.KafkaConfig)
 	if c.KafkaConfig == nil {

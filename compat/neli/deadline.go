@@ -18,7 +18,7 @@ type Deadline interface {
 	Move(to time.Time)
 	// Last is the time of the last run, time.Unix(0, 0) before the first.
 	Last() time.Time
-	// Remaining is what is left of the interval; negative when it has passed.
+	// Remaining is the time left of the interval; negative when it has passed.
 	Remaining() time.Duration
 }
 

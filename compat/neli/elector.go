@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// elector is the instance that takes part. What it knows of terms comes from session; what it tells goes through tell.go.
+// elector is the instance that takes part. Its knowledge of terms comes from session; it calls the
+// barrier through tell.go.
 type elector struct {
 	cfg      Config
 	props    properties
@@ -24,14 +25,14 @@ type elector struct {
 
 	mu      sync.Mutex
 	state   State
-	held    *holding  // the term that was won and whose end was not told yet
+	held    *holding  // the term that was won; its end was not reported yet
 	calling bool      // the barrier is at work
 	working int       // tasks of Background that are running
-	pulsing int       // Pulses under way, but for those whose barrier is at work
+	pulsing int       // Pulses under way, without those that are in the barrier
 	pulsed  time.Time // when the last one ended
-	dormant bool      // nobody pulsed for long, so it does not take part
+	dormant bool      // no Pulse for long, so it does not take part
 	fatal   error
-	closing error         // what went wrong while closing
+	closing error         // the error of closing
 	changed chan struct{} // closed and replaced when one of these changes
 }
 
@@ -45,7 +46,7 @@ const (
 	leaving                // it is being told the end
 )
 
-// holding is a term with what the program knows of it.
+// holding is a term, with the part that the program knows.
 type holding struct {
 	term  *tenure.Term
 	stage stage
@@ -115,7 +116,7 @@ func (n *elector) Deadline() Deadline { return n.deadline }
 
 func (n *elector) Await() { <-n.closed }
 
-// change does something under the lock and wakes those who wait.
+// change does something under the lock and wakes the waiters.
 func (n *elector) change(do func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,7 +124,7 @@ func (n *elector) change(do func()) {
 	n.broadcast()
 }
 
-// broadcast wakes those who wait. It is called under the lock.
+// broadcast wakes the waiters. It is called under the lock.
 func (n *elector) broadcast() {
 	close(n.changed)
 	n.changed = make(chan struct{})

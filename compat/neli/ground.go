@@ -8,13 +8,14 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// ground is what an election stands on.
+// ground is the base of an election.
 type ground interface {
 	// open returns the store, the first time or again.
 	open(ctx context.Context) (driver.Store, error)
-	// join becomes a member of the group, which says who is nominated.
+	// join becomes a member of the group, which decides the nominee.
 	join(ctx context.Context) (member, error)
-	// metadata is what a leader publishes for others to check, and check says what is wrong with theirs.
+	// metadata is published by a leader for others to check, and check returns an error if theirs
+	// is wrong.
 	metadata() map[string]string
 	check(leader tenure.Leader) error
 	// passing reports whether an error of open or join may be over when it is tried again.
@@ -28,5 +29,5 @@ type member interface {
 	Close() error
 }
 
-// errSilent ends a session in which nobody pulses.
+// errSilent ends a session without calls of Pulse.
 var errSilent = errors.New("neli: nobody has called Pulse for max.poll.interval.ms")

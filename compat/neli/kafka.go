@@ -16,7 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// logSuffix makes the topic of the leases from LeaderTopic, of which nothing is asked: any width and retention will do.
+// logSuffix makes the topic of the leases from LeaderTopic, which may have any number of partitions
+// and any retention.
 const logSuffix = ".log"
 
 // kafka is the ground that an election has but for tests.
@@ -61,8 +62,9 @@ func (k *kafka) check(leader tenure.Leader) error {
 	return group.CheckLeader(k.group.Name, leader.Metadata)
 }
 
-// passing: what comes from the network, what Kafka itself calls passing, and members of another kind in the group, such as
-// processes of goNELI's that are about to be stopped. The rest needs a person.
+// passing reports whether an error passes by itself: one of the network, one that Kafka itself
+// calls retriable, and members of another kind in the group, such as processes of goNELI that are
+// about to be stopped. A person must mend the others.
 func (k *kafka) passing(err error) bool {
 	if errors.Is(err, driver.ErrDenied) {
 		return false

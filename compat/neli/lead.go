@@ -27,7 +27,7 @@ func (s *session) lead(ctx context.Context, t *tenure.Term) error {
 	return nil
 }
 
-// quiet is closed when nobody pulses.
+// quiet is closed when no Pulse is under way.
 func (s *session) quiet() <-chan struct{} {
 	c := make(chan struct{})
 	context.AfterFunc(s.ctx, func() {
@@ -48,7 +48,8 @@ func (n *elector) untilTold(t *tenure.Term) {
 	}
 }
 
-// forgo drops a term of which the program was not told, and else wakes those who tell it.
+// forgo drops a term that the program does not know, and otherwise wakes the goroutine that reports
+// it.
 func (n *elector) forgo(h *holding) bool {
 	gone := false
 	n.change(func() {
@@ -59,12 +60,13 @@ func (n *elector) forgo(h *holding) bool {
 	return gone
 }
 
-// settle waits until the program knows that it was fenced, and so has stopped, and lets go of what is left of the term.
+// settle waits until the program knows that it was fenced, and so has stopped, and then resigns the
+// term.
 func (s *session) settle() error {
 	s.n.untilTold(s.term)
 	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
 	defer cancel()
-	_ = s.term.Resign(ctx) // what is not released runs out
+	_ = s.term.Resign(ctx) // an unreleased lease expires
 	return nil
 }
 

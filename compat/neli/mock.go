@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// MockNeli is a Neli for tests of programs: it leads when it is told to, and needs no brokers. What AcquireLeader, RevokeLeader and
-// FenceLeader ask for happens in the next Pulse, or in one that is waiting; of several in a row the last one counts.
+// MockNeli is a Neli for tests of programs: its test decides when it leads, and it needs no
+// brokers. Requests by AcquireLeader, RevokeLeader and FenceLeader take effect in the next Pulse,
+// or in one that is waiting; of several in a row the last one counts.
 type MockNeli interface {
 	Neli
 	// PulseError makes one Pulse return this error.
@@ -25,7 +26,7 @@ type MockConfig struct {
 	MinPollInterval *time.Duration
 }
 
-// SetDefaults fills in what is not given.
+// SetDefaults fills in the defaults.
 func (c *MockConfig) SetDefaults() { orDuration(&c.MinPollInterval, DefaultMinPollInterval) }
 
 // Validate returns an error unless MinPollInterval is at least 1 ms.

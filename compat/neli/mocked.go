@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// mock is what NewMock returns.
+// mock is the type that NewMock returns.
 type mock struct {
 	barrier  Barrier
 	deadline *deadline
@@ -16,7 +16,7 @@ type mock struct {
 
 	mu      sync.Mutex
 	state   State
-	is      Event // what the program was told last; LeaderRevoked at first
+	is      Event // the program's last event; LeaderRevoked at first
 	wanted  Event
 	calling bool
 	ready   bool // LeaderAcquired was told, not only begun to be
@@ -111,7 +111,7 @@ func (m *mock) IsLeader() bool {
 	return m.leads()
 }
 
-// Token is also there while the barrier is told LeaderRevoked, as it is of a real one.
+// Token is also there during the barrier's LeaderRevoked, as in a real one.
 func (m *mock) Token() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

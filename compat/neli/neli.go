@@ -15,19 +15,21 @@ type Neli interface {
 	IsLeader() bool
 	// Pulse is PulseCtx with a limit to the waiting.
 	Pulse(timeout time.Duration) (bool, error)
-	// PulseCtx tells the barrier what there is to tell, and returns true if this process leads: at once if it does, else
-	// as soon as it is elected and the barrier has returned. It returns false when ctx ends first. It returns an error,
-	// and whether the process leads, if the instance was closed or can never lead; see the package comment.
+	// PulseCtx calls the barrier with the events that are due, and returns true if this process
+	// leads: at once if it does, else as soon as it is elected and the barrier has returned. It
+	// returns false when ctx ends first. It returns an error, and whether the process leads, if the
+	// instance was closed or can never lead; see the package comment.
 	//
-	// Somebody must pulse at least every max.poll.interval.ms: who does not is taken for stuck. It leaves the group, its lease
-	// runs out, and it takes part again when it pulses again.
+	// Call it at least every max.poll.interval.ms: an instance without calls counts as stuck. It
+	// leaves the group, its lease expires, and it takes part again at the next call.
 	PulseCtx(ctx context.Context) (bool, error)
 	// Deadline tells when Pulse last looked for news.
 	Deadline() Deadline
-	// Close ends leadership as LeaderRevoked does, calling the barrier itself, and leaves the group. What a task of
-	// Background is doing is waited for; a loop of the program's own should have ended, since nothing tells when its work
-	// is done but the barrier's return. It returns when the lease is released, or after 10 s with an error if a callback
-	// or a task takes that long; closing then goes on, and Await waits for it.
+	// Close ends leadership as LeaderRevoked does, calling the barrier itself, and leaves the
+	// group. It waits for a task of Background; a loop of the program's own should have ended,
+	// since only the barrier's return shows that its work is done. It returns when the lease is
+	// released, or after 10 s with an error if a callback or a task takes that long; closing then
+	// goes on, and Await waits for it.
 	Close() error
 	// Await returns when the instance is closed.
 	Await()
@@ -59,7 +61,7 @@ const (
 	Closed
 )
 
-// ErrNonLivePulse is what Pulse returns once Close was called.
+// ErrNonLivePulse is returned by Pulse after Close was called.
 var ErrNonLivePulse = errors.New("neli: closed, so there is nothing to pulse")
 
 var (

@@ -19,7 +19,7 @@ const (
 	brokersAlias = "metadata.broker.list"
 )
 
-// properties is what KafkaConfig says.
+// properties are the properties of KafkaConfig.
 type properties struct {
 	connection []kgo.Opt
 	silence    time.Duration     // max.poll.interval.ms
@@ -96,7 +96,7 @@ func millis(value string, most time.Duration) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// report says once what has no effect.
+// report logs properties without effect, once.
 func (p properties) report(log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(p.needless)) {
 		log.Info("neli: a property of KafkaConfig has no effect", "property", name, "because", p.needless[name])

@@ -67,13 +67,14 @@ func (n *elector) leave() {
 	n.pulse(-1)
 }
 
-// pulse counts those who pulse, and knows since when nobody does. It is called under the lock.
+// pulse counts the Pulses under way, and keeps the time since the last. It is called under the
+// lock.
 func (n *elector) pulse(by int) {
 	n.pulsing += by
 	n.pulsed = time.Now()
 }
 
-// silent is for how long nobody has pulsed.
+// silent is the time since the last Pulse.
 func (n *elector) silent() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

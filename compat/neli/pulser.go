@@ -76,7 +76,8 @@ func (n *elector) Background(task LeaderTask) (Pulser, error) {
 	return background(n.PulseCtx, func() { n.during(task) })
 }
 
-// during calls the task, unless the process has just stopped leading, and lets nobody be told LeaderRevoked meanwhile.
+// during calls the task, unless the process has just stopped leading, and delays LeaderRevoked
+// until it returns.
 func (n *elector) during(task LeaderTask) {
 	n.mu.Lock()
 	h := n.held

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Loggers is what FromScribe needs of a Scribe: a function for each level, which L is.
+// Loggers is the part of a Scribe that FromScribe needs: a function for each level, of type L.
 type Loggers[L ~func(format string, args ...interface{})] interface {
 	T() L
 	D() L

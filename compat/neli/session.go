@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// session is one membership of the group, with the election that follows it. There is one after the other: it ends when
-// nobody pulses.
+// session is one membership of the group, with the election that follows it. There is one after the
+// other: it ends when there are no more Pulses.
 type session struct {
 	n      *elector
 	member member
@@ -38,7 +38,7 @@ func (n *elector) live() {
 	<-n.ctx.Done()
 }
 
-// awake returns true when somebody pulses, and false when the instance is closed.
+// awake returns true at the next Pulse, and false when the instance is closed.
 func (n *elector) awake() bool {
 	defer n.change(func() { n.dormant = false })
 	n.change(func() { n.dormant = true })
@@ -55,7 +55,8 @@ func (n *elector) awake() bool {
 	return false
 }
 
-// session takes part until nobody pulses or the instance is closed, both of which are no error.
+// session takes part until there are no more Pulses or the instance is closed, both without an
+// error.
 func (n *elector) session(store driver.Store) error {
 	s := &session{n: n}
 	s.ctx, s.end = context.WithCancelCause(n.ctx)
@@ -102,7 +103,7 @@ func (s *session) campaign(store driver.Store) error {
 	return err
 }
 
-// attend ends the session when nobody pulses. It returns when the election has ended.
+// attend ends the session when there are no more Pulses. It returns when the election has ended.
 func (s *session) attend(done <-chan error) error {
 	silence := time.NewTimer(s.n.props.silence)
 	defer silence.Stop()

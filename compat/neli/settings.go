@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// settings is what the election is given.
+// settings are the settings of the election.
 func (s *session) settings() tenure.Config {
 	n := s.n
 	cfg := tenure.Config{

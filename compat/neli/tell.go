@@ -1,6 +1,7 @@
 package neli
 
-// tell calls the barrier with all that is due. Nobody else does meanwhile, and no lock is held.
+// tell calls the barrier with all events that are due. No other goroutine does at the same time,
+// and no lock is held.
 func (n *elector) tell() {
 	for n.tellOne() {
 	}
@@ -22,8 +23,9 @@ func (n *elector) tellOne() bool {
 	return true
 }
 
-// due is what the program is to be told now, if anything. LeaderRevoked waits for the tasks that are running; LeaderFenced,
-// which is there to stop them, does not. A term that ends before anybody knew of it is not spoken of.
+// due returns the event for the barrier now, if there is one. LeaderRevoked waits for the tasks
+// that are running; LeaderFenced, which stops them, does not. A term that ends before the program
+// knew of it causes no event.
 func (n *elector) due() Event {
 	h := n.held
 	switch {

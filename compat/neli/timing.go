@@ -13,15 +13,17 @@ const (
 	mostTimeout  = 10 * time.Minute
 	// sessions is how many heartbeat timeouts a session of the group lasts.
 	sessions = 3
-	// beats is how many heartbeats of the group a session has, unless heartbeat.interval.ms says so.
+	// beats is the number of the group's heartbeats in a session, unless heartbeat.interval.ms sets
+	// it.
 	beats = 5
-	// leastAnswer and mostAnswer bound what a broker gets for an answer: a third of the lease.
+	// leastAnswer and mostAnswer bound the time for a broker's answer: a third of the lease.
 	leastAnswer = 200 * time.Millisecond
 	mostAnswer  = 2 * time.Second
 )
 
-// leaseFor is the lease of which a leader uses as much as the timeout, so that who is cut off stops by then, and keeps the
-// margin besides. The margin grows with the lease by far less than that, so the rounds come to an end.
+// leaseFor is the lease whose usable part is the timeout, so that a leader that is cut off stops by
+// then, and keeps the margin besides. The margin grows with the lease by far less than that, so the
+// rounds come to an end.
 func leaseFor(timeout time.Duration) time.Duration {
 	lease := timeout.Truncate(time.Millisecond)
 	for {

@@ -39,7 +39,7 @@ func (l *legacyWatcher) Watch(ctx context.Context, key string, see func(driver.E
 	return l.inner.Watch(ctx, key, func(e driver.Entry) { see(l.translate(e)) })
 }
 
-// PeerPushed: whatever pushes here, S3lect's processes hear nothing of it.
+// PeerPushed: processes of S3lect do not hear these pushes.
 func (*legacyWatcher) PeerPushed() {}
 
 // MinLease is that of the store inside, or 1 ms if it names none.

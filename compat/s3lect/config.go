@@ -27,8 +27,8 @@ type ElectorConfig struct {
 	// read in any case when LeaderTimeout would be over, so longer than that has no effect, nor has shorter than
 	// FrequentInterval.
 	InfrequentInterval time.Duration
-	// LeaderTimeout is how long a leader may be silent before another takes over: the lease. Default: 15 s; at least what
-	// the store allows, 2 s for object storage.
+	// LeaderTimeout is how long a leader may be silent before another takes over: the lease.
+	// Default: 15 s; at least the store's minimum, 2 s for object storage.
 	LeaderTimeout time.Duration
 
 	// PeerMode has followers hear of changes from the leader itself.
@@ -37,14 +37,16 @@ type ElectorConfig struct {
 	PeerHealthPath string
 	// PeerTimeout bounds a connection to a leader until its first answer. Default: 3 s.
 	PeerTimeout time.Duration
-	// PeerCACert is the authorities, in PEM, of which a leader's certificate must be. Empty: those of the system.
+	// PeerCACert holds the authorities, in PEM, that may sign a leader's certificate. Empty: those
+	// of the system.
 	PeerCACert []byte
 
 	// OnAcquireLeadership is called when this process was elected. If it returns an error the election is given up, and
 	// tried again later. The context ends when leadership does.
 	OnAcquireLeadership func(ctx context.Context) error
-	// OnLoseLeadership is called when leadership has ended, and after OnAcquireLeadership failed. What it returns is
-	// logged. Its context has 5 s. Nobody else is elected before it has returned, unless the lease ran out.
+	// OnLoseLeadership is called when leadership has ended, and after OnAcquireLeadership failed.
+	// Its error is logged. Its context has 5 s. No other process is elected before it has returned,
+	// unless the lease expired.
 	OnLoseLeadership func(ctx context.Context) error
 }
 
@@ -55,8 +57,8 @@ const (
 	defaultPeer       = 3 * time.Second
 )
 
-// Validate fills in the defaults. It returns an error if LockfilePath, ServerID or ServerAddr is missing; what the store
-// and the election do not accept is found out when an elector is made or updated.
+// Validate fills in the defaults. It returns an error if LockfilePath, ServerID or ServerAddr is
+// missing. The limits of the store and the election are checked when an elector is made or updated.
 func (c *ElectorConfig) Validate() error {
 	var problems []error
 	for _, need := range []struct{ name, value string }{
@@ -85,7 +87,7 @@ func orDefault(d *time.Duration, by time.Duration) {
 	}
 }
 
-// tenure is what the settings mean to the election.
+// tenure returns the settings of the election.
 func (c *ElectorConfig) tenure() tenure.Config {
 	return tenure.Config{
 		ID: c.ServerID, Address: c.ServerAddr, Lease: c.LeaderTimeout,

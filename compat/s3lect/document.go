@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// document is a JSON object as text, with what matters here of its content. Fields are replaced in the text, so that
-// all the others keep every byte.
+// document is a JSON object as text, with the fields that are used here. Fields are replaced in the
+// text, so that all the others keep every byte.
 type document struct {
 	text   []byte
 	places map[string]place
@@ -63,7 +63,7 @@ func (d *document) raw(name string) []byte {
 	return d.text[p.from:p.to]
 }
 
-// with returns the text with other values for leaderID and lastUpdated, both of which there are.
+// with returns the text with other values for leaderID and lastUpdated; it has both.
 func (d *document) with(leaderID, lastUpdated []byte) []byte {
 	id, updated := d.places["leaderID"], d.places["lastUpdated"]
 	if id.from < updated.from {

@@ -58,30 +58,32 @@ type LeaderRecord struct {
 	Metadata    LeaderRecordMetadata `json:"-"`
 }
 
-// LeaderRecordMetadata is what goes with a lockfile.
+// LeaderRecordMetadata is the metadata of a lockfile.
 type LeaderRecordMetadata struct {
 	ETag string
 }
 
-// S3ElectorOptions is what an elector is made of. Config is needed, the rest is not; the fields after Logger are not
-// S3lect's.
+// S3ElectorOptions are the parts of an elector. Config is required, the others are not; the fields
+// after Logger are not S3lect's.
 type S3ElectorOptions struct {
 	Config *ElectorConfig
 	// Storage holds the lockfile. Without it, and without Store, Config.LockfilePath names a bucket of S3, which is
 	// reached as the AWS SDK is configured.
 	Storage Storage
-	// Logger is told what happens. Nil: slog.Default().
+	// Logger logs all events. Nil: slog.Default().
 	Logger *slog.Logger
 
-	// Store holds the lockfile instead of Storage: s3object.Store, which costs fewer requests and lets tokens grow
-	// whatever happens to the lockfile, or any other of Tenure's stores.
+	// Store holds the lockfile instead of Storage: s3object.Store, which costs fewer requests and
+	// lets tokens grow even if the lockfile is lost, or any other of Tenure's stores.
 	Store driver.Store
 	// MaxSkew is LegacyConfig's.
 	MaxSkew time.Duration
-	// PeerNetworks are those whose addresses may be dialled in PeerMode. Nil: loopback and private addresses (127/8,
-	// ::1, 10/8, 172.16/12, 192.168/16, fc00::/7), and so not those where clouds serve credentials.
+	// PeerNetworks are the networks whose addresses may be dialed in PeerMode. Nil: loopback and
+	// private addresses (127/8, ::1, 10/8, 172.16/12, 192.168/16, fc00::/7), and so not those where
+	// clouds serve credentials.
 	PeerNetworks []netip.Prefix
-	// Configure has the last word on the settings of the election, at the beginning and with each update: for what
-	// S3lect has no setting for, such as Metadata, StopWithin or OnEvent. It must not call the elector.
+	// Configure changes the settings of the election last, at the beginning and with each update,
+	// where S3lect has no setting, such as for Metadata, StopWithin or OnEvent. It must not call
+	// the elector.
 	Configure func(*tenure.Config)
 }

@@ -17,7 +17,7 @@ import (
 const (
 	// predecessor begins the incarnation that a leader of S3lect's is read with.
 	predecessor = "s3lect:"
-	// vacant begins the leaderID of a record that nobody holds.
+	// vacant begins the leaderID of a record without a leader.
 	vacant = "vacant"
 	// maxName is the limit of a record for an id and an address, in bytes.
 	maxName = 256
@@ -134,14 +134,14 @@ func (d *document) tenures() bool {
 		lease > 0 && lease <= maxTimeout.Milliseconds()
 }
 
-// s3lects reports whether this is what S3lect writes.
+// s3lects reports whether S3lect wrote this.
 func (d *document) s3lects() bool {
 	return d.has("leaderID") && d.has("lastUpdated") && !d.has("leaseMillis") && !d.has("incarnation")
 }
 
 func (d *document) vacant() bool { return d.fields.LeaderID == "" && d.fields.Incarnation == "" }
 
-// suffix is what the id of a holder ends in, as JSON text.
+// suffix is the end of a leader's id, as JSON text.
 func (d *document) suffix() []byte {
 	quoted := quote("#" + d.fields.Incarnation)
 	return quoted[1 : len(quoted)-1]
@@ -158,7 +158,7 @@ func detach(quoted, suffix []byte) ([]byte, bool) {
 	return append(append([]byte{}, body...), '"'), ok
 }
 
-// zeroTime is what a vacant record has.
+// zeroTime is the lastUpdated of a vacant record.
 var zeroTime = []byte(`"0001-01-01T00:00:00Z"`)
 
 // quote cannot fail: every string can be written as JSON.
@@ -173,7 +173,7 @@ func hash(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// clip shortens a name to what a record may hold.
+// clip shortens a name to the limit of a record.
 func clip(s string) string {
 	if len(s) <= maxName {
 		return s

@@ -144,7 +144,8 @@ func (s *storageStore) CheckKey(key string) error {
 	return nil
 }
 
-// Inspect says what holds for every storage of two methods. It calls none of them: what it wrote it could not remove.
+// Inspect returns the findings that hold for every storage of two methods. It calls none of them:
+// it could not remove its writes.
 func (s *storageStore) Inspect(ctx context.Context, _ time.Duration) ([]driver.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

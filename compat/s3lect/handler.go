@@ -6,9 +6,10 @@ import (
 	"net/http"
 )
 
-// NewLeadershipHandler returns the handler that peers ask: mount it on elector.GetConfig().PeerHealthPath of a server with
-// TLS. It answers 404 unless this process leads by a lease that is valid now. Otherwise it answers with the lockfile; of
-// another Elector than *S3Elector with what its status tells. Nil: slog.Default().
+// NewLeadershipHandler returns the handler for requests of peers: mount it on
+// elector.GetConfig().PeerHealthPath of a server with TLS. It answers 404 unless this process leads
+// by a lease that is valid now. Otherwise it answers with the lockfile, or for another Elector than
+// *S3Elector with its status. Nil: slog.Default().
 func NewLeadershipHandler(elector Elector, logger *slog.Logger) http.HandlerFunc {
 	if e, ok := elector.(*S3Elector); ok && e.peers != nil {
 		return e.peers.Handler().ServeHTTP

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// HealthServerConfig is what a HealthServer is made of. Logger may be nil: slog.Default().
+// HealthServerConfig are the parts of a HealthServer. Logger may be nil: slog.Default().
 type HealthServerConfig struct {
 	// BindAddress is where to listen, such as "0.0.0.0:8993".
 	BindAddress string
@@ -28,7 +28,7 @@ type HealthServer struct {
 	log     *slog.Logger
 	server  *http.Server
 	address string
-	end     context.CancelFunc // of what is being served
+	end     context.CancelFunc // of the requests being served
 
 	mu       sync.Mutex
 	listener net.Listener // nil before Start
@@ -96,8 +96,9 @@ func (h *HealthServer) Addr() net.Addr {
 	return h.listener.Addr()
 }
 
-// Stop ends what followers are being told, and the server. It returns ctx's error if a connection does not end before
-// that, and closes it then. Stop the elector first, so that its followers still hear of the release.
+// Stop ends the streams to followers, and the server. It returns ctx's error if a connection does
+// not end before that, and closes it then. Stop the elector first, so that its followers still
+// receive the release.
 func (h *HealthServer) Stop(ctx context.Context) error {
 	if h.Addr() == nil {
 		return nil

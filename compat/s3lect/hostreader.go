@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// hostReader stands below the peers of one election and remembers the host of the leader in the lockfile that was read last,
-// which is whom they dial.
+// hostReader stands below the peers of one election and remembers the host of the leader in the
+// lockfile that was read last, which they dial.
 type hostReader struct {
 	driver.Store
 	host atomic.Pointer[string]

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// hookWithin is what OnLoseLeadership is given.
+// hookWithin is the time for OnLoseLeadership.
 const hookWithin = 5 * time.Second
 
 // lead is the work of a leader: to call the hooks. Its context ends when leadership is to end, or has ended.

@@ -18,9 +18,10 @@ type LegacyConfig struct {
 	// LeaderTimeout is that of the S3lect processes: how long they let a leader be silent. From 1 ms to 1 h; zero is
 	// S3lect's default, 15 s.
 	LeaderTimeout time.Duration
-	// MaxSkew is how far the time of day on the machine of any candidate may differ from that of any S3lect process.
-	// It must be shorter than LeaderTimeout, since with more S3lect's processes steal from each other. Zero is a third
-	// of LeaderTimeout. It lengthens what S3lect's processes wait after a crash.
+	// MaxSkew is how far the time of day on the machine of any candidate may differ from that of
+	// any S3lect process. It must be shorter than LeaderTimeout, since with more S3lect's processes
+	// steal from each other. Zero is a third of LeaderTimeout. It lengthens the wait of S3lect's
+	// processes after a crash.
 	MaxSkew time.Duration
 }
 
@@ -46,26 +47,24 @@ func (c LegacyConfig) validate() error {
 	return errors.Join(problems...)
 }
 
-// Legacy returns the store as candidates need it who share their election with S3lect processes, during a rolling
-// migration and no longer. It translates bytes and does nothing else:
+// Legacy returns the store for candidates that share their election with S3lect processes, during a
+// rolling migration and no longer. It translates bytes and does nothing else:
 //
-//   - A record of Tenure's is written so that S3lect's processes see a leader whom none of them is, and wait it out: its
-//     leaderID is "ID#incarnation", and its lastUpdated lies in the future by MaxSkew and by what the lease exceeds
-//     LeaderTimeout. A vacant record has a leader of its own, "vacant#nonce". A released one has the zero time, S3lect's
-//     sign of resignation. Every other byte stays, and reading undoes it.
-//   - A lockfile of S3lect's is read as a record of term 0, whose holder is "s3lect:" and a hash of its leaderID and whose
-//     lease is LeaderTimeout; or as a released one, if its time is zero.
-//   - All other bytes are left as they are.
+//   - A record of Tenure is written so that S3lect's processes see a leader with another ID than theirs, and wait it out: its leaderID is "ID#incarnation", and its lastUpdated lies in the future by MaxSkew and by the time that the lease exceeds LeaderTimeout. A vacant record has a leader of its own, "vacant#nonce". A released one has the zero time, S3lect's sign of resignation. Every other byte stays, and reading undoes it.
+//   - A lockfile of S3lect is read as a record of term 0. Its leader is "s3lect:" and a hash of its leaderID, and its lease is LeaderTimeout. If its time is zero it is a released one.
+//   - All other bytes stay unchanged.
 //
-// It has the abilities of the store, and adds a finding to those of Inspect. It returns an error that names everything
-// that is wrong with the config, or that the store is nil.
+// It has the abilities of the store, and adds a finding to those of Inspect. It returns an error
+// that names all problems of the config, or that the store is nil.
 //
-// What S3lect writes carries no term, and no place that it would keep. So tokens grow across its reigns only over a store
-// with a Floor, such as one of package s3object; see FromStorage for what holds without. The lockfile must not be deleted
-// while both kinds of process run: S3lect takes over from an absent one at once, whoever leads.
+// S3lect writes no term, and keeps no field where one could be. So tokens grow across its reigns
+// only over a store with a Floor, such as one of package s3object; see FromStorage for stores
+// without. The lockfile must not be deleted while both kinds of process run: S3lect takes over from
+// an absent one at once, even if another process leads.
 //
-// A leader of S3lect's cannot be asked to hand over: HandOver returns an error while one leads. The translation lengthens
-// a record by up to 160 bytes, which the limit of driver.MaxValue bytes must leave room for; a longer one is not sent.
+// A leader of S3lect cannot be asked to hand over: HandOver returns an error while one leads. The
+// translation lengthens a record by up to 160 bytes, which the limit of driver.MaxValue bytes must
+// leave room for; a longer one is not sent.
 func Legacy(store driver.Store, cfg LegacyConfig) (driver.Store, error) {
 	if store == nil {
 		return nil, errors.New("s3lect: the store is nil")

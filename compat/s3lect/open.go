@@ -15,8 +15,8 @@ import (
 // scheme begins a LockfilePath that names its bucket.
 const scheme = "s3://"
 
-// open makes the election: peers, if the store does not push by itself, and around them the lockfile's format, so that
-// what peers serve is what S3lect's peers would.
+// open makes the election: peers, if the store does not push by itself, and around them the
+// lockfile's format, so that peers serve the same bytes as S3lect's peers.
 func (e *S3Elector) open(opts S3ElectorOptions) error {
 	store, name, err := opts.store(e.cfg.LockfilePath)
 	if err != nil {

@@ -21,12 +21,13 @@ func (e *S3Elector) EnablePeerMode(caCert []byte) error {
 	return e.update(func(c *ElectorConfig) { c.PeerMode, c.PeerCACert = true, caCert })
 }
 
-// UpdateConfig changes the settings of an elector, whether it runs or not: what is published and LeaderTimeout with the
-// next renewal, intervals with the next read or renewal, hooks with the next call. A lease that was promised is not cut,
-// and leadership is not given up. ServerID, LockfilePath, PeerHealthPath and PeerTimeout cannot be changed. For processes
-// of S3lect's that share the lockfile, the LeaderTimeout that the elector was made with goes on to count.
+// UpdateConfig changes the settings of an elector, running or not: published fields and
+// LeaderTimeout with the next renewal, intervals with the next read or renewal, hooks with the next
+// call. A promised lease is not shortened, and leadership is not given up. ServerID, LockfilePath,
+// PeerHealthPath and PeerTimeout cannot be changed. For S3lect processes that share the lockfile,
+// the LeaderTimeout with which the elector was made still counts.
 //
-// It returns an error that names what is wrong, and then changes nothing.
+// It returns an error that names all problems, and then changes nothing.
 func (e *S3Elector) UpdateConfig(newConfig ElectorConfig) error {
 	return e.update(func(c *ElectorConfig) { *c = newConfig })
 }
@@ -57,7 +58,7 @@ func (e *S3Elector) update(change func(*ElectorConfig)) error {
 	return e.roots.set(next.PeerCACert)
 }
 
-// fixed names what others rely on, or what the connections were made with.
+// fixed names changed fields that other processes rely on, or that the connections were made with.
 func fixed(old, next *ElectorConfig) error {
 	var problems []error
 	for _, f := range []struct {

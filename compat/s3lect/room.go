@@ -18,11 +18,11 @@ func checkRoom(c tenure.Config) error {
 	return nil
 }
 
-// leastLease is two intervals and what is kept back of so long a lease, rounded up.
+// leastLease is two intervals and the margin of so long a lease, rounded up.
 func leastLease(c tenure.Config) time.Duration {
 	const unit = 100 * time.Millisecond
 	c.Lease = 2 * c.Tuning.Renew
-	for range 5 { // what is kept back grows with the lease, by some percent of what is added
+	for range 5 { // the margin grows with the lease, by some percent of the increase
 		c.Lease = 2*c.Tuning.Renew + c.Margin()
 	}
 	return (c.Lease + unit - 1).Truncate(unit)

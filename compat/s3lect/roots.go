@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// near is loopback and the private networks of IPv4 and IPv6. Link-local addresses are not among them, because there
-// clouds serve credentials to whoever asks.
+// near is loopback and the private networks of IPv4 and IPv6. Link-local addresses are not among
+// them, because clouds serve credentials there to every process.
 var near = []netip.Prefix{
 	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("10.0.0.0/8"),
 	netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
@@ -50,9 +50,9 @@ func parseRoots(pem []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// client is what leaders are dialled with. The check that is switched off is made by verify, which crypto/tls calls for
-// each connection, resumed ones too. Of a leader that is dialled by IP address crypto/tls does not tell verify the address,
-// so that it must come from somewhere else.
+// client is the configuration for dialing leaders. Verify makes the check that is switched off;
+// crypto/tls calls it for each connection, resumed ones too. For a leader that is dialed by IP
+// address crypto/tls does not pass the address to verify, so it comes from leader.
 func (r *roots) client(leader func() string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
@@ -69,7 +69,8 @@ func (r *roots) client(leader func() string) *tls.Config {
 	}
 }
 
-// verify is what crypto/tls itself checks: that the certificate is of the authorities, in its time, and for this host.
+// verify makes the same check as crypto/tls: that the certificate is of the authorities, in its
+// time, and for this host.
 func (r *roots) verify(host string, chain []*x509.Certificate) error {
 	opts := x509.VerifyOptions{Roots: r.pool.Load(), DNSName: host, Intermediates: x509.NewCertPool()}
 	for _, c := range chain[1:] {

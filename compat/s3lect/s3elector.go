@@ -44,8 +44,8 @@ type S3Elector struct {
 
 var _ Elector = (*S3Elector)(nil)
 
-// NewS3Elector returns an elector that was not started. It sends nothing. It returns an error that names what is missing or
-// wrong in the options.
+// NewS3Elector returns an elector that was not started. It sends nothing. It returns an error that
+// names missing and wrong options.
 func NewS3Elector(opts S3ElectorOptions) (*S3Elector, error) {
 	if opts.Config == nil {
 		return nil, errors.New("s3lect: Config is nil")
@@ -69,7 +69,7 @@ func NewS3Elector(opts S3ElectorOptions) (*S3Elector, error) {
 	return e, nil
 }
 
-// settings is what the election is given.
+// settings are the settings of the election.
 func (e *S3Elector) settings(c *ElectorConfig) tenure.Config {
 	t := c.tenure()
 	t.Tuning.NoWatch = e.peers != nil && !c.PeerMode
@@ -116,12 +116,12 @@ func (e *S3Elector) ended() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.cancel() // frees what is left of a context that ended by itself
+	e.cancel() // frees the resources of a context that ended by itself
 	close(e.done)
 	e.tell()
 }
 
-// tell wakes those who wait. It is called under the lock.
+// tell wakes the waiters. It is called under the lock.
 func (e *S3Elector) tell() {
 	close(e.changed)
 	e.changed = make(chan struct{})
@@ -133,9 +133,9 @@ func (e *S3Elector) config() ElectorConfig {
 	return e.cfg
 }
 
-// Stop gives up leadership, if this process leads, and returns when OnLoseLeadership has returned and the lockfile says so.
-// An elector that was not started is not stopped by it. It returns an error if that takes more than 10 s, which is so if
-// it is called from a hook.
+// Stop gives up leadership, if this process leads, and returns when OnLoseLeadership has returned
+// and the lockfile shows the release. It does nothing if the elector was not started. It returns an
+// error if that takes more than 10 s, as it does from within a hook.
 func (e *S3Elector) Stop() error {
 	e.mu.Lock()
 	cancel := e.cancel

@@ -66,7 +66,7 @@ func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
 	}
 }
 
-// lookEvery is how often WaitForNextElection looks: what is heard of a leader that stays changes nothing else.
+// lookEvery is the time between two looks of WaitForNextElection: a renewal changes nothing else.
 const lookEvery = 100 * time.Millisecond
 
 // WaitForNextElection returns the status once this process has seen the state of the lockfile after the given time; the

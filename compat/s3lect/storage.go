@@ -6,9 +6,10 @@ import (
 )
 
 var (
-	// ErrStorageNotFound is what Storage.Get returns, wrapped or plain, if there is no such object.
+	// ErrStorageNotFound is returned by Storage.Get, wrapped or plain, if there is no such object.
 	ErrStorageNotFound = errors.New("object not found")
-	// ErrStoragePrecondition is what Storage.PutIfMatch returns, wrapped or plain, if the object has another ETag.
+	// ErrStoragePrecondition is returned by Storage.PutIfMatch, wrapped or plain, if the object has
+	// another ETag.
 	ErrStoragePrecondition = errors.New("precondition failed")
 )
 
@@ -22,8 +23,8 @@ type Storage interface {
 	PutIfMatch(ctx context.Context, key string, data []byte, etag string) error
 }
 
-// ETagStorage is a Storage that also tells the ETag of what it wrote. Over one that does not, each write costs a read
-// more.
+// ETagStorage is a Storage that also returns the ETag of its write. Over one that does not, each
+// write costs one more read.
 type ETagStorage interface {
 	Storage
 	// PutIfMatchETag is PutIfMatch and returns the new ETag.

@@ -10,11 +10,12 @@ import (
 
 var errNoData = errors.New("s3lect: a store cannot hold an empty object")
 
-// ToStorage returns S3lect's view of a store, so that S3lect itself can elect over any of Tenure's. It is nil if the store
-// is. What it returns is an ETagStorage.
+// ToStorage returns S3lect's view of a store, so that S3lect itself can elect over any of Tenure's.
+// It is nil if the store is. The result is an ETagStorage.
 //
-// An ETag is a version. PutIfMatch with the empty ETag reads first, because a store may name an absence. Empty data and
-// more than driver.MaxValue bytes are refused. Errors of the store that are neither of S3lect's two are passed on.
+// An ETag is a version. PutIfMatch with the empty ETag reads first, because a store may name an
+// absence. Empty data and more than driver.MaxValue bytes are refused. Errors of the store other
+// than S3lect's two are passed on.
 func ToStorage(s driver.Store) Storage {
 	if s == nil {
 		return nil

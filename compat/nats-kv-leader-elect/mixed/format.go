@@ -24,15 +24,17 @@ const (
 // errPredecessor comes from the attempt to change an old leader's value and leave it the leader.
 var errPredecessor = errors.New("the leader is a candidate of nats-kv-leader-elect, which cannot be asked for anything")
 
-// format translates between what the two kinds of candidate write, in a bucket with this TTL.
+// format translates between the values of the two kinds of candidate, in a bucket with this TTL.
 type format struct{ ttl time.Duration }
 
-// wait is for how long an old leader's value is waited out: as long as it lasts. It renews after three quarters of that,
-// and what its Update takes, up to the client library's 5 s, must be in the rest.
+// wait is how long an old leader's value is waited out: as long as it lasts. The old leader renews
+// after three quarters of that, and the time of its Update, up to the client library's 5 s, must be
+// in the rest.
 func (f format) wait() time.Duration { return f.ttl }
 
-// vacancy is for how long a vacant record is waited out. An old leader whose record is gone finds out when it renews, so
-// three quarters are not enough; and the vacant record itself is gone after the whole.
+// vacancy is how long a vacant record is waited out. An old leader finds out that its record is
+// gone when it renews, so three quarters are not enough; and the vacant record itself is gone after
+// the whole.
 func (f format) vacancy() time.Duration { return f.ttl - f.ttl/8 }
 
 func (f format) maxLease() time.Duration { return (f.ttl / leasesInTTL).Truncate(time.Millisecond) }
@@ -78,10 +80,11 @@ func (f format) show(value []byte, v driver.Version) []byte {
 	return value
 }
 
-// prolong makes of a vacant record one that is waited out for the sake of old leaders too, and before it expires. That is done
-// when it is read, since others write them as well, and when it is written: an election puts there the longest lease that it has
-// seen, which is an old leader's, and one without this translation would wait for ever. One for a lease beyond the TTL, which
-// nobody has here, stays as it is.
+// prolong lengthens the wait for a vacant record, so that it covers old leaders too and ends before
+// the record expires. It is called for reads, since other members write vacant records as well, and
+// for writes. An election puts the longest lease that it has seen into the record, which is an old
+// leader's, and a member without this translation would wait for ever. A record with a lease beyond
+// the TTL, which no member has here, stays unchanged.
 func (f format) prolong(value []byte, r fields) []byte {
 	if !r.vacant() || r.lease() > f.ttl {
 		return value
@@ -99,10 +102,12 @@ func (f format) adopt(name string, v driver.Version) []byte {
 	}.encode()
 }
 
-// write is for writing. It says whether the record is a release that old candidates are to see.
+// write translates a value to write. It reports whether the record is a release that old candidates
+// may see.
 //
-// What a leader puts over an absence is no release, though it saw its own record vanish while its lease was valid: an old
-// candidate may have led in between, have lost its own record in the same way, and not know it yet. So it is a vacant one.
+// A leader that writes over an absence writes no release, though it saw its own record vanish while
+// its lease was valid: an old candidate may have led in between, have lost its own record in the
+// same way, and not know it yet. So the record is a vacant one.
 func (f format) write(value []byte, overAbsence bool) (_ []byte, released bool, err error) {
 	r, ok := parse(value)
 	switch {
@@ -122,8 +127,8 @@ func (f format) write(value []byte, overAbsence bool) (_ []byte, released bool, 
 	return f.prolong(value, r), false, nil
 }
 
-// nameIn returns the name if that is what a value is: text that is no JSON. A number is a name, such as a process id. What begins
-// like a JSON object is somebody's document, damaged or not.
+// nameIn returns the name if the value is one: text that is not JSON. A number is a name, such as a
+// process id. Text that begins like a JSON object is another program's document, damaged or not.
 func nameIn(value []byte) (string, bool) {
 	if len(value) > driver.MaxValue || !utf8.Valid(value) || bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) {
 		return "", false
@@ -137,7 +142,7 @@ func nameIn(value []byte) (string, bool) {
 	return string(value), true
 }
 
-// clip shortens a name to what a record may hold.
+// clip shortens a name to the limit of a record.
 func clip(name string) string {
 	if len(name) <= longestName {
 		return name

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Inspect returns what takes the place of what is said of the TTL otherwise, which old candidates need.
+// Inspect replaces the usual findings on the TTL, which old candidates need.
 func (translator) Inspect(b natskv.SharedBucket, lease time.Duration) []driver.Finding {
 	const setting = "migrating"
 	found := []driver.Finding{{

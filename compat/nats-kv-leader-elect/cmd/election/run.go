@@ -18,7 +18,7 @@ import (
 // bucketName is nats-kv-leader-elect's.
 const bucketName = "DEMO_ELECTION"
 
-// settings are what the environment says.
+// settings are the values in the environment.
 type settings struct {
 	context string
 	key     string

@@ -30,8 +30,8 @@ func Prepare(t testing.TB) {
 // register starts the clock that all servers of a process share, outside of the bubbles in which they come and go.
 var register = sync.OnceFunc(ats.Register)
 
-// dropPools takes away the timers that the client library keeps for later: those of one bubble are of no use in another. What
-// is in a sync.Pool survives one collection and not two.
+// dropPools drops the timers that the client library keeps for later: those of one bubble are of no
+// use in another. Objects in a sync.Pool survive one collection and not two.
 func dropPools() {
 	runtime.GC()
 	runtime.GC()
