@@ -154,7 +154,8 @@ func (a *attempts) good(nonce string, now time.Duration) (found own, left time.D
 func (c *check) timely(n *node, term uint64) {
 	var last own
 	for _, o := range n.attempts.writes {
-		if o.kind == "claim" && o.term == term {
+		renewed := o.nonce == c.w.store.cell.Record.Nonce // in the grace, and the store has it
+		if o.term == term && (o.kind == "claim" || o.kind == "renewal" && renewed) {
 			last = o
 		}
 	}
