@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// BenchmarkNext is the price of the question what to do, while there is nothing to do.
+// BenchmarkNext measures a decision while there is nothing to do.
 func BenchmarkNext(b *testing.B) {
 	c := settings(15*time.Second, 0)
 	candidate := New(&c, "i")
@@ -23,7 +23,7 @@ func BenchmarkNext(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			m := bench.m
 			now := at(time.Second)
-			m.Next(now) // tells what is new
+			m.Next(now) // reports the pending transitions
 			b.ReportAllocs()
 			for b.Loop() {
 				if todo := m.Next(now); todo.Op != nil {
@@ -34,7 +34,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkRenewal is the price of a renewal: the decision, the write, and its answer.
+// BenchmarkRenewal measures a renewal: the decision, the write, and its answer.
 func BenchmarkRenewal(b *testing.B) {
 	c := settings(15*time.Second, 0)
 	m, now := leading(b, c), at(0)

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Because is an error that wraps both, or the sentinel alone.
+// Because returns an error that wraps both, or the sentinel alone if there is no problem.
 func Because(sentinel, problem error) error {
 	if problem == nil {
 		return sentinel
@@ -21,10 +21,10 @@ func (m *Machine) mine() bool {
 	return m.view.held() && m.view.cell.Record.Incarnation == m.incarnation
 }
 
-// stepCandidate is what a candidate does. It withdraws a pending claim if it is not eligible any
-// more (L16), asks the leader to hand over if it has precedence (H2), reads while its view is
-// uncertain (L7), waits until the cell may be claimed (L2, L11, L15, H1), reads once more (L3a,
-// L13), and takes over.
+// stepCandidate decides for a candidate. It withdraws a pending claim if it is no longer eligible
+// (L16), requests a hand-over if it has precedence (H2), reads while its view is uncertain (L7),
+// waits until the cell may be claimed (L2, L11, L15, H1), reads once more (L3a, L13), and takes
+// over.
 func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	if m.barred && m.claimPending() {
 		m.withdraw(now, true)
@@ -49,11 +49,12 @@ func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	return m.follow(now, at)
 }
 
-// claimableAt is when this member may claim the cell, or put a vacant record there; false means
-// never. Where somebody is nominated, others claim later.
+// claimableAt returns when this member may claim the cell, or put a vacant record there; false
+// means never. While another member is the nominee, this one claims later.
 func (m *Machine) claimableAt() (due, bool) {
 	delay, ok := m.claimDelay()
-	if ok && !m.prepares() && !m.mine() { // an own record is claimed by the nominee alone; others release it
+	// A member that is not the nominee releases its own record instead of claiming it.
+	if ok && !m.prepares() && !m.mine() {
 		var more time.Duration
 		more, ok = m.delayForNominee()
 		delay += more
@@ -61,8 +62,8 @@ func (m *Machine) claimableAt() (due, bool) {
 	return byFollower(m.view.since, delay), ok
 }
 
-// claimDelay is how long after its stamp was first seen the nominee, or anybody where there is
-// none, may claim the cell; false means never.
+// claimDelay returns how long after the stamp was first seen the cell may be claimed, by the
+// nominee or, where there is none, by any candidate; false means never.
 func (m *Machine) claimDelay() (time.Duration, bool) {
 	c := &m.view.cell
 	switch {
@@ -73,12 +74,14 @@ func (m *Machine) claimDelay() (time.Duration, bool) {
 	case c.draft():
 		return 0, true
 	case m.view.trust != sound:
-		// It was put back, or comes from a server that has lost touch: that it is released, or this member's own, was so
-		// once. Whoever has held a later term may do so yet.
+		// The record was put back, or comes from a server that has lost touch. It may be out of
+		// date that it is released, or this member's own. The holder of a later term may still
+		// lead.
 		return m.view.expiresAfter(m.cfg), true
 	case m.mine():
-		// This incarnation's own term is over and its work has stopped (L4). But a store that changes what it is given
-		// makes a record of ours that we do not recognize out of every claim; that must not go round in a circle.
+		// This incarnation's own term is over and its work has stopped (L4). But a store that
+		// changes the bytes it gets turns each of our claims into an own record that we do not
+		// recognize. That must not become a busy loop.
 		return m.retryDelay(max(0, m.claims-1)), true
 	case c.Kind == Valid && c.Record.Released:
 		return m.delayAfterRelease(&c.Record), true
@@ -95,13 +98,15 @@ func (m *Machine) delayAfterAbsence() time.Duration {
 	case m.allMembersArePushed():
 		return m.cfg.HeadStart
 	}
-	return max(m.cfg.HeadStart, m.cfg.heartbeat()) // the holder sees it when it renews
+	return max(m.cfg.HeadStart, m.cfg.heartbeat()) // the holder sees the absence when it renews
 }
 
-// delayAfterRelease orders the claims after a release: the named successor claims at once, else
-// everybody a little apart. The releaser is last (H1), even where the named successor is gone.
+// delayAfterRelease orders the claims after a release. The named successor claims at once; all
+// others claim a little apart. The member that released is last (H1), even if the named successor
+// is gone.
 func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
-	if r.Successor == m.cfg.ID && r.Incarnation != m.incarnation { // its namesake may have been meant
+	// otherwise this member is the releaser, and a namesake is the successor
+	if r.Successor == m.cfg.ID && r.Incarnation != m.incarnation {
 		return 0
 	}
 	wait := spread(m.incarnation, r.Term)
@@ -114,9 +119,9 @@ func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
 	return wait
 }
 
-// viewAllowsClaim reports whether the view will do for a claim: it must be recent, its Floor must
-// belong to this version (L10), and where a timer ran out the cell must have been read since,
-// because silence alone may be a broken watch (L13).
+// viewAllowsClaim reports whether the view suffices for a claim. The view must be recent, and its
+// Floor must belong to this version (L10). Where a timer ran out, the cell must have been read
+// since, because silence alone may be a broken watch (L13).
 func (m *Machine) viewAllowsClaim(now clock.Reading, claimable due) bool {
 	if m.view.source == ownWrite || !m.viewIsRecent(now) {
 		return false
@@ -129,9 +134,9 @@ func (m *Machine) viewAllowsClaim(now clock.Reading, claimable due) bool {
 }
 
 // viewIsRecent reports whether the version in view was in the cell within the time of one attempt.
-// Versions recur where a store loses, restores or begins its history again, so what is older is
-// read before anything is put in its place (L3a). A push may have waited for nearly a
-// heartbeat before it came, so it serves for a quarter of the time.
+// Versions recur where a store loses, restores or restarts its history, so an older view is read
+// again before it is replaced (L3a). A push may have waited for nearly a heartbeat before it came,
+// so it serves for a quarter of the time.
 func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	limit := m.cfg.Attempt()
 	switch m.view.source {
@@ -143,8 +148,8 @@ func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	return now.LeaderSince(m.view.asOf) <= limit
 }
 
-// takeOver claims the cell with a term above all that are known (L10), or prepares to: absence is
-// never claimed (L11). Where others have precedence, it releases its own record instead. It returns
+// takeOver claims the cell with a term above all known terms (L10), or prepares a claim: absence is
+// never claimed (L11). If others have precedence, it releases its own record instead. It returns
 // nil if no term is left.
 func (m *Machine) takeOver(now clock.Reading) *Op {
 	c := &m.view.cell
@@ -170,13 +175,13 @@ func (m *Machine) takeOver(now clock.Reading) *Op {
 	return m.write(now, claim, c.Version, m.record(now, term, 1))
 }
 
-// prepares reports whether the next write is a vacant record, because nobody may claim yet.
+// prepares reports whether the next write is a vacant record, because no claim is allowed yet.
 func (m *Machine) prepares() bool {
 	c := &m.view.cell
 	return c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)
 }
 
-// drafted is the number of the vacant record that takes the place of c.
+// drafted returns the sequence number of the vacant record that replaces c.
 func drafted(c *Cell) uint64 {
 	if c.draft() {
 		return 1
@@ -184,13 +189,13 @@ func drafted(c *Cell) uint64 {
 	return 0
 }
 
-// highestKnownTerm is the highest term that may ever have been (L10), without those that leave no room
-// for a credible one above them: claims go on below them.
+// highestKnownTerm returns the highest term that may ever have existed (L10). It leaves out terms
+// without room for a credible one above them: claims go on below those.
 func (m *Machine) highestKnownTerm(c *Cell) uint64 {
 	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)
 }
 
-// record is one that this member holds.
+// record returns a record with this member as the holder.
 func (m *Machine) record(now clock.Reading, term, seq uint64) record.Record {
 	return record.Record{
 		LeaderID: m.cfg.ID, LeaderAddr: m.cfg.Addr, LastUpdated: now.Wall, Term: term, Seq: seq,

@@ -6,35 +6,35 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// due is an instant at which something is due, and by whose count of the time (L5).
+// due is an instant at which an action is due, and which count of time applies (L5).
 type due struct {
 	at clock.Instant
 	by count
 }
 
-// count is how the time until an instant is counted.
+// count says how the time until an instant is counted.
 type count uint8
 
 const (
-	leaders   count = iota // the most that has passed: it must not come too late
-	followers              // the least that has passed: it must not come too soon
+	leaders   count = iota // the most that can have passed: the action must not be late
+	followers              // the least that can have passed: the action must not be early
 )
 
-// byLeader is the instant a time after from, as a leader counts.
+// byLeader returns the instant that is after later than from, as a leader counts.
 func byLeader(from clock.Instant, after time.Duration) due { return due{later(from, after), leaders} }
 
-// byFollower is the instant a time after from, as a follower counts.
+// byFollower returns the instant that is after later than from, as a follower counts.
 func byFollower(from clock.Instant, after time.Duration) due {
 	return due{later(from, after), followers}
 }
 
-// later is i and d by every clock. LeaderSince and FollowerSince of it are less by d, and negative
-// while it is yet to come.
+// later returns i plus d on every clock. LeaderSince and FollowerSince of it are less by d, and
+// negative while it is in the future.
 func later(i clock.Instant, d time.Duration) clock.Instant {
 	return clock.Instant{Mono: i.Mono + d, Raw: i.Raw + d, Boot: i.Boot + d}
 }
 
-// left is the time from now until d; 0 or less if it is over.
+// left returns the time from now until d; 0 or less if d has passed.
 func (d *due) left(now clock.Instant) time.Duration {
 	if d.by == leaders {
 		return -now.LeaderSince(d.at)
@@ -48,20 +48,20 @@ type alarm struct {
 	set bool
 }
 
-// in has the alarm go off after d at the latest.
+// in sets the alarm to go off after d at the latest.
 func (a *alarm) in(d time.Duration) {
 	if d = max(d, 0); !a.set || d < a.d {
 		a.d, a.set = d, true
 	}
 }
 
-// at has the alarm go off at d at the latest.
+// at sets the alarm to go off at d at the latest.
 func (a *alarm) at(now clock.Reading, d due) { a.in(d.left(now.Instant)) }
 
-// reached reports whether d is over. While it is not, the alarm goes off at d at the latest.
+// reached reports whether d has passed. If not, it sets the alarm for d.
 func (a *alarm) reached(now clock.Reading, d due) bool { return a.over(d.left(now.Instant)) }
 
-// over reports whether no time is left. While there is, the alarm goes off after it at the latest.
+// over reports whether no time is left. If some is, it sets the alarm for then.
 func (a *alarm) over(left time.Duration) bool {
 	if left > 0 {
 		a.in(left)

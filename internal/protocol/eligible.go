@@ -2,23 +2,24 @@ package protocol
 
 import "github.com/tenure-go/tenure/clock"
 
-// A member may be there and not fit to lead: its disk is full, it has not caught up, its zone is being drained. It then
-// follows like any other, and claims nothing. Nothing of this is in the record, and no lease is cut by it.
+// A member can be alive and unfit to lead: its disk is full, it has not caught up, or its zone is
+// being drained. It then follows like any other and claims nothing. The record does not show this,
+// and it shortens no lease.
 
 // SetEligible says whether this member is eligible from now on.
 func (m *Machine) SetEligible(now clock.Reading, eligible bool) {
 	m.expire(now)
 	if m.barred == eligible {
 		m.barred = !eligible
-		m.health.well = false // who has just become eligible has not been well for long
+		m.health.well = false // a member that has just become eligible has not been well for long
 	}
 }
 
-// Eligible reports what SetEligible said last; true before the first.
+// Eligible returns the last value of SetEligible; true before the first call.
 func (m *Machine) Eligible() bool { return !m.barred }
 
-// stepDownIfUnwanted asks a leader to leave that is not to lead any more. Before the announcement
-// there is no work to finish, so the leader withdraws, and seeks on.
+// stepDownIfUnwanted asks a leader to leave that should no longer lead. Before the announcement
+// there is no work to finish, so the leader withdraws and campaigns again.
 func (m *Machine) stepDownIfUnwanted(now clock.Reading) {
 	why := m.unwanted()
 	switch {
@@ -30,7 +31,8 @@ func (m *Machine) stepDownIfUnwanted(now clock.Reading) {
 	}
 }
 
-// unwanted is why this leader is to leave, or nil. One that was elected because no nominee came may stay.
+// unwanted returns why this leader should leave, or nil. A leader that was elected because no
+// nominee came may stay.
 func (m *Machine) unwanted() error {
 	m.lease.nominated = m.lease.nominated || m.isNominee()
 	switch {

@@ -14,7 +14,7 @@ func (m *Machine) Pushed() bool { return m.watching }
 // does not push is read each PollStable then, and otherwise each Poll.
 func (m *Machine) Confirmed() bool { return m.view.thriving() && m.failures == 0 && !m.mine() }
 
-// follow reads when it is time to.
+// follow reads if a read is due.
 func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 	if !at.reached(now, m.readAt(now)) {
 		return nil
@@ -22,9 +22,9 @@ func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 	return m.read(now)
 }
 
-// readAt is when the next read is due: at once while nothing is known or an outcome is unknown,
-// with pauses after failures; else after a silence. Where changes are pushed it is longer than a
-// holder's interval, so that nothing is read while all is well.
+// readAt returns when the next read is due. It is due at once while nothing is known or an outcome
+// is unknown, with pauses after failures; else after a silence. Where changes are pushed, the
+// silence is longer than a holder's interval, so that a healthy election causes no reads.
 func (m *Machine) readAt(now clock.Reading) due {
 	switch {
 	case m.view.certain():
@@ -35,7 +35,7 @@ func (m *Machine) readAt(now clock.Reading) due {
 	return byLeader(now.Instant, 0)
 }
 
-// readDelay is the silence after which the cell is read.
+// readDelay returns the silence after which the cell is read.
 func (m *Machine) readDelay() time.Duration {
 	if m.watching {
 		return m.silence()
@@ -53,8 +53,8 @@ func (m *Machine) readDelay() time.Duration {
 	return m.dithered(interval)
 }
 
-// silence is how long nothing must be pushed until the cell is read: longer than a healthy holder
-// is silent. It is 0 where nothing is pushed.
+// silence returns how long no push must have come before the cell is read: longer than a healthy
+// holder is silent. It is 0 where nothing is pushed.
 func (m *Machine) silence() time.Duration {
 	if !m.watching {
 		return 0
@@ -66,11 +66,11 @@ func (m *Machine) silence() time.Duration {
 	return silence
 }
 
-// allMembersArePushed reports whether all members hear of changes as soon as this one does.
+// allMembersArePushed reports whether all members are notified of changes as soon as this one is.
 func (m *Machine) allMembersArePushed() bool { return m.watching && !m.cfg.Hearsay }
 
-// standsUntil is until when the record in view stands for a leader if its holder does not renew. A
-// member that only observes takes nothing over, so the record's own lease is all that counts.
+// standsUntil returns until when the record in view counts as a leader's if its holder does not
+// renew. A member that only observes takes nothing over, so only the record's own lease counts.
 func (m *Machine) standsUntil() due {
 	lease := m.view.cell.Record.Lease
 	if m.phase != Idle || lease <= 0 {
@@ -79,17 +79,19 @@ func (m *Machine) standsUntil() due {
 	return byFollower(m.view.since, lease)
 }
 
-// dithered spreads d over 90 to 110 %, differently after each read, so that many members do not ask in step.
+// dithered spreads d over 90 to 110 %, differently after each read, so that many members do not
+// read at the same time.
 func (m *Machine) dithered(d time.Duration) time.Duration {
 	return d - d/10 + d/5/256*time.Duration(m.dither)
 }
 
-// longest is the longest that d may become by dithering.
+// longest returns the longest that d may become by dithering.
 func longest(d time.Duration) time.Duration { return d + d/10 }
 
-// headStart is the time in which everybody else who lives has seen what this member sees: one who reads seldom looks
-// again at the latest when the lease that it knows of would be over. It must show after what all wait for a nominee, by
-// clocks that differ.
+// headStart returns the time after which every other living member has seen what this member sees.
+// A member that reads seldom reads again at the latest when the lease that it knows of would be
+// over. The head start must be visible on top of the wait of all members for a nominee, on clocks
+// that differ.
 func (m *Machine) headStart() time.Duration {
 	nominees, _ := m.delayForNominee()
 	if m.allMembersArePushed() {
@@ -99,15 +101,15 @@ func (m *Machine) headStart() time.Duration {
 	return max(m.cfg.HeadStart, gap+gap/8) + nominees/8
 }
 
-// retryDelay is the time from the last of n failed tries in a row to the next (L8): what is
-// configured, and then an interval each time, by which followers do not keep step. A leader goes on
-// at a quarter of its interval: a whole one would leave a store that comes back shortly before the
-// deadline unnoticed.
+// retryDelay returns the time from the last of n failures in a row to the next try (L8): the
+// configured waits, and then one interval each time, at which followers do not keep step. A leader
+// goes on at a quarter of its interval: with a whole one it could miss a store that comes back
+// shortly before the deadline.
 func (m *Machine) retryDelay(n int32) time.Duration {
 	switch {
 	case n == 0:
 		return 0
-	case m.phase == Leading: // what is held may be shorter than what is set
+	case m.phase == Leading: // the held lease may be shorter than the configured one
 		if int(n) > len(m.cfg.Retry) {
 			return min(m.cfg.Renew, m.lease.held.renew) / 4
 		}

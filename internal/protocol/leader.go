@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// stepLeading is what a leader does: it reads requests (H2), reads after a renewal of unknown
+// stepLeading decides for a leader. It reads requests (H2), reads after a renewal of unknown
 // outcome (L7), and renews (L1, L8).
 func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	m.readRequest(now)
@@ -22,8 +22,8 @@ func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
 }
 
-// renewAt is when the next renewal is due. A longer interval is for the longer lease that comes
-// with this renewal.
+// renewAt returns when the next renewal is due. A longer interval applies only to the longer lease
+// that this renewal writes.
 func (m *Machine) renewAt() due {
 	return byLeader(m.lease.held.sent, min(m.cfg.Renew, m.lease.held.renew))
 }
@@ -31,7 +31,8 @@ func (m *Machine) renewAt() due {
 // readRequest looks for a request to hand over this very term (H2).
 func (m *Machine) readRequest(now clock.Reading) {
 	if q := m.view.cell.Record.Request; q != nil && q.Term == m.lease.term {
-		m.lease.request = q // the next renewal overwrites it, and before the announcement there is nobody to ask
+		// the next renewal overwrites it, and before the announcement there is no work to hand over
+		m.lease.request = q
 	}
 	q := m.lease.request
 	if q == nil || !m.lease.announced || m.lease.requestTaken || errors.Is(m.lease.asked, ErrHandOver) {
@@ -41,9 +42,9 @@ func (m *Machine) readRequest(now clock.Reading) {
 	m.HandOver(now, q.To, q.By)
 }
 
-// stepDownIfLost is what a leader makes of a cell that holds none of its pending writes. While the
-// record still names this incarnation and term, a request changed its version, and renewing goes on
-// from there; the deadline has not moved.
+// stepDownIfLost handles a cell that holds none of the leader's pending writes. While the record
+// still names this incarnation and term, a request changed its version: renewing goes on from
+// there, and the deadline does not move.
 func (m *Machine) stepDownIfLost(c *Cell) {
 	switch {
 	case c.Kind == Absent && m.view.change == remade:
@@ -65,8 +66,8 @@ func (m *Machine) stepDownIfLost(c *Cell) {
 	}
 }
 
-// leaderTimers has an unwanted leader leave (L13), announces the term after the grace, ends it when
-// its work overstays, and looks at the deadline (L1).
+// leaderTimers makes an unwanted leader leave (L13), announces the term after the grace, ends it
+// when its work takes too long to stop, and checks the deadline (L1).
 func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 	m.stepDownIfUnwanted(now)
 	if m.phase == Releasing {
@@ -85,14 +86,14 @@ func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 	at.in(approach(m.remaining(now)))
 }
 
-// announceAt is when the term may be announced: after the grace.
+// announceAt returns when the term may be announced: after the grace.
 func (m *Machine) announceAt() due { return byLeader(m.lease.wonAt, m.cfg.Grace) }
 
-// finishBy is until when the work of a leader that was asked to leave may go on.
+// finishBy returns until when the work of a leader that was asked to leave may go on.
 func (m *Machine) finishBy() due { return byLeader(m.leavingSince, m.cfg.FinishWithin) }
 
-// approach looks at a far deadline before it is due: timers run on a clock that may be slewed to run slow, and the next
-// look corrects what this one was late by.
+// approach wakes before a far deadline is due: timers run on a clock that may be slewed to run
+// slow, and the next look corrects the lateness of this one.
 func approach(left time.Duration) time.Duration {
 	if left > 100*time.Millisecond {
 		return left - left/8

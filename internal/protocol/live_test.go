@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// What a change of the settings does to a term that is open. The simulation varies the lease; here is the rest.
+// These tests change settings during an open term. The simulation varies the lease; here is the
+// rest.
 
 func at(d time.Duration) clock.Reading {
 	return clock.Reading{Instant: clock.Instant{Mono: d, Raw: d, Boot: d}, Wall: time.Unix(1, 0).Add(d)}
@@ -56,7 +57,8 @@ func TestALargerReserveIsPromisedAtOnce(t *testing.T) {
 	}
 }
 
-// While the store fails, the short lease that is held decides how often it is tried, not the long one that is set.
+// While the store fails, the short lease that is held decides how often the leader tries, not the
+// long lease that is configured.
 func TestALongerLeaseDoesNotSlowDownTheTriesOfAShortOne(t *testing.T) {
 	tries := func(change func(*Machine)) int {
 		m := leading(t, settings(2*time.Second, 0))

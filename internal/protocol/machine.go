@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Phase is where this member stands in the election.
+// Phase is the state of this member in the election.
 type Phase uint8
 
 // The phases; docs/protocol.md draws them.
@@ -22,10 +22,10 @@ const (
 	Releasing
 )
 
-// Outcome is how an operation ended.
+// Outcome says how an operation ended.
 type Outcome uint8
 
-// The outcomes. Unknown, for a write: it may be applied, now or later.
+// The outcomes. An Unknown write may be applied, now or later.
 const (
 	Applied Outcome = iota + 1
 	Conflict
@@ -33,7 +33,8 @@ const (
 	Unknown
 )
 
-// Op is one store operation to carry out: a read, or a write where Write is true. An answer is reported with its ID.
+// Op is one store operation to carry out: a write if Write is true, else a read. The caller reports
+// the answer with its ID.
 type Op struct {
 	ID      uint64
 	Write   bool
@@ -44,7 +45,7 @@ type Op struct {
 	sent   clock.Reading
 	pushes uint64
 	nonce  string
-	// doubted: while it was under way there was cause to read afterwards.
+	// doubted: while this operation was under way, a cause for a later read came up.
 	doubted bool
 }
 
@@ -56,7 +57,7 @@ type Machine struct {
 
 	view    view
 	lease   lease
-	pending []pendingWrite // they may be, or may yet become, the current record
+	pending []pendingWrite // they may be, or may still become, the current record
 	op      *Op
 	lastOp  uint64
 
@@ -64,14 +65,14 @@ type Machine struct {
 	dither     uint8 // where between its bounds the present interval between reads lies
 	observing  bool
 	watching   bool
-	conflicted bool // the last write was refused, and none applied since
+	conflicted bool // the last write was refused, and none was applied since
 	goodRead   bool
 	nomination nomination
 	barred     bool // not eligible
 	again      bool // after the release: campaign again
 
 	notBefore clock.Instant // no claim before it
-	claims    int32         // claims that were sent since another's record was seen, or the last win
+	claims    int32         // claims sent since another's record was seen, or the last win
 	failures  int32         // operations that failed in a row
 	failedAt  clock.Instant
 	health    health
@@ -83,13 +84,15 @@ type Machine struct {
 	transitions []Transition
 }
 
-// New returns an idle machine. The incarnation is its own; machines may share a Config, which nobody changes any more.
+// New returns an idle machine. Each machine needs its own incarnation. Machines may share a Config,
+// which must not change any more.
 func New(cfg *Config, incarnation string) *Machine {
 	return &Machine{cfg: cfg, incarnation: incarnation, dither: 128}
 }
 
-// Reconfigure changes the settings of a running machine, but not its ID. What was written was promised with the settings
-// of its time, so a changed lease concerns the next write, and those who wait for a longer one see it through.
+// Reconfigure changes the settings of a running machine, but not its ID. A write keeps the promise
+// of the settings at its time. So a changed lease applies to the next write, and members that wait
+// for a longer lease wait to its end.
 func (m *Machine) Reconfigure(cfg *Config) {
 	if cfg.StopWithin > m.cfg.StopWithin {
 		m.lease.hasten = true // only a write can promise a larger reserve
@@ -97,7 +100,8 @@ func (m *Machine) Reconfigure(cfg *Config) {
 	m.cfg = cfg
 }
 
-// Campaign begins to seek leadership, after the splay and not before the given delay. It has an effect only when Idle.
+// Campaign begins to campaign, after the splay and not before the given delay. It has an effect
+// only when Idle.
 func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 	if m.phase != Idle {
 		return
@@ -117,7 +121,8 @@ func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 	m.tell(Transition{What: Candidacy})
 }
 
-// Withdraw gives up seeking. If a claim may have been applied or may yet be, it is overwritten first (L16).
+// Withdraw ends the campaign. A claim that may have been applied, or still may be, is overwritten
+// first (L16).
 func (m *Machine) Withdraw(now clock.Reading) {
 	m.expire(now)
 	if m.phase == Releasing {
@@ -134,14 +139,14 @@ func (m *Machine) Withdraw(now clock.Reading) {
 	}
 }
 
-// withdraw begins to release what this member has won without an announcement, or may have won or
-// yet win by a claim of unknown fate (L16). If again, it seeks on afterwards.
+// withdraw begins to release a term that this member has won without an announcement, or a claim of
+// unknown outcome (L16). If again, the member campaigns afterwards.
 func (m *Machine) withdraw(now clock.Reading, again bool) {
 	m.phase, m.again, m.successor, m.leavingSince = Releasing, again, "", now.Instant
 	m.notBefore = now.Instant
 }
 
-// claimPending reports whether an own claim may be in the cell or come to be.
+// claimPending reports whether an own claim may be in the cell, now or later.
 func (m *Machine) claimPending() bool {
 	for i := range m.pending {
 		if m.pending[i].purpose == claim {
@@ -151,7 +156,8 @@ func (m *Machine) claimPending() bool {
 	return false
 }
 
-// Ask tells the leader to leave: its owner is told, and renewing goes on until Finish, for FinishWithin at most.
+// Ask asks the leader to leave. It notifies the owner; renewing goes on until Finish, for
+// FinishWithin at most.
 func (m *Machine) Ask(now clock.Reading, why error) {
 	m.expire(now)
 	if m.phase != Leading || m.lease.asked != nil {
@@ -161,8 +167,8 @@ func (m *Machine) Ask(now clock.Reading, why error) {
 	m.tell(Transition{What: Leaving, Term: m.lease.term, Cause: why})
 }
 
-// HandOver is Ask with a wish who shall be next; an empty one is nobody in particular. The last word counts, also with
-// one who leaves already.
+// HandOver is Ask with a wished successor; an empty one means any member. The last wish counts,
+// also while the leader is already leaving.
 func (m *Machine) HandOver(now clock.Reading, to, by string) {
 	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, by))
 	if m.phase == Leading {
@@ -170,8 +176,8 @@ func (m *Machine) HandOver(now clock.Reading, to, by string) {
 	}
 }
 
-// Finish says that the work of the term has stopped. Only now may anything be released (L9). If again, this member
-// campaigns once more, after the given delay.
+// Finish reports that the work of the term has stopped. Only now may anything be released (L9). If
+// again, this member campaigns once more, after the given delay.
 func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay time.Duration) {
 	m.expire(now)
 	if m.phase != Leading && m.phase != Ended {
@@ -189,12 +195,13 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	m.notBefore = later(now.Instant, delay)
 	m.phase = Releasing
 	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
-		m.leaveTerm(now) // what names this member it may claim anew at once, which is better than to release it
+		// it may claim the record that names it at once, which is better than a release
+		m.leaveTerm(now)
 	}
 }
 
-// Abandon ends the term of work that ended by a panic: nothing is renewed and nothing is released, since other
-// goroutines of that work may still run.
+// Abandon ends the term of work that ended by a panic. Nothing is renewed and nothing is released,
+// since other goroutines of that work may still run.
 func (m *Machine) Abandon(now clock.Reading) {
 	m.expire(now)
 	if m.phase == Leading {
@@ -202,21 +209,21 @@ func (m *Machine) Abandon(now clock.Reading) {
 	}
 }
 
-// Active reports whether the machine has anything to do but wait for a wish.
+// Active reports whether the machine does more than wait for a call.
 func (m *Machine) Active() bool { return m.phase != Idle || m.observing || m.op != nil }
 
-// Observe turns on or off the interest in the election without campaigning.
+// Observe turns following without a campaign on or off.
 func (m *Machine) Observe(on bool) {
 	if on {
 		m.awake()
 	}
 	m.observing = on
 	if !on && m.phase == Idle {
-		m.op = nil // nobody is left to hear its answer
+		m.op = nil // no observer is left for its answer
 	}
 }
 
-// awake forgets, after a rest, what was known of the cell but not which terms and leases there were.
+// awake forgets, after a rest, the state of the cell; it keeps the terms and leases that were seen.
 func (m *Machine) awake() {
 	if !m.Active() {
 		m.view.source, m.view.cell = nowhere, Cell{}
@@ -246,8 +253,8 @@ func (m *Machine) Tick(now clock.Reading) {
 	}
 }
 
-// giveUp gives the operation in flight up if its time is over, and reports whether it did. Its
-// answer may have lain there for as long as this process was stopped.
+// giveUp gives up the operation in flight if its time is over, and reports whether it did. The
+// answer may have been waiting for as long as this process was stopped.
 func (m *Machine) giveUp(now clock.Reading) bool {
 	if at := m.giveUpAt(); at.left(now.Instant) > 0 {
 		return false
@@ -257,12 +264,12 @@ func (m *Machine) giveUp(now clock.Reading) bool {
 	return true
 }
 
-// Overdue reports whether it is too late to send op, because this process was stopped since it was
-// made.
+// Overdue reports whether it is too late to send op, because this process was stopped since Next
+// returned it.
 func (op *Op) Overdue(now clock.Reading) bool { return now.LeaderSince(op.sent.Instant) >= op.Timeout }
 
-// giveUpAt is when the answer to the operation in flight is not waited for any more. A release that
-// waited for one lost answer as long as a renewal may would be over before it began.
+// giveUpAt returns when the answer to the operation in flight is given up. A release must not wait
+// for one lost answer as long as a renewal does: it would be over before it began.
 func (m *Machine) giveUpAt() due {
 	limit := m.op.Timeout
 	if m.phase == Releasing {
@@ -271,22 +278,21 @@ func (m *Machine) giveUpAt() due {
 	return byLeader(m.op.sent.Instant, limit)
 }
 
-// Todo is what the caller shall do.
+// Todo is the list of actions for the caller.
 type Todo struct {
-	// Op is a new operation to start; nil if there is none. An operation that is not the machine's Current one any
-	// more can be cancelled: its answer is not heard.
+	// Op is a new operation to start; nil if there is none. An operation that is no longer the
+	// machine's Current one can be canceled: its answer is ignored.
 	Op *Op
 	// Wake is when to call Tick at the latest, if Timed.
 	Wake  time.Duration
 	Timed bool
-	// Transitions are what changed since the last call, in order.
+	// Transitions are the changes since the last call, in order.
 	Transitions []Transition
 }
 
-// Next decides what to do now. It is called after every input. A term ends at its deadline before
-// anything else is decided (L1, L4). Timers run also while an operation is in flight. Then the
-// phase decides on the next operation, one at a time (L7). At last the owner hears who leads, and
-// when to call again.
+// Next decides on the next actions. The caller calls it after every input. First, a term ends at
+// its deadline (L1, L4). Timers also run while an operation is in flight. Then the phase decides on
+// the next operation, one at a time (L7). Last, Next reports the leader and when to call again.
 func (m *Machine) Next(now clock.Reading) Todo {
 	m.expire(now)
 	at := alarm{}
@@ -308,8 +314,8 @@ func (m *Machine) Next(now clock.Reading) Todo {
 	return todo
 }
 
-// decide returns the next operation, or nil and the time of the next look. One phase may follow
-// another at once.
+// decide returns the next operation, or nil and the time of the next look. Several phases may
+// follow one another at once.
 func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 	for {
 		m.timers(now, at)
@@ -318,11 +324,10 @@ func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 		if op != nil || m.phase == before {
 			return op
 		}
-		*at = alarm{} // what the phase before waited for
+		*at = alarm{} // drop the alarms of the phase before
 	}
 }
 
-// step decides in the present phase.
 func (m *Machine) step(now clock.Reading, at *alarm) *Op {
 	switch m.phase {
 	case Candidate:
@@ -340,7 +345,7 @@ func (m *Machine) step(now clock.Reading, at *alarm) *Op {
 	return nil
 }
 
-// timers runs what time alone brings about, also while an operation is in flight.
+// timers runs the actions that time alone causes, also while an operation is in flight.
 func (m *Machine) timers(now clock.Reading, at *alarm) {
 	switch m.phase {
 	case Leading:
@@ -350,7 +355,6 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 	}
 }
 
-// start makes an operation.
 func (m *Machine) start(now clock.Reading, op Op) *Op {
 	m.lastOp++
 	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes
@@ -358,7 +362,7 @@ func (m *Machine) start(now clock.Reading, op Op) *Op {
 	return &op
 }
 
-// Attempt is the time that the next operation is given.
+// Attempt returns the time limit of the next operation.
 func (m *Machine) Attempt() time.Duration {
 	if m.phase == Leading {
 		return min(m.cfg.Attempt(), m.lease.held.timeout())
@@ -368,7 +372,7 @@ func (m *Machine) Attempt() time.Duration {
 
 func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }
 
-// write sends a record of ours and remembers it until its fate is known.
+// write sends a record of this member and remembers it until its outcome is known.
 func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r record.Record) *Op {
 	r.Nonce = m.nonce()
 	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)
@@ -380,8 +384,8 @@ func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r rec
 	return m.start(now, Op{Write: true, Prev: prev, Record: r, nonce: r.Nonce})
 }
 
-// leaseFor: a vacant record is waited out for the sake of a leader whose record is gone, so it lasts as long as the
-// longest lease known here.
+// leaseFor returns the lease to write. Members wait a vacant record out because a leader whose
+// record is gone may still work, so it lasts as long as the longest lease known here.
 func (m *Machine) leaseFor(p purpose) time.Duration {
 	if p == create {
 		return max(m.cfg.Lease, m.view.longLease)
@@ -389,7 +393,8 @@ func (m *Machine) leaseFor(p purpose) time.Duration {
 	return m.cfg.Lease
 }
 
-// boundFor: a vacant record stands for whoever may have led before, whose bound is not known.
+// boundFor returns the drift bound to write. A vacant record stands for any member that may have
+// led before, whose bound is unknown.
 func (m *Machine) boundFor(p purpose) uint32 {
 	if p == create {
 		return 0

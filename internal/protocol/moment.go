@@ -2,11 +2,11 @@ package protocol
 
 import "time"
 
-// Moment is a reading of a wall clock, in a third of the memory: nanoseconds since 1970. Zero means
+// Moment is a reading of a wall clock in a third of the memory: nanoseconds since 1970. Zero means
 // no time.
 type Moment int64
 
-// MomentOf returns the moment of a time of day.
+// MomentOf converts a time of day to a Moment.
 func MomentOf(wall time.Time) Moment {
 	if wall.IsZero() {
 		return 0

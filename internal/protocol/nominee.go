@@ -7,16 +7,17 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// Somebody outside of the election may name one who has precedence. That orders who claims first, for a bounded time, and
-// has a leader leave in good order; the lease of a leader lasts as long as ever, whoever is named (L13).
+// A nominator outside the election may name one member that has precedence. That orders the claims,
+// for a bounded time, and makes a leader leave in good order. A nomination never shortens the lease
+// of a leader (L13).
 
-// nomination is what this member is to those who nominate.
+// nomination is this member's state towards its nominator.
 type nomination uint8
 
 const (
-	outsider nomination = iota // somebody else is nominated, or nobody
+	outsider nomination = iota // another member is nominated, or none
 	nominee
-	declined // it is the nominee, and left of its own will or was asked to; so others go first
+	declined // it is the nominee, but left by itself or on request; so others go first
 )
 
 // Nominate says whether this member is the nominee from now on.
@@ -34,8 +35,7 @@ func (m *Machine) Nominate(now clock.Reading, nominated bool) {
 
 func (m *Machine) isNominee() bool { return m.nomination != outsider }
 
-// declineNomination notes that this member leaves as the nominee, of its own will or because it was
-// asked to.
+// declineNomination notes that this member leaves as the nominee, by itself or on request.
 func (m *Machine) declineNomination() {
 	why := m.lease.asked
 	if m.nomination == nominee && !errors.Is(why, ErrNominationLost) && !errors.Is(why, ErrIneligible) {
@@ -43,9 +43,9 @@ func (m *Machine) declineNomination() {
 	}
 }
 
-// delayForNominee is how much longer than the nominee this member waits before it claims; false
-// means for ever. It counts from the same moment as the wait that it adds to, so that nominees who
-// come and go do not make it longer.
+// delayForNominee returns how much longer than the nominee this member waits before it claims;
+// false means always. It counts from the same moment as the wait that it adds to, so that a series
+// of nominees does not make it longer.
 func (m *Machine) delayForNominee() (time.Duration, bool) {
 	switch {
 	case m.barred:
@@ -58,9 +58,9 @@ func (m *Machine) delayForNominee() (time.Duration, bool) {
 	return m.cfg.Precedence, true
 }
 
-// delayAfterDeclining is how much later than anybody else a nominee claims that has just declined,
-// or was asked to hand over: later than those who wait for a nominee, by clocks that differ.
-// Otherwise its precedence would undo what it has said (H1).
+// delayAfterDeclining is how much later than all others a nominee claims that has just declined, or
+// was asked to hand over. It is later than the members that wait for a nominee, on clocks that
+// differ. Otherwise its precedence would undo its own decision (H1).
 func (m *Machine) delayAfterDeclining() time.Duration {
 	if m.nomination != declined || m.cfg.NomineeOnly {
 		return 0
@@ -74,13 +74,13 @@ func (m *Machine) claimsAtOnce() bool {
 	return ok && wait == 0
 }
 
-// outranks reports whether this member is to lead rather than the holder of the record in view.
+// outranks reports whether this member has precedence over the holder of the record in view.
 func (m *Machine) outranks() bool {
 	return !m.barred && m.view.cell.Record.Priority < m.priority()
 }
 
-// priority is what a record of this member says of it. A nominee says that it is one: of two, which asked each other, leaders
-// would change for ever.
+// priority returns the priority in this member's records. A nominee has a higher one: otherwise two
+// nominees would request hand-overs from each other without end.
 func (m *Machine) priority() int {
 	if m.cfg.Nominated && m.isNominee() {
 		return 1

@@ -28,11 +28,11 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 	m.observe(now, c, sight{answer, op.sent.Instant})
 	m.reconcile(now, &c)
 	if blind || op.doubted {
-		m.view.suspect = true // something changed while this answer was on its way
+		m.view.suspect = true // the cell changed while this answer was on its way
 	}
 }
 
-// overtaken: a push that came while the read was under way shows a later state than its answer.
+// overtaken reports whether a push that came during the read shows a later state than its answer.
 func (m *Machine) overtaken(op *Op, c *Cell) bool {
 	return op.pushes != m.view.pushes && c.Version != m.view.cell.Version && !c.after(&m.view.cell)
 }
@@ -74,8 +74,9 @@ func (m *Machine) recheck(due bool) {
 	m.view.suspect = due && m.phase != Leading
 }
 
-// conflict: the version moved, by another or by an earlier delivery of the own request (L7). Only a read tells. The first
-// conflict is read at once; a second in a row waits like a failure, so that two can never chase each other in a circle.
+// conflict handles a refused write: the version moved, by another writer or by an earlier delivery
+// of the own request (L7). Only a read can tell which. After the first conflict the read comes at
+// once; after a second in a row it waits as after a failure, so that two writers can never loop.
 func (m *Machine) conflict(now clock.Reading) {
 	m.view.suspect = true
 	if m.conflicted {
@@ -84,7 +85,8 @@ func (m *Machine) conflict(now clock.Reading) {
 	m.conflicted = true
 }
 
-// trouble is every other answer; what a write did is unknown until the cell was read again.
+// trouble handles every other answer. The effect of a write is unknown until the cell is read
+// again.
 func (m *Machine) trouble(now clock.Reading, out Outcome, err error) {
 	m.fail(now)
 	if out == Denied && !m.goodRead {
@@ -101,8 +103,8 @@ func (m *Machine) fail(now clock.Reading) {
 	m.view.suspect = true
 }
 
-// takeAnswer takes the answer to the operation in flight and returns this operation. An answer to
-// any other, or one that comes too late, counts for nothing: nil.
+// takeAnswer takes the answer to the operation in flight and returns this operation. It returns nil
+// for an answer to any other operation, or one that comes too late.
 func (m *Machine) takeAnswer(now clock.Reading, id uint64) *Op {
 	if !m.Current(id) || m.giveUp(now) {
 		return nil
@@ -112,7 +114,7 @@ func (m *Machine) takeAnswer(now clock.Reading, id uint64) *Op {
 	return op
 }
 
-// observe takes a cell into view and raises the alarms that it gives cause for.
+// observe takes a cell into view and raises the alarms that it causes.
 func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	m.health.recover(now)
 	older := m.view.known() && m.view.older(&c)
@@ -148,7 +150,7 @@ func (m *Machine) voidPending(now clock.Reading) {
 	m.pending, m.lease.vouched = nil, ""
 }
 
-// reconcile finds out what the cell says about own writes.
+// reconcile compares the cell with own writes.
 func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
 		m.confirm(now, a)
@@ -168,8 +170,8 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	}
 }
 
-// forget drops own claims that expected another version than the present one: they can never be applied, or were and
-// are replaced already.
+// forget drops own claims that expected another version than the present one: they can no longer be
+// applied, or were applied and then replaced.
 func (m *Machine) forget(present *Cell) {
 	if len(m.pending) > 0 && !m.pending[0].expects(present) {
 		m.pending = nil
@@ -177,8 +179,8 @@ func (m *Machine) forget(present *Cell) {
 	m.endFailures()
 }
 
-// endFailures ends the series of failures, unless the outcome of a write is still unknown: reads
-// that work do not make a store well that refuses writes.
+// endFailures ends the series of failures, unless the outcome of a write is still unknown: a store
+// that answers reads but refuses writes is not well.
 func (m *Machine) endFailures() {
 	if len(m.pending) == 0 {
 		m.failures, m.conflicted = 0, false
@@ -195,7 +197,8 @@ func (m *Machine) match(nonce string) (pendingWrite, bool) {
 	return pendingWrite{}, false
 }
 
-// confirm: this own write is, or was, in the cell; so every other that is pending is superseded by it or dead.
+// confirm records that this own write is, or was, in the cell; so every other pending one is
+// superseded by it or can never be applied.
 func (m *Machine) confirm(now clock.Reading, a pendingWrite) {
 	m.pending = nil
 	m.failures, m.conflicted, m.view.suspect = 0, false, false
@@ -215,11 +218,12 @@ func (m *Machine) win(now clock.Reading, a pendingWrite) {
 	if m.nomination == declined {
 		m.nomination = nominee
 	}
-	m.view.trust = sound // it was waited out, and this is what came of it
+	m.view.trust = sound // its lease was waited out, and this win followed
 	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated}
 }
 
-// Seen reports a pushed entry. It is a hint (L13): it may bring a newer state or cause a read, and ends nobody's lease.
+// Seen reports a pushed entry. It is a hint (L13): it may show a newer state or cause a read. It
+// never ends a lease.
 func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.expire(now)
 	if m.cfg.Hearsay {
@@ -256,11 +260,12 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	case c.Kind != Valid || m.view.cell.Kind != Valid:
 		m.doubt()
 	case c.predecessor() && !m.view.cell.predecessor():
-		m.doubt() // it knows no terms by which it could be told to be the later one
+		m.doubt() // it has no terms that could show which one is later
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
 	case m.view.older(&c) && !c.sameTerm(&m.view.cell):
-		m.doubt() // a late one of a term that was cut short by a vacant record, or one that was put back
+		// a late one of a term that a vacant record cut short, or one that was put back
+		m.doubt()
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
 		m.doubt()
 	default:
@@ -269,8 +274,9 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 }
 
-// noteSilence notes the end of a silence that is longer than a healthy holder is silent. This process
-// may have been stopped, and pushes that waited for it may come now, also after the answer to a read.
+// noteSilence notes the end of a silence that is longer than a healthy holder is silent. This
+// process may have been stopped, so pushes that waited for it may come now, also after the answer
+// to a read.
 func (m *Machine) noteSilence(now clock.Reading) {
 	if m.view.known() && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
 		m.view.woken, m.view.woke = true, now.Instant
@@ -282,9 +288,9 @@ func (m *Machine) wokeLately(now clock.Reading) bool {
 	return m.view.woken && now.FollowerSince(m.view.woke) <= m.cfg.heartbeat()
 }
 
-// attested reports whether what a peer pushes may count. The peer proves that it is the holder of
-// the record that was read, and no more: its term, its lease and its bound for its clocks are
-// those that the store has shown. A write of one's own is told by this very process.
+// attested reports whether a peer's push may count. The peer proves that it is the holder of the
+// record that was read, and no more: its term, its lease and its bound for its clocks must be those
+// that the store has shown. An own write comes from this very process.
 func (m *Machine) attested(c *Cell) bool {
 	r, shown := &c.Record, &m.view.cell.Record
 	if r.Incarnation == m.incarnation {
@@ -293,8 +299,8 @@ func (m *Machine) attested(c *Cell) bool {
 	return m.view.known() && c.Kind == Valid && c.sameTerm(&m.view.cell) && r.Lease == shown.Lease && r.Drift == shown.Drift
 }
 
-// doubt has the cell read, after the operation that is under way, which may not show what there is
-// cause to look for.
+// doubt causes a read after the operation that is under way, because that one may be too early to
+// show the change.
 func (m *Machine) doubt() {
 	m.view.suspect = true
 	if m.op != nil {
@@ -311,6 +317,7 @@ func (m *Machine) accept(now clock.Reading, c Cell) {
 	shown := m.view.highSeq
 	m.observe(now, c, s)
 	if m.cfg.Hearsay && c.Record.Incarnation != m.incarnation {
-		m.view.highSeq = shown // what the store never had must not make its next state look old
+		// a record that the store never had must not make its next state look old
+		m.view.highSeq = shown
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// A candidate that is to lead rather than the leader asks it to hand over (H2). Not at once: a member that comes and goes,
-// or that reaches the store badly, shall move nothing. And not often: a leader may have its reasons to go on.
+// A candidate with precedence over the leader asks it to hand over (H2). It does not ask at once: a
+// member that comes and goes, or that reaches the store badly, must not move the leadership. It
+// does not ask often: a leader may have its reasons to go on.
 const (
 	maturity   = 2  // leases for which a candidate must have been well
 	moderation = 10 // leases from one of its requests to the next
@@ -25,8 +26,8 @@ func (h *health) recover(now clock.Reading) {
 	}
 }
 
-// untilRequest is the time until a candidate may request a hand-over: until it has been well, and
-// has requested nothing, for long enough.
+// untilRequest returns the time until a candidate may request a hand-over: it must have been well,
+// and have requested nothing, for long enough.
 func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Duration {
 	ripe := byFollower(h.since, maturity*lease)
 	left := ripe.left(now.Instant)
@@ -37,14 +38,14 @@ func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Durat
 	return left
 }
 
-// requestHandOver has the owner ask the leader to hand over to this member, if that is due.
+// requestHandOver makes the owner ask the leader for a hand-over to this member, if that is due.
 func (m *Machine) requestHandOver(now clock.Reading, at *alarm) {
 	r := &m.view.cell.Record
 	outranked := m.view.held() && !m.mine() && !m.view.cell.predecessor() && m.outranks()
 	if !outranked || !m.health.well || r.Request != nil {
 		return
 	}
-	start := byFollower(m.notBefore, 0) // nobody asks for what it would not take yet
+	start := byFollower(m.notBefore, 0) // no request before this member could take the lease
 	if !at.over(max(start.left(now.Instant), m.health.untilRequest(now, m.view.expiresAfter(m.cfg)))) {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// TestProperties holds what must be so after every input, in whatever order they come: a member is told things at random,
-// by a register that others write to and whose answers get lost.
+// TestProperties checks the properties that hold after every input, in any order. One member gets
+// random inputs from a register that others write to and whose answers get lost.
 func TestProperties(t *testing.T) {
 	led := 0
 	for seed := range uint64(300) {
@@ -32,7 +32,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// probe is one member, its register, and what was seen of both.
+// probe is one member, its register, and the history of both.
 type probe struct {
 	*stage
 	t   *testing.T
@@ -65,7 +65,7 @@ func newProbe(t *testing.T, seed uint64) *probe {
 	return p
 }
 
-// input is one thing that happens.
+// input makes one random input.
 func (p *probe) input() {
 	if p.rng.IntN(3) == 0 && p.todo.Timed && (p.op == nil || p.rng.IntN(6) == 0) {
 		p.pass(p.todo.Wake)
@@ -133,7 +133,7 @@ func (p *probe) put(c protocol.Cell) {
 	p.cell = c
 }
 
-// outsider is somebody else at the register.
+// outsider makes another writer change the register.
 func (p *probe) outsider() {
 	switch r := p.cell.Record; p.rng.IntN(5) {
 	case 0:
@@ -153,7 +153,7 @@ func (p *probe) outsider() {
 	}
 }
 
-// next asks what to do, and again.
+// next asks the machine for its next actions, twice.
 func (p *probe) next() {
 	busy := p.op != nil && p.m.Current(p.op.ID)
 	closing := p.m.Phase() == protocol.Releasing
@@ -197,7 +197,7 @@ func (p *probe) transition(tr protocol.Transition) {
 	p.terms++
 }
 
-// start looks at a new operation.
+// start checks a new operation.
 func (p *probe) start(op *protocol.Op) {
 	p.op, p.stored = op, false
 	if !op.Write {
@@ -209,7 +209,7 @@ func (p *probe) start(op *protocol.Op) {
 	}
 	p.nonces[r.Nonce] = true
 	if kind(r) == "release" && !p.m.Eligible() && p.m.Phase() == protocol.Candidate {
-		return // of a record that names it, and that it may not claim anew
+		return // it releases a record that names it and that it may not claim again
 	}
 	phases := map[string]protocol.Phase{
 		"claim": protocol.Candidate, "vacant": protocol.Candidate, "renew": protocol.Leading, "release": protocol.Releasing,
@@ -231,7 +231,8 @@ func (p *probe) start(op *protocol.Op) {
 	}
 }
 
-// ask: no term that was once over is ever again in force, and none but the latest is.
+// ask checks that no term that was once over is ever in force again, and that only the latest can
+// be.
 func (p *probe) ask() {
 	for term := p.elected; term > 0 && term+3 > p.elected; term-- {
 		left, err := p.m.Remaining(p.now, term)

@@ -7,11 +7,13 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// stepReleasing is what a member does that releases, after its work has stopped: it puts a released
-// record where one names this member, or may come to do so by a claim whose answer was lost.
+// stepReleasing decides for a member that releases, after its work has stopped. It puts a released
+// record where a record names this member, or where its claim with a lost answer may still be
+// applied.
 func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 	if !m.view.certain() || m.view.trust != sound && m.mine() {
-		return m.follow(now, at) // its own record that was put back is nothing to release: somebody else may lead by now
+		// an own record that was put back needs no release: another member may lead by now
+		return m.follow(now, at)
 	}
 	if term, ok := m.releasable(); ok {
 		if !m.viewIsRecent(now) && !m.withinDeadline(now) {
@@ -23,13 +25,14 @@ func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 	return nil
 }
 
-// withinDeadline reports whether the cell shows this member's term and its deadline is yet to come:
-// until then nobody else leads, whatever version the cell has. The deadline of a term that was
-// released says nothing.
+// withinDeadline reports whether the cell shows this member's term and its deadline is in the
+// future. Until then no other member leads, whatever version the cell has. The deadline of a
+// released term proves nothing.
 func (m *Machine) withinDeadline(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
 
-// releasable: a record that names this member; or the very absence that ended its term while it was valid; or the version
-// that an own claim or release of unknown fate expects and could still replace.
+// releasable returns the term that may be released. There are three cases: a record that names this
+// member; the very absence that ended its term while it was valid; and the version that an own
+// claim or release of unknown outcome expects and could still replace.
 func (m *Machine) releasable() (term uint64, ok bool) {
 	c := &m.view.cell
 	if m.mine() {
@@ -46,8 +49,8 @@ func (m *Machine) releasable() (term uint64, ok bool) {
 	return 0, false
 }
 
-// sendRelease sends a release. From here on no earlier write of this member counts, whatever
-// becomes of it (L1).
+// sendRelease sends a release. From here on no earlier write of this member counts, whatever its
+// outcome (L1).
 func (m *Machine) sendRelease(now clock.Reading, term uint64) *Op {
 	m.keepReleases(&m.view.cell)
 	r := m.record(now, term, max(m.lease.seq, m.view.cell.Record.Seq)+1)
@@ -65,7 +68,7 @@ func (m *Machine) keepReleases(present *Cell) {
 	m.pending = kept
 }
 
-// releasingTimers bounds the release: after it the lease runs out by itself.
+// releasingTimers bounds the release: after it the lease expires by itself.
 func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
 	if !at.reached(now, m.releaseBy()) {
 		return
@@ -74,7 +77,7 @@ func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
 	m.endRelease(now, false)
 }
 
-// releaseBy is until when a release is tried.
+// releaseBy returns until when a release is tried.
 func (m *Machine) releaseBy() due { return byLeader(m.leavingSince, m.cfg.ReleaseWithin()) }
 
 // endRelease ends the release, confirmed in the store or not, and with it the last hold on the
@@ -86,9 +89,9 @@ func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 	m.leaveTerm(now)
 }
 
-// leaveTerm leaves the term behind, to seek on or to be idle. Writes of unknown fate are forgotten
-// on purpose: if one turns up, it is a record of this incarnation that no term belongs to, and the
-// next claim replaces it.
+// leaveTerm leaves the term behind, to campaign again or to be idle. It forgets writes of unknown
+// outcome on purpose: if one turns up, it is a record of this incarnation that belongs to no term,
+// and the next claim replaces it.
 func (m *Machine) leaveTerm(now clock.Reading) {
 	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, "", "", false
 	m.op = nil // a push may have confirmed the release before its own answer did

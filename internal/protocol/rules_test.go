@@ -50,7 +50,7 @@ func TestCitedRulesAreDefined(t *testing.T) {
 	}
 }
 
-// What the page says shows a rule is there: timelines, tests and planted bugs.
+// The timelines, tests and planted bugs that the page gives for a rule exist.
 func TestRulesAreShown(t *testing.T) {
 	there := map[string]bool{"Reset": true, "Election": true, "Grace": true, "Config.Clock": true, "driver.Gate": true}
 	for _, name := range plantedName.FindAllStringSubmatch(text(t, "docs/planted-bugs.md"), -1) {
@@ -81,7 +81,7 @@ func TestRulesAreShown(t *testing.T) {
 	}
 }
 
-// Each rule has functions on the page, and they are there.
+// Each rule has functions on the page, and they exist.
 func TestRulesNameTheirCode(t *testing.T) {
 	there := map[string]bool{"clock": true}
 	for _, dir := range []string{"internal/protocol", "clock", "."} {
@@ -111,7 +111,7 @@ func TestRulesNameTheirCode(t *testing.T) {
 	}
 }
 
-// text is a file of the project.
+// text returns the content of a file of the project.
 func text(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(root, path))

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// outcome asks the machine what to do now and prints all of it.
+// outcome asks the machine for its next actions and prints all of them.
 func (s *stage) outcome() []string {
 	s.todo = s.m.Next(s.now)
 	var out []string
@@ -31,7 +31,7 @@ func (s *stage) outcome() []string {
 	return append(out, s.state())
 }
 
-// giveUp keeps the operation that is not waited for any more, so that a late answer can be given to it.
+// giveUp keeps the operation that was given up, so that it can still get a late answer.
 func (s *stage) giveUp() {
 	if s.op != nil {
 		s.given = s.op
@@ -99,7 +99,7 @@ func kind(r *record.Record) string {
 	return "renew"
 }
 
-// state is where the machine stands, whether its work may act, and when it wants to be woken.
+// state prints the machine's phase, whether its work may act, and when it wants to be woken.
 func (s *stage) state() string {
 	phase := s.m.Phase()
 	text := "= " + map[protocol.Phase]string{
@@ -125,7 +125,7 @@ func (s *stage) remaining(term uint64) string {
 	return fmt.Sprintf("may act for %v", left.Round(time.Microsecond))
 }
 
-// reset is what an operator would put in place of a cell.
+// reset prints the record that an operator would put in place of a cell.
 func (s *stage) reset(words []string) ([]string, error) {
 	a, err := parseArgs(words)
 	r, ok := s.m.Vacate(s.cell(a))
@@ -137,7 +137,7 @@ func (s *stage) reset(words []string) ([]string, error) {
 	return []string{fmt.Sprintf("%s term %d, seq=%d nonce=%s lease=%v", kind(&r), r.Term, r.Seq, name, r.Lease)}, err
 }
 
-// mayAct is the question of somebody who works, at a moment of his own.
+// mayAct asks, at a moment of its own, whether work may act.
 func (s *stage) mayAct(words []string) ([]string, error) {
 	a, err := parseArgs(words)
 	term := a.number["term"]

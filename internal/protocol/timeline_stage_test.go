@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// stage is where one timeline is played: a machine, its clocks, and what it sent so far.
+// stage plays one timeline: a machine, its clocks, and its operations so far.
 type stage struct {
 	cfg   protocol.Config
 	m     *protocol.Machine
@@ -22,7 +22,7 @@ type stage struct {
 	dice  uint64
 	todo  protocol.Todo
 	op    *protocol.Op // the newest
-	given *protocol.Op // the newest that is not waited for any more
+	given *protocol.Op // the newest that was given up
 	own   map[string]record.Record
 	names map[string]string // own nonces, as n1, n2, ...
 	term  uint64            // the latest that was announced
@@ -43,7 +43,8 @@ func newStage() *stage {
 	return s
 }
 
-// rand is different each time, and in the middle of the ranges that are drawn from: a second of splay, a byte of dither.
+// rand returns a different number each time, in the middle of the ranges that are drawn from: a
+// second of splay, a byte of dither.
 func (s *stage) rand() uint64 {
 	s.dice++
 	return s.dice*uint64(time.Second) + uint64(time.Second/2) + 128
@@ -57,7 +58,7 @@ func (s *stage) machine() *protocol.Machine {
 	return s.m
 }
 
-// input carries out one line and returns what came of it.
+// input carries out one line and returns the outcome.
 func (s *stage) input(words []string) ([]string, error) {
 	if d, ok := strings.CutPrefix(words[0], "+"); ok {
 		if err := s.advance(d); err != nil || len(words) == 1 {
@@ -99,7 +100,7 @@ func (s *stage) advance(text string) error {
 	return err
 }
 
-// environment is what befalls the machine's clocks, of which nobody tells it.
+// environment changes the machine's clocks without notifying it.
 func (s *stage) environment(words []string) (bool, error) {
 	switch words[0] {
 	case "slew":
@@ -112,7 +113,7 @@ func (s *stage) environment(words []string) (bool, error) {
 	return false, nil
 }
 
-// slew is what a time daemon does to CLOCK_MONOTONIC, and so to CLOCK_BOOTTIME.
+// slew changes CLOCK_MONOTONIC as a time daemon does, and so CLOCK_BOOTTIME.
 func (s *stage) slew(words []string) error {
 	f, err := strconv.ParseFloat(strings.TrimSuffix(words[0], "%"), 64)
 	s.rates[0], s.rates[2] = 1+f/100, 1+f/100
@@ -152,7 +153,7 @@ func (s *stage) configure(words []string) error {
 	return nil
 }
 
-// number is a setting that is no time.
+// number sets a figure that is not a duration.
 func (s *stage) number(key string, n int) bool {
 	switch key {
 	case "priority":
@@ -203,7 +204,7 @@ func (s *stage) tell(words []string) error {
 	return nil
 }
 
-// ring lets the time pass that the machine asked to be woken after.
+// ring lets the time pass after which the machine asked to be woken.
 func (s *stage) ring() error {
 	if !s.todo.Timed {
 		return errors.New("no timer is set")
@@ -215,7 +216,8 @@ func (s *stage) ring() error {
 
 var errStore = errors.New("the store did not say")
 
-// answer tells of what the store says: to the operation in flight, to one that is given up (late), or unasked (push).
+// answer gives the machine a store's answer: to the operation in flight, to one that is given up
+// (late), or unasked (push).
 func (s *stage) answer(words []string, a args) error {
 	if words[0] == "push" {
 		s.m.Seen(s.now, s.cell(a))

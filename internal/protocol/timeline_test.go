@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The timelines in testdata teach the protocol and hold it: what one member is told, line by line, and, indented, what it
-// answers. The words are explained in testdata/README.md.
+// The timelines in testdata teach the protocol and test it: the inputs of one member, line by line,
+// and, indented, its answers. testdata/README.md explains the words.
 
 var update = flag.Bool("update", false, "rewrite what the timelines expect; review every line of it")
 
@@ -65,7 +65,7 @@ func sections(text string) []string {
 	}
 }
 
-// play returns the section with what really comes out in place of what is expected.
+// play returns the section with the real answers in place of the expected ones.
 func play(t *testing.T, section string) string {
 	var b strings.Builder
 	s := newStage()

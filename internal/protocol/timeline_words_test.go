@@ -62,7 +62,7 @@ func parseArgs(words []string) (args, error) {
 	return a, nil
 }
 
-// cell is what a read or a push shows.
+// cell returns the cell that a read or a push shows.
 func (s *stage) cell(a args) protocol.Cell {
 	c := protocol.Cell{
 		Version: driver.Version(a.version), Floor: a.number["floor"], Ceiling: a.number["ceiling"],
@@ -89,7 +89,8 @@ func (s *stage) cell(a args) protocol.Cell {
 	return c
 }
 
-// record is an own write, as it was sent, or what the words say; with a request in either, if so said.
+// record returns an own write, as it was sent, or a record from the words; either may carry a
+// request.
 func (s *stage) record(a args) record.Record {
 	r, ok := s.own[a.own]
 	if !ok {

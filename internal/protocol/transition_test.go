@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// TestChangedMetadataIsANewLeader: observers hear of it though the term is the same.
+// TestChangedMetadataIsANewLeader: observers are notified though the term is the same.
 func TestChangedMetadataIsANewLeader(t *testing.T) {
 	c := settings(15*time.Second, 0)
 	m := New(&c, "i")

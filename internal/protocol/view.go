@@ -27,19 +27,21 @@ type Cell struct {
 	Pristine bool
 	Version  driver.Version
 	Floor    uint64
-	// Ceiling is above every good term, where Floor is not; 0: Floor is.
+	// Ceiling bounds the good terms where some may be above Floor; 0 means that Floor is the bound.
 	Ceiling uint64
-	// Era names the history of the store that this state is of; 0 where the store cannot tell.
+	// Era names the history of the store that this state belongs to; 0 where the store has none.
 	Era uint64
-	// Record is set for Valid cells. For Malformed ones its Lease and Term are what could be salvaged.
-	// For them and Foreign ones its Nonce identifies the bytes: two may have one version (L3a).
+	// Record is set for Valid cells. For Malformed ones its Lease and Term are the values that
+	// could be recovered. For Malformed and Foreign ones its Nonce identifies the bytes: two cells
+	// may have one version (L3a).
 	Record record.Record
-	// Problem says what is wrong with a Malformed or Foreign cell, or how an Absent one came to be so,
-	// for people.
+	// Problem describes, for people, the defect of a Malformed or Foreign cell, or why an Absent
+	// one is absent.
 	Problem error
 }
 
-// stamp names a holder's write. A request changes the version of a cell and not its stamp, so it restarts no timer (L2).
+// stamp identifies a holder's write. A request changes the version of a cell and not its stamp, so
+// it restarts no timer (L2).
 type stamp struct {
 	incarnation string
 	term        uint64
@@ -54,20 +56,21 @@ func (c *Cell) stamp() stamp {
 	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
 }
 
-// draft reports whether c is a vacant record as it was put where nothing was. Absence recurs, so the request that put it
-// there may be delivered again when somebody has led in between, and look the same: nonce, and where versions are made of
-// the content the version, too. So nobody waits for it. It is replaced by another vacant record, which cannot come
-// back as long as this one does not, and that is waited out.
+// draft reports whether c is a vacant record that was put in an empty cell. Absence recurs, so the
+// same request may be delivered again after another term and look the same: nonce, and where
+// versions are made from the content, the version, too. So members do not wait for it. A second
+// vacant record replaces it, which cannot come back as long as the draft does not, and members wait
+// for that one.
 func (c *Cell) draft() bool { return c.vacant() && c.Record.Seq == 0 }
 
-// vacant reports whether c is a record without a holder, such as somebody put where nothing was.
+// vacant reports whether c is a record without a holder, which was put in an empty cell.
 func (c *Cell) vacant() bool {
 	return c.Kind == Valid && c.Record.LeaderID == "" && !c.Record.Released
 }
 
-// illegible reports whether c is a malformed record whose lease cannot be read. It is waited out for as long as any may
-// last; but no member has seen such a lease. So it sets no silence interval, and what an operator puts in its place is not
-// waited for as long.
+// illegible reports whether c is a malformed record whose lease cannot be read. Members wait for
+// the maximum lease. But no member has seen such a lease, so it sets no silence interval, and the
+// record that an operator puts in its place has a shorter one.
 func (c *Cell) illegible() bool { return c.Kind == Malformed && c.Record.Lease >= record.MaxLease }
 
 // sameTerm reports whether c and d are of one holder's term.
@@ -75,14 +78,14 @@ func (c *Cell) sameTerm(d *Cell) bool {
 	return c.Record.Incarnation == d.Record.Incarnation && c.Record.Term == d.Record.Term
 }
 
-// predecessor reports whether c was written by an election of an older kind, which knows no terms, so that none can be
-// missed in it. It is waited out like any other and claimed above what is known.
+// predecessor reports whether an older kind of election wrote c. That kind has no terms, so none
+// can be missed. Members wait for the lease as for any other, and claim above the known terms.
 func (c *Cell) predecessor() bool {
 	return c.Kind == Valid && c.Record.LeaderID != "" && c.Record.Term == 0
 }
 
-// after reports whether c is a later state than d by what the holders wrote into them. It orders pushed entries, which
-// may come late; versions are opaque and order nothing.
+// after reports whether c is a later state than d by the content that holders wrote. It orders
+// pushed entries, which may come late; versions are opaque and order nothing.
 func (c *Cell) after(d *Cell) bool {
 	if c.Record.Term != d.Record.Term {
 		return c.Record.Term > d.Record.Term
@@ -94,29 +97,31 @@ func (c *Cell) after(d *Cell) bool {
 }
 
 // sight is how a version came into view, and the latest moment at which it is known to have been in
-// the cell. Versions may recur, so what was seen long ago is read again before anything is put in
-// its place (L3a).
+// the cell. Versions may recur, so an old sight needs a new read before the version is replaced
+// (L3a).
 type sight struct {
 	by   source
 	asOf clock.Instant
 }
 
-// source is where a version was seen.
+// source says where a version was seen.
 type source uint8
 
 const (
 	nowhere source = iota // nothing is known of the cell
-	// latePush: a push that may have waited for as long as this process was stopped. It has no asOf.
+	// latePush: a push that may have waited for as long as this process was stopped. It has no
+	// asOf.
 	latePush
 	// push: it came at asOf, and may have waited for nearly a heartbeat.
 	push
-	// ownWrite: the answer to a write that was sent at asOf. The floor of its version is unknown (L10).
+	// ownWrite: the answer to a write that was sent at asOf. The floor of its version is unknown
+	// (L10).
 	ownWrite
 	// answer: to a read that was sent at asOf.
 	answer
 )
 
-// change is how one state took the place of another.
+// change says how one state replaced another.
 type change uint8
 
 const (
@@ -126,22 +131,23 @@ const (
 	remade                 // the store was recreated
 )
 
-// trust is how far a state is believed.
+// trust says how far a state is believed.
 type trust uint8
 
 const (
 	sound trust = iota
-	// putBack: the state is older than what was known, and no holder was seen to go on from it.
+	// putBack: the state is older than the known one, and no holder was seen to go on from it.
 	putBack
-	// unproven: the store was recreated, and no holder was seen to renew since. What is released,
-	// vacant or one's own may be what a request of before has left there.
+	// unproven: the store was recreated, and no holder was seen to renew since. A released, vacant
+	// or own record there may come from a request that was sent to the store before.
 	unproven
 )
 
-// view is what this member knows of the cell.
+// view is this member's knowledge of the cell.
 type view struct {
 	cell Cell
-	// since is when the stamp was first seen, after the answer that showed it; followers count from here (L2).
+	// since is when the stamp was first seen, after the answer that showed it; followers count from
+	// here (L2).
 	since clock.Instant
 	// heard is when anything was last heard, and heardAt by the wall clock.
 	heard   clock.Instant
@@ -151,24 +157,24 @@ type view struct {
 	source source
 	// woken: a long silence ended, last at woke.
 	woken bool
-	// suspect means that the view cannot be acted upon before the cell was read again (L7).
+	// suspect: the view needs another read before it can be acted upon (L7).
 	suspect bool
-	// change is how the state in view took the place of the one before.
+	// change is how the state in view replaced the one before.
 	change change
 	// trust is how far the state in view is believed.
 	trust trust
 	woke  clock.Instant
 	// era is the history of the store that was seen last.
 	era uint64
-	// highTerm and longLease are the highest term and the longest lease ever seen under this key, highSeq the highest
-	// number of that term's records.
+	// highTerm and longLease are the highest term and the longest lease ever seen under this key,
+	// highSeq the highest sequence number in that term's records.
 	highTerm uint64
 	highSeq  uint64
-	// highestPushedTerm is the highest term in a pushed entry, also in one that was of no other use.
-	// It may come out of order, so a lower one afterwards is no cause for alarm.
+	// highestPushedTerm is the highest term in a pushed entry, also in one that was of no other
+	// use. Pushes may come out of order, so a lower term afterwards is no cause for alarm.
 	highestPushedTerm uint64
 	longLease         time.Duration
-	// pushes counts accepted pushes, so that a read that was overtaken by one is told.
+	// pushes counts accepted pushes, so that a read notices that a push overtook it.
 	pushes uint64
 }
 
@@ -201,7 +207,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	return fresh
 }
 
-// changed is how c takes the place of the state in view.
+// changed returns how c replaces the state in view.
 func (v *view) changed(c *Cell) change {
 	switch {
 	case v.otherEra(c):
@@ -215,8 +221,8 @@ func (v *view) changed(c *Cell) change {
 	return replaced
 }
 
-// trustOf is how far c, a new state, is believed. This member's own record changes only
-// by its own writes. If it goes on without one, two old states are seen in order.
+// trustOf returns how far c, a new state, is believed. This member's own record changes only by its
+// own writes. If the record goes on without such a write, two old states are seen in order.
 func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
 	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != self):
@@ -229,8 +235,9 @@ func (v *view) trustOf(c *Cell, by source, self string) trust {
 	return sound
 }
 
-// goesOn reports whether the holder of the state in view wrote c, and so lives. One that wakes up
-// much later may release as well, so a release from a state that is not believed proves nothing.
+// goesOn reports whether the holder of the state in view wrote c, and so is alive. A holder that
+// wakes up much later may release as well, so a release from a state that is not believed proves
+// nothing.
 func (v *view) goesOn(c *Cell) bool {
 	return v.known() && !v.otherEra(c) && v.cell.Kind == Valid && c.Kind == Valid &&
 		c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq && (c.Record.Held() || v.trust == sound)
@@ -239,10 +246,10 @@ func (v *view) goesOn(c *Cell) bool {
 // thriving reports whether the holder was seen to renew when the cell was last looked at.
 func (v *view) thriving() bool { return v.change == renewed && v.heard == v.since }
 
-// mark keeps how far the election is known to have come.
+// mark records the highest term and sequence number of the election.
 func (v *view) mark(c *Cell) {
 	if c.Kind == Valid && c.Record.Term < v.highTerm && c.succeeded(v.highTerm) == 0 {
-		v.highTerm, v.highSeq = 0, 0 // nobody goes on from it any more
+		v.highTerm, v.highSeq = 0, 0 // no claim goes on from it any more
 	}
 	switch t := c.Record.Term; {
 	case t > v.highTerm:
@@ -253,11 +260,12 @@ func (v *view) mark(c *Cell) {
 	}
 }
 
-// highestSeenTerm is the highest term that was read, written or pushed (L10).
+// highestSeenTerm returns the highest term that was read, written or pushed (L10).
 func (v *view) highestSeenTerm() uint64 { return max(v.highTerm, v.highestPushedTerm) }
 
-// older reports whether c is a state from before what is known: a backup that was put back, or what an isolated server remembers.
-// What it says of its holder, or of a release, was so once and may not be now. Vacant records have numbers of their own.
+// older reports whether c is older than the known state: a backup that was put back, or the memory
+// of an isolated server. Its holder, or its release, may be out of date. Vacant records have
+// sequence numbers of their own.
 func (v *view) older(c *Cell) bool {
 	if c.Kind != Valid || c.predecessor() {
 		return false
@@ -265,20 +273,21 @@ func (v *view) older(c *Cell) bool {
 	return c.Record.Term < v.highTerm || c.Record.Term == v.highTerm && c.Record.Seq < v.highSeq && !c.vacant()
 }
 
-// otherEra reports whether c is of another history of the store than what is known.
+// otherEra reports whether c is of another history of the store than the known state.
 func (v *view) otherEra(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era != v.era }
 
-// held reports whether the cell names a holder whose lease may still be running, as far as it says itself.
+// held reports whether the cell names a holder whose lease, by its own content, may be running.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
 
-// expires reports whether there is a lease to run out before the cell may be claimed.
+// expires reports whether a lease must expire before the cell may be claimed.
 func (v *view) expires() bool {
 	return v.cell.Kind != Absent && v.cell.Kind != Foreign && !(v.cell.Kind == Valid && v.cell.Record.Released)
 }
 
-// expiresAfter is how long a stamp must have been in view before anybody may act as if its lease
-// had run out: never less than the record's lease, and never less than one's own, which may be the
-// one that a damaged record hides. What was put back may hide any lease that was ever seen.
+// expiresAfter returns how long a stamp must have been in view before any member may act as if its
+// lease had expired. It is never less than the record's lease, and never less than the own lease,
+// which may be the one that a damaged record hides. A record that was put back may hide any lease
+// that was ever seen.
 func (v *view) expiresAfter(cfg *Config) time.Duration {
 	lease := max(cfg.Lease, v.cell.Record.Lease)
 	if v.trust != sound {
@@ -287,10 +296,10 @@ func (v *view) expiresAfter(cfg *Config) time.Duration {
 	return stretch(lease, cfg.Drift, v.bound())
 }
 
-// bound is the smallest bound, in parts per million, that a holder may have allowed for whose
-// lease may be running: what the record in view states if it names the only such holder. Nobody
-// knows whose lease is waited for where a record is vacant or damaged, or was put back; an older
-// release states no bound. All of these count as 0.
+// bound returns the smallest bound, in parts per million, that a holder whose lease may be running
+// can have allowed for. If the record in view names the only such holder, it is the bound that this
+// record states. It is 0 where the holder is unknown, because the record is vacant or damaged or
+// was put back. It is also 0 where an older release wrote the record without a bound.
 func (v *view) bound() uint32 {
 	if v.trust != sound || !v.held() {
 		return 0
@@ -298,7 +307,8 @@ func (v *view) bound() uint32 {
 	return v.cell.Record.Drift
 }
 
-// spread is a few milliseconds, different for each member and term, so that a crowd does not claim at one instant (H1).
+// spread returns a few milliseconds, different for each member and term, so that many members do
+// not claim at one instant (H1).
 func spread(incarnation string, term uint64) time.Duration {
 	h := fnv.New32a()
 	h.Write([]byte(incarnation))

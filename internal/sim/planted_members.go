@@ -107,7 +107,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "ask-when-just-eligible", Rule: "L13, H2", Left: "a member of a higher priority asks for a hand-over as soon as it is eligible",
-		Edit:  []edit{{"protocol/eligible.go", "		m.health.well = false // who", "		// who"}},
+		Edit:  []edit{{"protocol/eligible.go", "		m.health.well = false // a member", "		// a member"}},
 		Shows: "asks for a hand-over .* after it became eligible",
 	},
 	{
