@@ -6,7 +6,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// The operations of a member: one at a time, not too many, and each own write is known again.
+// The operations of a member: one at a time, not too many, and the member recognizes each own
+// write.
 
 // own is a write that a member sent.
 type own struct {
@@ -22,7 +23,7 @@ type flight struct {
 	op      protocol.Op
 	at      time.Duration
 	on      bool
-	release time.Duration // how long it is waited for when the term is released
+	release time.Duration // how long the member waits for it while it releases the term
 }
 
 // attempts are the latest operations of one life of a member.
@@ -36,7 +37,7 @@ type attempts struct {
 	count  int
 }
 
-// note takes down an operation that is being sent.
+// note records an operation that is being sent.
 func (a *attempts) note(n *node, op *protocol.Op) {
 	now := n.w.now
 	a.flight, a.asked = flight{*op, now, true, n.cfg.ReleaseWithin() / 2}, now
@@ -56,7 +57,7 @@ func (a *attempts) note(n *node, op *protocol.Op) {
 	a.writes = append(a.writes, own{r.Nonce, kindOf(r), r.Term, now, n.cfg.Budget})
 }
 
-// answered takes down that an operation was.
+// answered records that an operation was answered.
 func (a *attempts) answered(op *protocol.Op, out protocol.Outcome) {
 	if a.flight.op.ID == op.ID {
 		a.flight.on = false
@@ -64,8 +65,8 @@ func (a *attempts) answered(op *protocol.Op, out protocol.Outcome) {
 	}
 }
 
-// attempted: a member has one operation under way at a time (L7), and leaves time between
-// operations (L8).
+// attempted checks that a member has one operation under way at a time (L7), and leaves time
+// between operations (L8).
 func (c *check) attempted(n *node, op *protocol.Op) {
 	a := &n.attempts
 	limit := a.flight.op.Timeout
@@ -83,11 +84,11 @@ func (c *check) attempted(n *node, op *protocol.Op) {
 	}
 }
 
-// crowded is more operations than any member has cause to send within its lease.
+// crowded is more operations than a member ever needs to send within its lease.
 const crowded = 60
 
-// neglected: a leader whose last write was confirmed, and whose lease runs out after it, has tried
-// to renew the lease (L8).
+// neglected checks that a leader tried to renew its lease (L8), if its last write was confirmed and
+// its lease expired afterwards.
 func (c *check) neglected(n *node, term uint64) {
 	a := &n.attempts
 	if a.flight.on || a.unsure || n.proc.stillUntil >= a.asked || c.w.plan.step || n.excused() {
@@ -99,7 +100,7 @@ func (c *check) neglected(n *node, term uint64) {
 	}
 }
 
-// before is what is to be compared with what an answer makes of a member.
+// before is a member's state before an answer, for comparison.
 type before struct {
 	phase protocol.Phase
 	holds bool
@@ -107,13 +108,13 @@ type before struct {
 
 func (n *node) before() before { return before{n.m.Phase(), n.m.Holds(n.now())} }
 
-// chained: a version that was replaced never comes back, nor is it shown again.
+// chained reports whether a version that was replaced never comes back and is never shown again.
 func (p *plan) chained() bool {
 	return !(p.stale || p.rollback || p.recurs() || p.freeze || p.step)
 }
 
-// recognized: what a read shows of an own write counts from when that write was sent (L7), unless a
-// later one promises less.
+// recognized checks that an own write that a read shows counts from the time when it was sent (L7),
+// unless a later one promises less.
 func (c *check) recognized(n *node, was before, shown *protocol.Cell) {
 	a := &n.attempts
 	found, left := a.good(shown.Record.Nonce, c.w.now)
@@ -135,8 +136,8 @@ func (c *check) recognized(n *node, was before, shown *protocol.Cell) {
 	}
 }
 
-// good finds an own write, and for how long its holder may count on it by any clock, unless none
-// was sent or its time is over.
+// good finds an own write, and for how long its holder may count on it by any clock. It finds
+// nothing if none was sent or its time is over.
 func (a *attempts) good(nonce string, now time.Duration) (found own, left time.Duration) {
 	for _, o := range a.writes {
 		rest := o.budget - (now-o.at)*12/10
@@ -150,7 +151,7 @@ func (a *attempts) good(nonce string, now time.Duration) (found own, left time.D
 	return found, left
 }
 
-// timely: a claim that is found applied when its time is over wins nothing (L4).
+// timely checks that a claim wins nothing if it is found applied after its time (L4).
 func (c *check) timely(n *node, term uint64) {
 	var last own
 	for _, o := range n.attempts.writes {
@@ -166,8 +167,8 @@ func (c *check) timely(n *node, term uint64) {
 	}
 }
 
-// reclaims: a candidate that finds a record of its own replaces it at once: its term is over, and
-// its work is done (L4).
+// reclaims checks that a candidate that finds a record of its own replaces it at once: its term is
+// over, and its work is done (L4).
 func (c *check) reclaims(n *node, was before) {
 	a, r := &n.attempts, n.shown().Record
 	seeks := was.phase == protocol.Candidate && n.m.Phase() == protocol.Candidate

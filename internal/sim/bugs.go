@@ -14,34 +14,33 @@ import (
 	"github.com/tenure-go/tenure/internal/overlay"
 )
 
-// bug is a rule left out on purpose: a change to the text of the source, which the simulation must notice. The source
-// itself knows nothing of it.
+// bug is a rule left out on purpose: a change to the text of the source that the simulation must
+// notice. The source itself does not know of it.
 type bug struct {
 	Name string
 	Rule string
-	Left string // what is left out, or done instead
+	Left string // the rule that is left out, or the change instead
 	Edit []edit
-	// Shows is what the faults say that the bug claims for itself, as a regular expression. Others
-	// do not count.
+	// Shows is a regular expression that matches the faults that this bug causes. Other faults do
+	// not count.
 	Shows string
-	// Test is the deterministic test in internal/protocol that fails with a bug which too few seeds
-	// show, and Note says why that is so.
+	// Test is the deterministic test in internal/protocol that fails with a bug that too few seeds
+	// show. Note explains why.
 	Test, Note string
 }
 
-// edit is one change to a file below internal.
 type edit struct{ File, Old, New string }
 
-// verdict is what a run over several seeds came to, as it is handed from one process to another.
+// verdict is the result of a run over several seeds, as one process sends it to another.
 type verdict struct {
 	Ran, Failed, First uint64
 	Fault              string
-	Others             uint64 // seeds that failed and did not say what was asked for
+	Others             uint64 // seeds that failed with another fault than the wanted one
 	Other              string
-	Led                float64 // the part of the time in which somebody led
+	Led                float64 // the part of the time in which there was a leader
 }
 
-// enough is how many of the standard seeds must find a bug, by what it shows.
+// enough is the number of standard seeds that must find a bug by the faults in Shows.
 const enough = 5
 
 func findBug(name string) (bug, error) {
@@ -53,7 +52,7 @@ func findBug(name string) (bug, error) {
 	return bug{}, fmt.Errorf("there is no bug %q; -bugs lists them", name)
 }
 
-// root is the directory of the module.
+// root returns the directory of the module.
 func root() (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -62,7 +61,7 @@ func root() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// build compiles this program with the bug in it. The binary and all that leads to it are in dir.
+// build compiles this program with the bug in it. The binary and all files for it are in dir.
 func (b *bug) build(dir string) (binary string, err error) {
 	top, err := root()
 	if err != nil {
@@ -81,7 +80,7 @@ func (b *bug) build(dir string) (binary string, err error) {
 	return binary, nil
 }
 
-// plant writes the changed files into dir, and what go build wants to know of them.
+// plant writes the changed files into dir, and the list of them for go build.
 func (b *bug) plant(top, dir string) (list string, err error) {
 	var edits []overlay.Edit
 	for _, e := range b.Edit {
@@ -94,8 +93,8 @@ func (b *bug) plant(top, dir string) (list string, err error) {
 	return list, nil
 }
 
-// hunt builds the bug and runs seeds 1 to n on one core, all of them or until the first that finds it. A bug may make the
-// machine go in circles for ever, which has been noticed then, too.
+// hunt builds the bug and runs seeds 1 to n on one core, all of them or until the first that finds
+// it. A bug may make the machine loop endlessly; that counts as found, too.
 func (b *bug) hunt(seeds uint64, all bool) (verdict, error) {
 	dir, err := os.MkdirTemp("", "tenure-bug-")
 	if err != nil {
@@ -121,7 +120,8 @@ func (b *bug) hunt(seeds uint64, all bool) (verdict, error) {
 	return v, nil
 }
 
-// fails runs the deterministic test with the bug in the package that it is of, and reports whether it notices.
+// fails runs the deterministic test in its package with the bug, and reports whether the test
+// notices.
 func (b *bug) fails() (verdict, error) {
 	top, err := root()
 	if err != nil {
@@ -149,7 +149,7 @@ func (b *bug) fails() (verdict, error) {
 	return verdict{Failed: 1, Fault: b.Test}, nil
 }
 
-// replay runs this program with the bug in it, in the place of this process.
+// replay runs this program with the bug in it, in place of this process.
 func replay(name string, args ...string) int {
 	b, err := findBug(name)
 	if err != nil {

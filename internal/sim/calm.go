@@ -6,9 +6,10 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// The last quarter of a run: the faults end, and what should then go by itself is asked for.
+// The last quarter of a run: the faults end, and the checks demand the normal course of an
+// election.
 
-// quieten ends the faults: everybody is there, and everything arrives.
+// quieten ends the faults: every member is alive, and every message arrives.
 func (w *world) quieten() {
 	w.calm, w.calmAt = true, w.now
 	w.outageUntil = 0
@@ -22,7 +23,8 @@ func (w *world) quieten() {
 		}
 		n.boot()
 	}
-	// One member may be stopped for three leases more, hold the record for one, ignore a request, and be waited out.
+	// One member may be stopped for three leases more, hold the record for one, ignore a request,
+	// and make others wait for its lease.
 	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.pollStable + w.plan.precedence()
 	bound = min(bound, w.cfg.Hour/10)
 	if w.plan.stuck {
@@ -32,13 +34,13 @@ func (w *world) quieten() {
 		for i, n := range w.nodes {
 			n.appoint(i == 0 || i == len(w.nodes)-1)
 		}
-		// Somebody who is not named may lead yet, and be asked to leave once.
+		// A member that is not named may still lead, and be asked to leave once.
 		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour*8/10), w.settle)
 		return
 	}
 	if w.plan.ranked || w.plan.nominated && !w.plan.stuck {
 		w.appoint(w.nodes[len(w.nodes)-1])
-		// Somebody may just have asked in vain. It is the one thing that keeps leaders changing now.
+		// A member may just have asked in vain. Nothing else keeps leaders changing now.
 		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour*99/100), w.ranking)
 		return
 	}
@@ -49,8 +51,8 @@ func (w *world) quieten() {
 	w.queue.add(w.now+bound, next)
 }
 
-// ranking: when all are well, the one with the highest priority leads of those that are eligible. Without the nominee it may
-// be anybody, or has to be nobody.
+// ranking checks that, when all are well, the eligible member with the highest priority leads.
+// Without the nominee it may be any member, or must be none.
 func (w *world) ranking() {
 	fit, n := w.fit(), w.leading()
 	best := fit[len(fit)-1]
@@ -65,8 +67,8 @@ func (w *world) ranking() {
 	}
 }
 
-// settle: by now there is a leader; from now on it is watched whether it stays and what that costs, though one of its
-// renewals is lost on the way there or the answer on the way back.
+// settle checks that there is a leader by now. From now on the checks watch whether it stays and
+// how much that costs, although one of its renewals is lost, or the answer to one.
 func (w *world) settle() {
 	w.settled, w.settledAt = true, w.now
 	w.stats.calmTerms = -w.stats.elections
@@ -79,13 +81,14 @@ func (w *world) settle() {
 		w.settled = false
 		w.stats.calmTerms += w.stats.elections
 		w.check.budget()
-		if !w.plan.several { // which of two is to take over is nobody's to say
+		if !w.plan.several { // two nominees: no rule says which of them takes over
 			w.handOver()
 		}
 	})
 }
 
-// losing reports whether this is the one message that is lost: a renewal while it is settled, the release afterwards.
+// losing reports whether this is the one message that is lost: a renewal while the run is settled,
+// the release afterwards.
 func (w *world) losing(op protocol.Op) bool {
 	if !w.lossy || !op.Write || op.Record.Released == w.settled {
 		return false
@@ -97,7 +100,7 @@ func (w *world) losing(op protocol.Op) bool {
 	return true
 }
 
-// handOver asks the leader to make room: for a certain member, for anybody, or for one who is not there.
+// handOver asks the leader to hand over: to a certain member, to any, or to an absent one.
 func (w *world) handOver() {
 	from := w.leading()
 	if from == nil {
@@ -119,8 +122,8 @@ func (w *world) handOver() {
 	w.tracef(nil, "%s is asked to make room for %q", from.incarnation(), to)
 	w.queue.add(w.now+w.handOverBound(), func() {
 		n := w.leading()
-		// By clocks that are slewed, or if another's longer lease lets it read more seldom, the leader who stands back for a
-		// poll may be there first again.
+		// On slewed clocks, or if another's longer lease lets it read more seldom, the leader that
+		// stands back for a poll may be first again.
 		back := n == from && !(w.byReading() && (w.plan.slew || w.uneven())) && !w.vague()
 		if n == nil || back || others && named && n.name != to && !w.vague() {
 			w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
@@ -135,7 +138,7 @@ func (w *world) handOver() {
 	})
 }
 
-// room reports whether a run has so much time left before it must come to its last parts.
+// room reports whether a run has so much time left before its last parts must begin.
 func (w *world) room(d time.Duration) bool {
 	last := 2*w.longest() + w.vacancy()
 	if w.plan.stuck {
@@ -144,7 +147,7 @@ func (w *world) room(d time.Duration) bool {
 	return w.now+d+last < w.cfg.Hour
 }
 
-// vacancy is how long it takes the others to follow a leader that died. A follower's clock may be
+// vacancy returns how long the others need to replace a leader that died. A follower's clock may be
 // slewed by 8.3 %; it reads once more before it claims.
 func (w *world) vacancy() time.Duration {
 	p := &w.plan
@@ -152,20 +155,21 @@ func (w *world) vacancy() time.Duration {
 	return wait + w.gap() + p.poll/2 + p.grace + 20*p.latency + time.Second/10
 }
 
-// vague: who is named may come after the others. It reads more seldom than they do by a longer
-// lease, or by a slower clock; its messages take as long as a head start has left for them; it waits
-// for a nominee by a slower clock; or it finds only now that the store was made anew.
+// vague reports whether the named member may come after the others. It reads more seldom than they
+// do because of a longer lease or a slower clock; its messages take as long as the head start; it
+// waits for a nominee on a slower clock; or it finds only now that the store was recreated.
 func (w *world) vague() bool {
 	p := &w.plan
 	seldom := w.byReading() && (p.bounds || w.uneven())
 	return seldom || p.cramped() || p.nominated && p.bounds || p.blank
 }
 
-// byReading: members find out by reading that another leads or has left. Peers hear pushes only of
-// a leader that they have read of.
+// byReading reports whether members find out by reading that another leads or has left. Peers get
+// pushes only from a leader that they have read of.
 func (w *world) byReading() bool { return !w.plan.watch || w.plan.peers }
 
-// uneven: the leases of members differ at present, so one may read more seldom than another knows.
+// uneven reports whether the leases of members differ now, so that one may read more seldom than
+// another knows.
 func (w *world) uneven() bool {
 	for _, n := range w.nodes {
 		if n.cfg.Lease != w.nodes[0].cfg.Lease {
@@ -175,21 +179,24 @@ func (w *world) uneven() bool {
 	return false
 }
 
-// handOverBound: the leader sees the request when it renews, takes its time, and the successor sees the release when it polls.
+// handOverBound bounds a hand-over: the leader sees the request when it renews, takes its time, and
+// the successor sees the release when it polls.
 func (w *world) handOverBound() time.Duration {
 	p := &w.plan
 	bound := p.finishWithin/2 + w.longest() + 3*w.gap() + p.grace + p.precedence()*13/10
 	if w.trying {
 		bound += p.finishWithin / 2
 	}
-	if p.peers { // nobody counts on the others' having heard
+	if p.peers { // no member relies on the others' having seen the change
 		bound += w.longest()
 	}
 	return bound
 }
 
-// finale kills the leader. The watches may have been broken for a while, without a word. Somebody asks its record for a hand-over just before it runs out, which must not help it: the
-// followers' timers go on. Members with leases of their own may take over before; then nobody asks.
+// finale kills the leader. The watches may have been broken silently for a while. A request for a
+// hand-over is added to the leader's record just before its lease expires. That must not help it:
+// the followers' timers go on. Members with leases of their own may take over before; then no
+// request is made.
 func (w *world) finale() {
 	n := w.leading()
 	if n == nil {
@@ -211,9 +218,9 @@ func (w *world) finale() {
 	})
 }
 
-// gap is the longest time for which a follower who is well does not hear of a change.
+// gap returns the longest time in which a healthy follower does not notice a change.
 func (w *world) gap() time.Duration {
-	if w.plan.peers { // of a new leader they hear by reading
+	if w.plan.peers { // they find a new leader by reading
 		return w.plan.poll * 3 / 2
 	}
 	if w.plan.watch {
@@ -223,7 +230,8 @@ func (w *world) gap() time.Duration {
 	return max(time.Duration(float64(w.plan.poll)*1.1*slow), min(time.Duration(float64(w.plan.pollStable)*1.1*slow), w.longest()))
 }
 
-// budget is what a leader who stays may cost: a write in each interval, and reads only where nothing is pushed.
+// budget bounds the cost of a leader that stays: a write in each interval, and reads only where
+// nothing is pushed.
 func (c *check) budget() {
 	w := c.w
 	span := w.now - w.settledAt
@@ -238,9 +246,11 @@ func (c *check) budget() {
 	switch {
 	case !w.plan.watch:
 		reads += len(w.nodes) * (int(span/(w.plan.poll*8/10)) + 3)
-	case w.plan.bounds, w.plan.peers: // pushes by a slow clock are awaited by others, and a new leader's by those who have not read of it
+	// Both cause reads: pushes on a slow clock come late, and a new leader's come only after a
+	// read.
+	case w.plan.bounds, w.plan.peers:
 		reads += len(w.nodes) * int(span/w.plan.renew)
-	case w.plan.cramped(): // pushes are late by about what silence is borne
+	case w.plan.cramped(): // pushes are late by about the tolerated silence
 		reads += len(w.nodes) * int(span/w.plan.renew) / 20
 	}
 	if w.stats.calmReads > reads {

@@ -8,26 +8,26 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// check is the judge. Nothing here asks the protocol for its opinion of itself but Holds, which is the very answer that a
-// user would act upon.
+// check is the judge. Of the protocol's own answers it uses only Holds, which is the very answer
+// that a user would act upon.
 type check struct {
 	w       *world
 	fault   error
 	highest uint64            // the highest term ever elected or held in the store
-	owner   map[uint64]string // who has a term
-	usurped map[tenure]bool   // terms whose record was replaced by anything but their holder's
+	owner   map[uint64]string // the holder of each term
+	usurped map[tenure]bool   // terms whose record was replaced by another writer than their holder
 	claims  map[tenure]time.Duration
-	meek    map[string]bool // the nonces of claims by others than the nominee
+	meek    map[string]bool // the nonces of claims by members that are not the nominee
 	token   uint64          // the highest token that the resource has seen
-	elected time.Duration   // when somebody was last elected
-	amnesty time.Duration   // an older state was put back: until then two leaders are nobody's fault
-	fragile time.Duration   // the same once somebody starts who knows nothing of what was
-	misled  time.Duration   // and where a write of a former life is what is there
+	elected time.Duration   // when a member was last elected
+	amnesty time.Duration   // an older state was put back: until then two leaders are allowed
+	fragile time.Duration   // the same once a member starts without knowledge of the past
+	misled  time.Duration   // the same while the cell holds a write of a former life
 }
 
-// forgive: an older state is put back. Members who know the last one do not believe it; others
-// cannot know better, and nobody does where a shorter lease than the last may come back, or where
-// terms are not vouched for. docs/guarantees.md says so.
+// forgive allows two leaders after an older state was put back. Members that know the last state do
+// not believe the older one; others cannot know better. No member can where a shorter lease than
+// the last may come back, or where the store does not vouch for terms (docs/guarantees.md).
 func (c *check) forgive(until time.Duration) {
 	c.fragile = until
 	blurred := c.w.plan.mixed || c.w.plan.forgets()
@@ -39,13 +39,14 @@ func (c *check) forgive(until time.Duration) {
 	}
 }
 
-// knows: n has seen the very last state. Who looks now and then may have seen last what comes back, and waits on.
+// knows reports whether n has seen the very last state. A member that polls may have last seen
+// exactly the state that comes back, and waits on.
 func (c *check) knows(n *node) bool {
 	cell, _ := n.m.InView()
 	return cell.Version == c.w.store.cell.Version && cell.Record.Nonce == c.w.store.cell.Record.Nonce
 }
 
-// joined: somebody starts and knows nothing.
+// joined records that a member starts without any knowledge.
 func (c *check) joined() {
 	if until := max(c.fragile, c.misled); c.w.now < until {
 		c.amnesty = max(c.amnesty, until)
@@ -61,7 +62,7 @@ type tenure struct {
 func newCheck(w *world) *check {
 	c := &check{w: w, owner: map[uint64]string{}, usurped: map[tenure]bool{}, claims: map[tenure]time.Duration{}, meek: map[string]bool{}}
 	if !w.plan.pristine {
-		c.highest = w.plan.startSeq // there were others here, long ago
+		c.highest = w.plan.startSeq // other leaders were here, long ago
 	}
 	return c
 }
@@ -73,16 +74,16 @@ func (c *check) failf(format string, args ...any) {
 	}
 }
 
-// excused: nothing that a lease can do helps against an old backup, or against a machine that was frozen with its clocks,
-// for as long as leases that were believed in then may last.
+// excused: no lease can protect against an old backup, or against a machine that was frozen with
+// its clocks, for as long as leases from that time may last.
 func (c *check) excused(n *node) bool {
 	return c.w.now < c.amnesty || n != nil && n.excused()
 }
 
-// unordered: neither do tokens then, nor where the store forgets them.
+// unordered: then tokens do not help either; nor do they where the store forgets them.
 func (c *check) unordered(n *node) bool { return c.excused(n) || c.w.plan.forgets() }
 
-// election: a term begins.
+// election checks the begin of a term.
 func (c *check) election(n *node, term uint64) {
 	c.w.stats.elections++
 	c.elected = c.w.now
@@ -111,8 +112,8 @@ func (c *check) election(n *node, term uint64) {
 	}
 }
 
-// always is looked at after every event: nobody believes in a lease while another does, and nobody
-// works while another does.
+// always checks after every event that no two members hold a valid lease, and that no two work at
+// the same time.
 func (c *check) always() {
 	if c.w.now < c.amnesty {
 		return
@@ -141,7 +142,8 @@ func (c *check) always() {
 	}
 }
 
-// alone: nobody but n believes in a lease of his. Only with a claim or a release could a second one come to be.
+// alone checks that no other member holds a valid lease. Only a claim or a release could lead to a
+// second one.
 func (c *check) alone(n *node, term uint64) {
 	for _, o := range c.w.nodes {
 		if o == n || !o.alive || c.excused(o) || c.excused(n) {
@@ -161,7 +163,7 @@ func (c *check) own(term uint64, who string) {
 	c.highest = max(c.highest, term)
 }
 
-// answer: somebody was told whether he may act.
+// answer checks the answer to the question whether work may act.
 func (c *check) answer(n *node, term uint64, yes bool) {
 	if yes && n.doubted == term {
 		c.failf("%s was told that term %d is over, and now that it is not", n.incarnation(), term)
@@ -174,7 +176,8 @@ func (c *check) answer(n *node, term uint64, yes bool) {
 	}
 }
 
-// act: the work touches the resource. A prompt act needs no token; a late one must carry an old token if another leads.
+// act checks the use of the resource. A prompt act needs no token; a late one must carry an old
+// token if another member leads.
 func (c *check) act(n *node, term uint64, prompt bool, left time.Duration) {
 	if term < c.token && prompt && n.below != term && !c.unordered(n) {
 		c.failf("%s acts by term %d (%v left when it asked) after an act by term %d", n.incarnation(), term, left, c.token)
@@ -182,8 +185,8 @@ func (c *check) act(n *node, term uint64, prompt bool, left time.Duration) {
 	c.token = max(c.token, term)
 }
 
-// lost: a term ends before its time only if something else is, or was, in its place. A stale read may show what was there
-// before, which costs a term and no more.
+// lost checks that a term ends early only if another state is, or was, in its place. A stale read
+// may show an earlier state, which costs a term and no more.
 func (c *check) lost(n *node, t protocol.Transition) {
 	switch {
 	case errors.Is(t.Cause, protocol.ErrExpired):
@@ -204,7 +207,7 @@ func (c *check) lost(n *node, t protocol.Transition) {
 	}
 }
 
-// asking: who is to lead rather does not press.
+// asking checks that a member with precedence does not ask too early or too often.
 func (c *check) asking(n *node) {
 	lease := c.w.plan.lease
 	if c.w.plan.mixed {
@@ -222,8 +225,8 @@ func (c *check) asking(n *node) {
 	n.asked = c.w.now
 }
 
-// alarm: nobody is told that terms went back if they did not. Where records vanish, or the
-// same foreign bytes are there again, vacant ones may.
+// alarm checks that a member reports a fall of terms only if they fell. Where records vanish, or
+// the same foreign bytes are there again, vacant ones may.
 func (c *check) alarm(n *node, t protocol.Transition) {
 	p := &c.w.plan
 	if errors.Is(t.Cause, protocol.ErrRegressed) && !(p.stale || p.erase || p.foreign && (p.replay || p.slow) || p.rollback || p.freeze || p.recurs() || p.forgets()) {
@@ -231,7 +234,8 @@ func (c *check) alarm(n *node, t protocol.Transition) {
 	}
 }
 
-// withdrawn: whoever gave up has left nothing behind that others must wait out, if nothing kept it from that.
+// withdrawn checks that a member that gave up left nothing behind that others must wait for, unless
+// something kept it from that.
 func (c *check) withdrawn(n *node) {
 	r := &c.w.store.cell.Record
 	if c.unhindered(n) && r.Held() && r.Incarnation == n.incarnation() {
@@ -239,7 +243,7 @@ func (c *check) withdrawn(n *node) {
 	}
 }
 
-// closing: a release or a withdrawal takes bounded time.
+// closing checks that a release or a withdrawal takes bounded time.
 func (c *check) closing(n *node) {
 	switch {
 	case n.m.Phase() != protocol.Releasing:

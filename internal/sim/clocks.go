@@ -6,16 +6,16 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// machineClocks are the clocks of one simulated machine. Their rates change now and then; a suspended machine's
-// monotonic clocks stand still, a frozen one's all do.
+// machineClocks are the clocks of one simulated machine. Their rates change now and then. On a
+// suspended machine the monotonic clocks stand still, on a frozen one all do.
 type machineClocks struct {
 	last            time.Duration // true time of the last change of rates
-	reading         clock.Reading // at last
+	reading         clock.Reading // the reading then
 	mono, raw, boot float64       // local seconds per true second
 	asleep          bool          // suspended: the hardware's rates come back when it wakes
 }
 
-// epoch is what the wall clocks start from. Nothing depends on it.
+// epoch is the start of the wall clocks. Nothing depends on it.
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (c *machineClocks) at(t time.Duration) clock.Reading {
@@ -36,21 +36,22 @@ func (c *machineClocks) set(t time.Duration, mono, raw, boot float64) {
 	c.last, c.mono, c.raw, c.boot = t, mono, raw, boot
 }
 
-// step moves the clock that also counts suspended time: it is the wall clock where there is none better.
+// step sets the clock that also counts suspended time: where no better one exists, it is the wall
+// clock.
 func (c *machineClocks) step(t, d time.Duration) {
 	c.set(t, c.mono, c.raw, c.boot)
 	c.reading.Boot += d
 }
 
-// retune draws new rates: the hardware within the promised bound, often at its very edge, and what the time daemon makes of
-// CLOCK_MONOTONIC far beyond it.
+// retune draws new rates: the hardware's within the promised bound, often at its very edge, and
+// CLOCK_MONOTONIC's far beyond it, by a time daemon.
 func (w *world) retune(p *process) {
 	off := w.cfg.Drift * p.bound
 	raw := 1 + off*(2*w.rng.Float64()-1)
 	if w.chance(0.5) {
 		raw = 1 + off*float64(1-2*w.rng.IntN(2))
 	}
-	// CLOCK_BOOTTIME is slewed like CLOCK_MONOTONIC, and differs from it by the time spent asleep alone.
+	// CLOCK_BOOTTIME is slewed like CLOCK_MONOTONIC, and differs from it only by the time asleep.
 	mono := raw
 	if w.plan.slew && w.chance(0.5) {
 		mono = raw * (1 + slew*max(-1, min(1, 3*w.rng.Float64()-1.5)))
@@ -64,12 +65,12 @@ func (w *world) bind(p *process, i int) {
 	if w.plan.bounds && i > 0 {
 		p.bound = [...]float64{loose, drift * 3, loose, drift}[(i-1+w.extra.rng.IntN(2))%4]
 	}
-	// An older release states nothing, and waits without regard to bounds: it is there with the
-	// smallest alone.
+	// An older release states no bound and waits without regard to bounds: it takes part only with
+	// the smallest.
 	p.silent = w.plan.silent && p.bound == drift
 }
 
-// widest is the largest bound that a process may state.
+// widest returns the largest bound that a process may state.
 func (p *plan) widest() float64 {
 	if p.bounds {
 		return loose
@@ -77,7 +78,7 @@ func (p *plan) widest() float64 {
 	return drift
 }
 
-// origin is what the clocks of a machine show when it starts: anything, also less than nothing.
+// origin draws a machine's clock readings at its start, which may also be negative.
 func (w *world) origin() clock.Reading {
 	any := func() time.Duration { return time.Duration(w.rng.Int64N(int64(2e6*time.Hour))) - 1e6*time.Hour }
 	return clock.Reading{Instant: clock.Instant{Mono: any(), Raw: any(), Boot: any()}}

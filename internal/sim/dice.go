@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// dice decide what is left to chance. Thrown in the same order they fall in the same way.
+// dice draw all random decisions. The same order of draws gives the same results.
 type dice struct{ rng *rand.Rand }
 
 func newDice(seed, stream uint64) dice { return dice{rand.New(rand.NewPCG(seed, stream))} }
@@ -14,7 +14,7 @@ func (d dice) chance(p float64) bool { return d.rng.Float64() < p }
 
 func (d dice) pick(ds ...time.Duration) time.Duration { return ds[d.rng.IntN(len(ds))] }
 
-// span is a random time up to most, often very short.
+// span returns a random time up to most, often very short.
 func (d dice) span(most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0

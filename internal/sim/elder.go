@@ -11,15 +11,15 @@ import (
 )
 
 // elder is a candidate of an older system on the same cell. Its records have no term and state no
-// bound, and it follows by a rule of its own: what it has seen for a lease, it replaces. It keeps
-// the smallest bound, so that its wait is long enough, and leads as long as a leader with that
-// bound may.
+// bound, and it follows by a simple rule: it replaces a record that it has seen for a lease. It
+// keeps the smallest bound, so that its wait is long enough, and leads as long as a leader with
+// that bound may.
 type elder struct {
 	w      *world
 	proc   process
 	seen   driver.Version
 	since  clock.Instant
-	held   clock.Instant // when the last write was sent that was applied
+	held   clock.Instant // when the last applied write was sent
 	leads  bool
 	writes int
 }
@@ -42,14 +42,14 @@ func (w *world) attend() {
 
 func (e *elder) now() clock.Instant { return e.proc.clocks.at(e.w.now).Instant }
 
-// holds: the elder may act.
+// holds reports whether the elder may act.
 func (e *elder) holds() bool {
 	cfg := protocol.Config{Lease: e.w.plan.lease}
 	cfg.Promise(drift, protocol.TimerLateness(cfg.Lease), 0)
 	return e.leads && cfg.Budget > e.now().LeaderSince(e.held)
 }
 
-// look is one read, and what follows from it, each poll.
+// look is one read, and its consequences, each poll.
 func (e *elder) look() {
 	w := e.w
 	if w.calm {
@@ -78,7 +78,7 @@ func (e *elder) consider(c *protocol.Cell) {
 	}
 }
 
-// write replaces the cell as it was seen, if it still is.
+// write replaces the cell if it is still as it was seen.
 func (e *elder) write(c *protocol.Cell) {
 	w, sent, prev := e.w, e.now(), c.Version
 	w.queue.add(w.now+w.plan.latency, func() {

@@ -6,14 +6,15 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// fitness is whether a node is fit to lead, and since when its machine has been told so.
+// fitness is whether a node is fit to lead, and since when its machine knows.
 type fitness struct {
-	unfit bool // as things are
-	heard bool // as the machine was told
+	unfit bool // in reality
+	heard bool // by the machine's last input
 	since time.Duration
 }
 
-// ail makes a member unfit to lead for a while, the leader most often. Of whom shall follow it nobody knows whether he is fit.
+// ail makes a member unfit to lead for a while, the leader most often. The named successor may be
+// unfit as well.
 func (w *world) ail() {
 	n := w.victim()
 	n.stand(false)
@@ -22,7 +23,7 @@ func (w *world) ail() {
 		to := w.someName()
 		n.run(n.lives, func() { n.handOver(to) })
 	case w.extra.chance(0.5) && n.working:
-		n.dawdles = n.term // so that it hears of the request
+		n.dawdles = n.term // so that the request reaches it
 		w.store.request(w.other(n).name)
 	}
 	w.queue.add(w.now+w.span(3*w.plan.lease), func() {
@@ -32,7 +33,7 @@ func (w *world) ail() {
 	})
 }
 
-// handOver is asked for in the leader's own process.
+// handOver asks for a hand-over in the leader's own process.
 func (n *node) handOver(to string) {
 	n.m.HandOver(n.now(), to, "operator")
 	n.wish(to, true)
@@ -46,7 +47,7 @@ func (n *node) stand(fit bool) {
 	}
 }
 
-// declare tells the machine.
+// declare gives the fitness to the machine.
 func (n *node) declare() {
 	f := &n.fitness
 	if f.heard == f.unfit {
@@ -59,14 +60,15 @@ func (n *node) declare() {
 	n.w.check.told(n)
 }
 
-// told: a leader is asked to finish as soon as it is not eligible.
+// told checks that a leader is asked to finish as soon as it is not eligible.
 func (c *check) told(n *node) {
 	if n.fitness.heard && n.working && n.m.Holds(n.now()) && n.leaving != n.term {
 		c.failf("%s is not eligible, and is not asked to finish term %d", n.incarnation(), n.term)
 	}
 }
 
-// unfit: whoever is not eligible claims nothing, and keeps nothing that it has just won.
+// unfit checks that a member that is not eligible claims nothing, and keeps nothing that it has
+// just won.
 func (c *check) unfit(n *node, op *protocol.Op) {
 	r := &op.Record
 	if n.fitness.heard && op.Write && r.Held() && (r.Seq == 1 || !n.working) {
@@ -74,7 +76,8 @@ func (c *check) unfit(n *node, op *protocol.Op) {
 	}
 }
 
-// outstays: a leader that is not eligible leaves as soon as its work has finished, or must have.
+// outstays checks that a leader that is not eligible leaves as soon as its work has finished, or
+// must have.
 func (c *check) outstays(n *node) {
 	f := &n.fitness
 	if !n.alive || !f.heard || !n.m.Holds(n.now()) {
@@ -86,7 +89,7 @@ func (c *check) outstays(n *node) {
 	}
 }
 
-// fit are those who may lead.
+// fit returns the members that may lead.
 func (w *world) fit() []*node {
 	var all []*node
 	for _, n := range w.nodes {
@@ -97,7 +100,7 @@ func (w *world) fit() []*node {
 	return all
 }
 
-// convalesce: in the end all are fit to lead, but at times for the one who should.
+// convalesce makes all members fit to lead in the end, at times except the best one.
 func (w *world) convalesce() {
 	for _, n := range w.nodes {
 		n.stand(true)
@@ -107,8 +110,8 @@ func (w *world) convalesce() {
 	}
 }
 
-// trial is what must go by itself where members are not always fit to lead: the leader ceases to be, then all do, and then
-// one of them is again.
+// trial checks the normal course where members are not always fit to lead: the leader becomes
+// unfit, then all do, and then one of them is fit again.
 func (w *world) trial() {
 	from := w.leading()
 	if from == nil {
@@ -128,7 +131,7 @@ func (w *world) trial() {
 	w.queue.add(w.now+w.handOverBound(), func() { w.tried(from, to, alone || named) })
 }
 
-// other is somebody else than n.
+// other returns another member than n.
 func (w *world) other(n *node) *node {
 	i := w.rng.IntN(len(w.nodes) - 1)
 	if i >= n.index {
@@ -137,7 +140,7 @@ func (w *world) other(n *node) *node {
 	return w.nodes[i]
 }
 
-// name says who is to follow a leader that is leaving, in its own process or by way of the store.
+// name names the successor of a leader that is leaving, in its own process or through the store.
 func (w *world) name(from, to *node) {
 	w.tracef(nil, "%s is to follow %s", to.name, from.incarnation())
 	if w.plan.mixed || w.chance(0.5) { // a long lease may be renewed too late for that
@@ -147,7 +150,7 @@ func (w *world) name(from, to *node) {
 	w.store.request(to.name)
 }
 
-// tried: another leads by now. Then nobody is fit to.
+// tried checks that another member leads by now. Then it makes all members unfit.
 func (w *world) tried(from, to *node, certain bool) {
 	n := w.leading()
 	vague := w.vague() // see handOver
@@ -168,7 +171,7 @@ func (w *world) tried(from, to *node, certain bool) {
 	})
 }
 
-// recover: one is fit again, and leads at once; the others when it does.
+// recover makes one member fit again, which leads at once; the others follow when it does.
 func (w *world) recover(one *node) {
 	w.trying = false
 	one.stand(true)

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// schedule arranges what befalls the members, at random times until the calm at the end.
+// schedule arranges the faults at random times until the calm at the end.
 func (w *world) schedule() {
 	p := &w.plan
 	w.every(true, 2*time.Minute, func() { w.drift(w.anyone()) })
@@ -65,7 +65,7 @@ func (w *world) someName() string {
 	return w.anyone().name
 }
 
-// victim prefers the leader: what happens to it is what matters.
+// victim prefers the leader: faults matter most there.
 func (w *world) victim() *node {
 	if n := w.leading(); n != nil && w.chance(0.7) {
 		return n
@@ -103,7 +103,8 @@ func (w *world) drift(n *node) {
 	}
 }
 
-// rearm: timers ring by the monotonic clock, whose rate has changed. One that is due already rings as it would have.
+// rearm sets the timers again: they ring by the monotonic clock, whose rate has changed. One that
+// is already due rings as before.
 func (w *world) rearm(p *process) {
 	for _, n := range w.nodes {
 		if n.proc == p && n.alive && n.wake > n.now().Mono {
@@ -112,8 +113,9 @@ func (w *world) rearm(p *process) {
 	}
 }
 
-// step is a wall clock that is set, where it stands in for the one that counts suspended time. Set back just before the
-// machine sleeps it would hide the sleep, and nothing could be done about that; so where machines sleep it is set forward.
+// step sets a wall clock, where it stands in for the clock that counts suspended time. Set back
+// just before the machine sleeps it would hide the sleep, and no member could help that; so where
+// machines sleep it is set forward.
 func (w *world) step(n *node) {
 	d := w.span(2 * w.plan.lease)
 	if !w.plan.suspend && w.chance(0.5) {
@@ -139,7 +141,8 @@ func (w *world) resume(p *process, suspended bool) {
 
 func (w *world) suspend(n *node, frozen bool) { w.sleep(n, 3*w.plan.lease, frozen) }
 
-// sleep stops the machine: monotonic clocks stand still, and when it is frozen from outside the other one too.
+// sleep stops the machine: monotonic clocks stand still, and on a machine that is frozen from
+// outside the other one does, too.
 func (w *world) sleep(n *node, most time.Duration, frozen bool) {
 	p, c := n.proc, n.proc.clocks
 	if p.stillUntil > w.now {
@@ -163,7 +166,7 @@ func (w *world) sleep(n *node, most time.Duration, frozen bool) {
 	})
 }
 
-// longest is the true time in which every lease that somebody believes in now is over.
+// longest returns the true time after which every lease that a member believes in now is over.
 func (w *world) longest() time.Duration {
 	lease := w.plan.lease
 	if w.plan.mixed {
@@ -171,14 +174,14 @@ func (w *world) longest() time.Duration {
 	}
 	off := w.plan.widest()
 	stretch := 1.0
-	if w.plan.bounds { // who knows no other's bound waits longer by its own
+	if w.plan.bounds { // a member that knows no other's bound waits longer by its own
 		stretch += off
 	}
 	return time.Duration(float64(lease) * stretch / (1 - w.cfg.Drift*off))
 }
 
-// nap: a member that has lost its store sleeps for a little while, so that awake, by a slow clock, and asleep together
-// outlast its lease.
+// nap makes a member that has lost its store sleep for a little while. The time awake, on a slow
+// clock, and the time asleep together outlast its lease.
 func (w *world) nap(n *node) {
 	if c := n.proc.clocks; !c.asleep {
 		slow := c.raw * (1 - slew)
@@ -195,7 +198,7 @@ func (w *world) cut(n *node) {
 	w.tracef(n, "is cut off until %v", n.proc.cutUntil)
 }
 
-// erase removes the record in one of the ways in which that happens, and sometimes a member starts anew just then.
+// erase removes the record in one of several real ways, and sometimes a member restarts just then.
 func (w *world) erase() {
 	switch w.rng.IntN(3) {
 	case 0:
@@ -213,8 +216,8 @@ func (w *world) erase() {
 	}
 }
 
-// orphan deletes the record of a leader just when the work of a former one comes to its end: what that one finds then is
-// not the absence that it may put a released record over.
+// orphan deletes the record of a leader just when the work of a former one ends. The absence that
+// the former leader then finds is not the one that it may replace by a released record.
 func (w *world) orphan() {
 	leader := w.leading()
 	for _, n := range w.nodes {
@@ -239,7 +242,7 @@ func (w *world) deface() {
 	w.queue.add(w.now+w.span(3*w.plan.lease), w.repair)
 }
 
-// blind keeps a leader from hearing what becomes of its record.
+// blind keeps a leader from seeing the fate of its record.
 func (w *world) blind() {
 	if n := w.leading(); n != nil && w.more.chance(0.5) {
 		n.proc.cutUntil = w.now + w.more.span(3*w.plan.lease)
@@ -247,7 +250,7 @@ func (w *world) blind() {
 	}
 }
 
-// repair is an operator who has heard that nobody can lead.
+// repair is an operator that was informed that no member can lead.
 func (w *world) repair() {
 	c := &w.store.cell
 	if c.Kind == protocol.Foreign || c.Kind == protocol.Malformed && c.Record.Lease == record.MaxLease {
@@ -255,7 +258,7 @@ func (w *world) repair() {
 	}
 }
 
-// wreck damages the record of a leader. How long its lease is can be read yet.
+// wreck damages the record of a leader. The length of its lease is still readable.
 func (w *world) wreck() {
 	was := &w.store.cell.Record
 	if !was.Held() {
@@ -270,7 +273,7 @@ func (w *world) wreck() {
 	}
 }
 
-// replace starts all members anew but the leader, so that nobody who may follow it knows what was.
+// replace restarts all members but the leader, so that no possible successor knows the past.
 func (w *world) replace() {
 	leader := w.leading()
 	for _, n := range w.nodes {
@@ -286,7 +289,7 @@ func (w *world) breakRecord() {
 	c.Record.Nonce = w.now.String()
 	c.Record.Lease = (w.span(w.plan.lease) + time.Millisecond).Truncate(time.Millisecond)
 	if w.plan.resets && w.more.chance(0.5) {
-		c.Record.Lease = record.MaxLease // as one counts that cannot be read
+		c.Record.Lease = record.MaxLease // the lease that counts for one that cannot be read
 	}
 	w.store.put(c)
 }
@@ -304,7 +307,7 @@ func (w *world) rollback() {
 
 func (w *world) putBack(c protocol.Cell) {
 	if w.now < max(w.check.amnesty, w.check.fragile) {
-		return // two of them within a lease can give a leader its old term back for good
+		return // two of them within a lease can give a leader its old term back permanently
 	}
 	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
 	w.check.forgive(w.now + w.longest())
@@ -312,7 +315,7 @@ func (w *world) putBack(c protocol.Cell) {
 	w.store.put(c)
 }
 
-// shorten gives the leader a shorter lease than it has, and lets only the followers know of it.
+// shorten gives the leader a shorter lease, and only the followers see it.
 func (w *world) shorten() {
 	n := w.leading()
 	if n == nil {
@@ -336,7 +339,8 @@ func (w *world) reconfigure(n *node, lease time.Duration) {
 			w.tracef(n, "now has a lease of %v", cfg.Lease)
 			n.cfg = cfg
 			n.m.Reconfigure(&cfg)
-			n.late = min(n.late, protocol.TimerLateness(cfg.Lease)) // the machine grows no slower by it
+			// The machine's timers do not get slower with it.
+			n.late = min(n.late, protocol.TimerLateness(cfg.Lease))
 			n.pump()
 		})
 	}

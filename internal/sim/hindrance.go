@@ -2,26 +2,27 @@ package main
 
 import "time"
 
-// What keeps a member from its store is known to the world, so that more can be asked of a member
-// that nothing keeps.
+// The world knows the obstacles between a member and its store, so that the checks can demand more
+// of a member without obstacles.
 
-// hinder says that something is in the way between n and the store until the given time.
+// hinder records an obstacle between n and the store until the given time.
 func (n *node) hinder(until time.Duration) { n.hinderedUntil = max(n.hinderedUntil, until) }
 
-// hinderAll says so of all members.
+// hinderAll does so for all members.
 func (w *world) hinderAll() {
 	for _, n := range w.nodes {
 		n.hinder(w.now)
 	}
 }
 
-// smooth: nothing has been in the way between n and the store since then, and n was not stopped.
+// smooth reports whether, since the given time, n had no obstacle on its way to the store and was
+// not stopped.
 func (n *node) smooth(since time.Duration) bool {
 	last := max(n.hinderedUntil, n.proc.cutUntil, n.proc.stillUntil, n.w.outageUntil)
 	return last < since && !n.excused()
 }
 
-// unhindered: nothing has kept the member from its store for a while.
+// unhindered reports whether nothing has kept the member from its store for a while.
 func (c *check) unhindered(n *node) bool {
 	p := &c.w.plan
 	return !p.cramped() && p.chained() && n.smooth(c.w.now-c.w.longest())

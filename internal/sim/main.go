@@ -46,7 +46,7 @@ func main() {
 }
 
 func (o *options) main() int {
-	debug.SetGCPercent(800) // a run leaves much behind and keeps little
+	debug.SetGCPercent(800) // a run leaves much garbage and keeps little
 	if (o.bug != "" || o.bugs) && !o.seedsByHands {
 		o.seeds = standard
 	}

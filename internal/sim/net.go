@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// send carries an operation to the store and its answer back, with all that may befall them.
+// send carries an operation to the store and its answer back, with all possible faults on the way.
 func (n *node) send(op protocol.Op) {
 	w := n.w
 	w.stats.ops++
@@ -23,7 +23,7 @@ func (n *node) send(op protocol.Op) {
 	w.check.cost()
 	often := 0.02
 	if kindOf(&op.Record) == "claim" {
-		often = 0.2 // of a claim under way there is most to think of
+		often = 0.2 // a pending claim leads to the most cases
 	}
 	if w.plan.withdraws && op.Write && !w.calm && w.chance(often) {
 		w.queue.add(w.now+w.span(3*w.plan.latency), func() { w.withdraw(n) })
@@ -99,7 +99,9 @@ func (n *node) replay(op protocol.Op, there time.Duration) {
 	n.hinder(w.now)
 	w.queue.add(w.now+there, func() { n.deliver(life, sent, op) })
 	if op.Record.LeaderID == "" && op.Prev != "" {
-		return // with what it replaced delivered again before it, nobody could tell: docs/guarantees.md
+		// If the request that it replaced were redelivered before it, no member could tell:
+		// docs/guarantees.md.
+		return
 	}
 	w.queue.add(w.now+there+w.span(2*w.plan.lease), func() { w.store.late(sent, op.Prev, op.Record) })
 }
@@ -112,7 +114,7 @@ func (n *node) fail(op protocol.Op, there time.Duration) {
 	n.w.queue.add(n.w.now+there, func() { n.w.store.late(sent, op.Prev, op.Record) })
 }
 
-// refuse is an error that comes at once and says nothing.
+// refuse gives an error that comes at once and carries no information.
 func (n *node) refuse(op protocol.Op) {
 	n.hinder(n.w.now + n.w.plan.latency)
 	n.later(n.w.plan.latency, func() {
@@ -155,7 +157,7 @@ func (n *node) heed(op protocol.Op, c protocol.Cell, v driver.Version, out proto
 	n.read(op, c, out)
 }
 
-// read is the answer to a read. One that comes too late is not heard.
+// read gives the machine the answer to a read. It ignores one that comes too late.
 func (n *node) read(op protocol.Op, c protocol.Cell, out protocol.Outcome) {
 	was := n.before()
 	n.m.ReadDone(n.now(), op.ID, c, out, problem(out))
@@ -186,7 +188,7 @@ func problem(out protocol.Outcome) error {
 	return nil
 }
 
-// push tells every watcher of a new state: late, twice, or never.
+// push sends each watcher a new state: late, twice, or never.
 func (w *world) push(c protocol.Cell) {
 	if !w.plan.watch {
 		return
@@ -231,8 +233,8 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 	})
 }
 
-// backlog is how long a push waits for a process that is stopped: until it goes on, and sometimes a
-// little longer, since answers may overtake what lies in buffers.
+// backlog returns how long a push waits for a process that is stopped: until it continues, and
+// sometimes a little longer, since answers may overtake pushes that wait in buffers.
 func (w *world) backlog(n *node) time.Duration {
 	if n.proc.stillUntil <= w.now || w.calm || w.chance(0.7) {
 		return 0
@@ -240,7 +242,8 @@ func (w *world) backlog(n *node) time.Duration {
 	return n.proc.stillUntil - w.now + w.span(w.plan.renew)
 }
 
-// straggle is how much longer pushes take than answers do: the news of a deletion sometimes until others have led since.
+// straggle returns how much longer pushes take than answers. News of a deletion sometimes comes
+// after others have led.
 func (w *world) straggle(c *protocol.Cell) time.Duration {
 	switch {
 	case c.Kind == protocol.Absent && w.chance(0.3):
@@ -272,7 +275,7 @@ func (w *world) hop(n *node) (time.Duration, bool) {
 	return d, false
 }
 
-// count keeps the budget of operations in the calm at the end.
+// count counts operations for the budget in the calm at the end.
 func (n *node) count(write bool) {
 	if !n.w.settled {
 		return

@@ -10,14 +10,16 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// process is what two elections of one program share: its machine's clocks, and being stopped.
+// process is the part that two elections of one program share: the clocks of the machine, and
+// stops.
 type process struct {
 	clocks     *machineClocks
-	bound      float64       // what its clocks keep to
+	bound      float64       // the bound that its clocks keep
 	silent     bool          // its records do not state it
 	stillUntil time.Duration // nothing happens in it before
 	cutUntil   time.Duration // it does not reach the store before
-	// excusedUntil: it was frozen with all its clocks, which no lease can see; until then what it believes may be as old.
+	// excusedUntil: the machine was frozen with all its clocks, which no lease can notice. Until
+	// then its knowledge may be that old.
 	excusedUntil time.Duration
 }
 
@@ -29,30 +31,32 @@ type node struct {
 	proc  *process
 	m     *protocol.Machine
 	cfg   protocol.Config // its latest
-	lives int             // how often it was started; what belongs to an earlier life is not heard
+	lives int             // how often it was started; messages to an earlier life are ignored
 	alive bool
 	ticks int           // the number of the armed timer; earlier ones are stale
-	late  time.Duration // the most by which it may ring late, as the margin has it
+	late  time.Duration // the most by which it may ring late, as the margin allows
 	timed bool
 	wake  time.Duration // when it rings, on the monotonic clock, as timers do
 
-	// The work. working spans from the election to the moment when the work has stopped, inside to the return of the
-	// function that did it, which may take its time over it.
+	// The work. working lasts from the election to the moment when the work has stopped. inside
+	// lasts to the return of its function, which may come later.
 	working bool
 	inside  bool
 	term    uint64
 	doubted uint64
-	// stalled: the process was stopped across its deadline, or timers stood still while the deadline came nearer, so the
-	// work learns of it late unless it asks; only the token helps.
+	// stalled: the process was stopped across its deadline, or timers stood still while the
+	// deadline came nearer. So the work learns of the end late unless it asks; only the token
+	// helps.
 	stalled bool
-	// leftover is the term of work that panicked: parts of it may run for ever.
+	// leftover is the term of work that panicked: parts of it may run without end.
 	leftover uint64
-	// busyUntil is when the act that is under way will be done; work does not stop in the middle of one.
+	// busyUntil is when the act that is under way will be done; work does not stop in the middle of
+	// one.
 	busyUntil time.Duration
 	former    uint64        // the term before
 	seen      uint64        // the highest term that this life was shown
 	due       time.Duration // when the lease will be over
-	withdrew  time.Duration // when it last gave up seeking
+	withdrew  time.Duration // when it last ended its campaign
 	straining bool          // it is cut off as soon as it has renewed
 	severing  bool          // the next renewal is the last that reaches the store for a while
 	born      time.Duration // when this life began
@@ -64,7 +68,7 @@ type node struct {
 	nomination nomination
 	fitness    fitness
 	leaving    uint64 // the latest term that it was asked to finish
-	dawdles    uint64 // the term whose work takes its time to finish
+	dawdles    uint64 // the term whose work is slow to finish
 
 	attempts      attempts
 	hinderedUntil time.Duration // something was in the way between it and the store
@@ -77,12 +81,12 @@ type node struct {
 
 func (n *node) incarnation() string { return fmt.Sprintf("%s#%d.%d", n.name, n.index, n.lives) }
 
-// excused: its machine was frozen, clocks and all, and it may still believe what it believed then.
+// excused: its machine was frozen with its clocks, and may still act on the knowledge from then.
 func (n *node) excused() bool { return n.w.now < n.proc.excusedUntil }
 
 func (n *node) now() clock.Reading { return n.proc.clocks.at(n.w.now) }
 
-// boot starts the process anew: all that it knew is gone.
+// boot restarts the process, without its memory.
 func (n *node) boot() {
 	if still := n.proc.stillUntil; still > n.w.now {
 		n.w.queue.add(still, n.boot)
@@ -120,7 +124,7 @@ func (n *node) kill() {
 	n.alive, n.working, n.inside = false, false, false
 }
 
-// later runs something in this life of this node, when its process is not stopped.
+// later runs a function in this life of this node, when its process is not stopped.
 func (n *node) later(d time.Duration, do func()) {
 	life := n.lives
 	n.w.queue.add(n.w.now+d, func() { n.run(life, do) })
@@ -137,7 +141,7 @@ func (n *node) run(life int, do func()) {
 	do()
 }
 
-// pump carries out what the machine wants: the whole of a runner.
+// pump carries out the machine's decisions: the whole of a runner.
 func (n *node) pump() {
 	todo := n.m.Next(n.now())
 	for _, t := range todo.Transitions {
@@ -154,7 +158,8 @@ func (n *node) pump() {
 	n.arm()
 }
 
-// arm sets the timer, which rings late by most of what the margin has for that; the rest is for slewed clocks.
+// arm sets the timer, which rings late by most of the margin's part for that; the rest is for
+// slewed clocks.
 func (n *node) arm() {
 	n.foresee()
 	n.ticks++
@@ -172,7 +177,7 @@ func (n *node) arm() {
 	})
 }
 
-// foresee is when, if clocks keep their rates, the lease will be over.
+// foresee computes when the lease will be over if clocks keep their rates.
 func (n *node) foresee() {
 	if !n.working || !n.m.Holds(n.now()) {
 		return
@@ -183,7 +188,7 @@ func (n *node) foresee() {
 	}
 }
 
-// resume is the moment in which the process goes on after it was stopped, or after its machine was suspended.
+// resume continues the process after it was stopped, or after its machine was suspended.
 func (n *node) resume(suspended bool) {
 	if n.alive && n.working && (suspended || !n.m.Holds(n.now())) {
 		n.stalled = true
@@ -230,7 +235,7 @@ func (n *node) transition(t protocol.Transition) {
 	}
 }
 
-// lose keeps what a lost term leaves to do.
+// lose keeps the tasks that a lost term leaves.
 func (n *node) lose(why error) {
 	n.wishes, n.vanished = wishes{}, ""
 	if c, _ := n.m.InView(); errors.Is(why, protocol.ErrVanished) && c.Kind == protocol.Absent {
@@ -238,20 +243,20 @@ func (n *node) lose(why error) {
 	}
 }
 
-// settled: the term before is left behind.
+// settled leaves the term before behind.
 func (n *node) settled() {
 	n.w.check.outlives(n)
 	n.wishes, n.vanished = wishes{}, ""
 	n.attempts.flight.on, n.attempts.stood = false, n.w.now
 }
 
-// shown is the cell as it was last shown to n.
+// shown returns the cell as it was last shown to n.
 func (n *node) shown() protocol.Cell {
 	c, _ := n.m.InView()
 	return c
 }
 
-// sees is what a member knows by itself, whatever it makes of it.
+// sees records the knowledge of a member, whether the member uses it or not.
 func (n *node) sees(c *protocol.Cell) {
 	n.seen = max(n.seen, c.Record.Term)
 	if w := n.w; c.Record.Released && c.Record.Incarnation != n.incarnation() && !w.calm && w.plan.recurs() && w.extra.chance(0.1) {
@@ -259,7 +264,7 @@ func (n *node) sees(c *protocol.Cell) {
 	}
 }
 
-// career is how a term may end by the will, or the fault, of the work itself.
+// career draws how the work itself may end its term, on purpose or by a fault.
 func (n *node) career(term uint64) {
 	w := n.w
 	switch {
@@ -283,13 +288,14 @@ func (n *node) panic(term uint64) {
 	n.later(n.w.span(4*n.w.plan.lease), func() { n.w.crash(n) })
 }
 
-// patience is how long the work takes to finish when asked to; some never listens until it must.
+// patience returns how long the work takes to finish when asked; some work ignores the request
+// until it must stop.
 func (n *node) patience() time.Duration {
 	if n.w.plan.overstay && !n.w.calm && n.w.chance(0.3) {
 		return 2 * n.w.plan.finishWithin
 	}
 	if n.w.trying || n.dawdles == n.term && !n.w.calm {
-		return n.w.plan.finishWithin * 8 / 10 // time to hear who is to follow
+		return n.w.plan.finishWithin * 8 / 10 // time for the successor's name to arrive
 	}
 	return n.w.span(n.w.plan.finishWithin / 2)
 }
@@ -307,7 +313,7 @@ func (n *node) finish(term uint64) {
 	n.leave(term)
 }
 
-// stop: the term was lost. The work stops in time; its function may be long in returning.
+// stop: the term was lost. The work stops in time; its function may return much later.
 func (n *node) stop(term uint64) {
 	if !n.working || n.term != term {
 		return
@@ -338,8 +344,8 @@ func (n *node) leave(term uint64) {
 	n.pump()
 }
 
-// act is what the work does all the time: it asks whether it may, and a moment later it acts on some resource. The less
-// time there is left the more often it asks.
+// act is the work's loop: it asks whether it may act, and a moment later it acts on some resource.
+// The less time is left, the more often it asks.
 func (n *node) act(life int, term uint64, within time.Duration) {
 	w := n.w
 	n.later(w.span(within)+time.Millisecond, func() {
@@ -361,8 +367,8 @@ func (n *node) act(life int, term uint64, within time.Duration) {
 	})
 }
 
-// commit is the act itself. It comes within the reserve that the user asked for, unless the process is stopped between
-// the question and the act; then only the token helps.
+// commit is the act itself. It comes within the reserve that the user asked for, unless the process
+// is stopped between the question and the act; then only the token helps.
 func (n *node) commit(life int, term uint64, left time.Duration) {
 	reserve := n.w.span(n.w.plan.stopWithin + n.late)
 	at := n.w.now + reserve

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// precedence is what the others leave to a nominee.
+// precedence returns how long the others wait for a nominee.
 func (p *plan) precedence() time.Duration {
 	if !p.nominated {
 		return 0
@@ -16,8 +16,8 @@ func (p *plan) precedence() time.Duration {
 	return p.lease / 2
 }
 
-// nominate is what goes on outside of the election: as a rule one member is named instead of another; but some hear late
-// that they no longer are, and at times nobody is named.
+// nominate is the nominator outside the election. Usually it names one member instead of another.
+// Some members learn late that they are no longer named, and at times no member is.
 func (w *world) nominate() {
 	next := w.anyone()
 	if w.chance(0.15) {
@@ -36,7 +36,7 @@ func (w *world) nominate() {
 	}
 }
 
-// appoint is the last word: one member is named, or nobody, and all know.
+// appoint is the final nomination: one member is named, or none, and all know it.
 func (w *world) appoint(best *node) {
 	if !w.plan.nominated {
 		return
@@ -66,13 +66,13 @@ func (w *world) choose() {
 	})
 }
 
-// askBound is how long it takes one who is well to ask for a hand-over, and to lead.
+// askBound bounds the time that a healthy member needs to ask for a hand-over and to lead.
 func (w *world) askBound() time.Duration { return 3*w.longest() + w.handOverBound() }
 
-// nomination is what a node was told, and when.
+// nomination is the last nomination of a node, and when it came.
 type nomination struct {
-	named bool // as things are outside
-	heard bool // as the machine was told
+	named bool // in reality
+	heard bool // by the machine's last input
 	since time.Duration
 	term  uint64 // the last one in which it was the nominee
 }
@@ -84,7 +84,7 @@ func (n *node) appoint(nominee bool) {
 	}
 }
 
-// hear tells the machine.
+// hear gives the nomination to the machine.
 func (n *node) hear() {
 	if n.nomination.heard == n.nomination.named {
 		return
@@ -103,7 +103,7 @@ func (n *node) serveAsNominee() {
 	}
 }
 
-// deferred notes the claims of those who are not the nominee.
+// deferred notes the claims of members that are not the nominee.
 func (c *check) deferred(n *node, op *protocol.Op) {
 	r, p := &op.Record, &c.w.plan
 	if !p.nominated || !op.Write || !r.Held() || r.Seq != 1 || n.nomination.heard {
@@ -115,7 +115,8 @@ func (c *check) deferred(n *node, op *protocol.Op) {
 	c.meek[r.Nonce] = true
 }
 
-// precede: nobody else takes at once what is left to the nominee. What was put back may have been seen long ago.
+// precede checks that no other member takes at once a lease that the nominee may claim first. A
+// state that was put back may have been seen long ago.
 func (c *check) precede(r *record.Record) {
 	p := &c.w.plan
 	if waited := c.w.now - c.w.store.changed; c.meek[r.Nonce] && !p.rollback && !p.loses && waited < p.precedence()*9/10 {
@@ -123,7 +124,8 @@ func (c *check) precede(r *record.Record) {
 	}
 }
 
-// overstays: a leader whose nomination has ended leaves as soon as its work has finished, or must have.
+// overstays checks that a leader whose nomination has ended leaves as soon as its work has
+// finished, or must have.
 func (c *check) overstays(n *node) {
 	p := &c.w.plan
 	if n.nomination.term != n.term || n.nomination.heard || !n.working || !n.m.Holds(n.now()) {

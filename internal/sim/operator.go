@@ -8,9 +8,10 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// The operator resets an election whose record is damaged, or somebody else's.
+// The operator resets an election whose record is damaged or foreign.
 
-// reset looks, and if the record is not sound puts another in its place: late, or twice, as requests are.
+// reset reads, and replaces a record that is not sound: late, or twice, as requests can be
+// delivered.
 func (w *world) reset() {
 	seen := w.store.read()
 	operator, lease := w.operator()
@@ -24,7 +25,8 @@ func (w *world) reset() {
 	}
 	number := w.store.life.number
 	deliver := func() {
-		if number == w.store.life.number { // docs/guarantees.md: no operator's request of a former life
+		// No operator's request of a former life: docs/guarantees.md.
+		if number == w.store.life.number {
 			w.store.reset(seen.Version, r, lease)
 		}
 	}
@@ -34,8 +36,9 @@ func (w *world) reset() {
 	}
 }
 
-// operator is who resets: as a rule somebody who has seen nothing of the election before. It promises that nobody leads with
-// a longer lease than its own, where that cannot be read in what it finds.
+// operator returns the machine that resets: usually one that has seen nothing of the election
+// before. It promises that no leader has a longer lease than its own, where the damaged cell does
+// not show it.
 func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
 	n := w.anyoneMore()
 	if !w.plan.mixed && n.alive && w.more.chance(0.3) {
@@ -45,7 +48,7 @@ func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
 	switch {
 	case w.plan.mixed && w.plan.foreign:
 		lease = lease * 3 / 2
-	case w.plan.mixed: // what is damaged shows its lease
+	case w.plan.mixed: // a damaged record shows its lease
 		lease /= 2
 	}
 	lease = lease.Truncate(time.Millisecond)
@@ -54,7 +57,7 @@ func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
 
 func (w *world) anyoneMore() *node { return w.nodes[w.more.rng.IntN(len(w.nodes))] }
 
-// reset is one request of the operator, who promises that no leader has a longer lease than this.
+// reset is one request of the operator, which promises that no leader has a longer lease than this.
 func (s *store) reset(prev driver.Version, r record.Record, lease time.Duration) {
 	if prev != s.cell.Version {
 		return
@@ -80,8 +83,8 @@ func (s *store) reset(prev driver.Version, r record.Record, lease time.Duration)
 	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
 }
 
-// resets: nothing that is sound is reset. What can be read in the rest counts: its term, and its
-// lease if that is longer than the operator's.
+// resets checks that no sound record is reset. The readable rest of a damaged one counts: its term,
+// and its lease if that is longer than the operator's.
 func (c *check) resets(old *protocol.Cell, r *record.Record, lease time.Duration) {
 	was := &old.Record
 	if old.Kind == protocol.Malformed && was.Lease < record.MaxLease {

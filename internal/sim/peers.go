@@ -7,16 +7,17 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Peers: the leader itself tells of its writes. Followers know that it is the leader, and that it
-// has the key; but what it says may never have been in the store.
+// Peers: the leader itself pushes its writes. Followers know that it is the leader, and that it has
+// the key; but the store may never have had the pushed records.
 
-// follows reports whether n has read that the holder of c leads, and so is told by it.
+// follows reports whether n has read that the holder of c leads, and so receives its pushes.
 func (n *node) follows(c *protocol.Cell) bool {
 	shown, _ := n.m.InView()
 	return shown.Kind == protocol.Valid && shown.Record.Incarnation == c.Record.Incarnation && shown.Record.Term == c.Record.Term
 }
 
-// forge has the leader push what the store does not show: a lease of an hour, or a term far above.
+// forge makes the leader push a record that the store does not show: with a lease of an hour, or a
+// term far above.
 func (w *world) forge() {
 	c := w.store.cell
 	if c.Kind != protocol.Valid || !c.Record.Held() {
@@ -30,7 +31,7 @@ func (w *world) forge() {
 		c.Record.Lease = record.MaxLease
 	}
 	if lies != 1 {
-		c.Record.Term += 1 << 39 // which may be good
+		c.Record.Term += 1 << 39 // a term that may be good
 	}
 	w.tracef(nil, "the leader tells of term %d and a lease of %v", c.Record.Term, c.Record.Lease)
 	for _, n := range w.nodes {

@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// picture draws the life of one lease: a leads, renews and dies; b waits and takes over. What is drawn is what the
-// machines and the store of a simulation did.
+// picture draws the life of one lease: a leads, renews and dies; b waits and takes over. It draws
+// the real actions of the machines and the store in a simulation.
 func picture(out io.Writer) {
 	f := shoot()
 	f.axis(out)
@@ -28,7 +28,6 @@ func picture(out io.Writer) {
 	f.log(out)
 }
 
-// leases draws one row for each write of a holder, up to the next.
 func (f *film) leases(out io.Writer, who string, all []lease) {
 	for i, l := range all {
 		next := f.end
@@ -58,27 +57,27 @@ func label(who, what string, i int) string {
 	return fmt.Sprintf("%s  %s %d", who, what, i+1)
 }
 
-// film is what was seen of a run, in true time: the clocks of its machines are true too.
+// film is the record of a run, in true time: the clocks of its machines are true, too.
 type film struct {
 	w     *world
 	a, b  *node
 	held  [2][]lease
 	seen  []time.Duration // when b saw each write of a
-	asked []time.Duration // when b sent something after the crash, until it led
+	asked []time.Duration // when b sent an operation after the crash, until it led
 	crash time.Duration
 	led   time.Duration // when b knew that it leads
 	end   time.Duration
 
-	version driver.Version // the store's, to tell when it changes
-	news    bool           // it changed, and b has not heard since
-	heard   time.Duration  // when b last heard of it
+	version driver.Version // the store's, to detect changes
+	news    bool           // it changed, and b has not learned of it yet
+	heard   time.Duration  // when b last learned of it
 	ops     int
 }
 
-// lease is that of one write, by the deadline which its holder goes by.
+// lease is the time of one write, to the deadline that its holder uses.
 type lease struct{ sent, deadline time.Duration }
 
-// shoot plays the scene. Everything arrives, a little slowly, so that it can be seen.
+// shoot plays the scene. Every message arrives, a little slowly, so that it can be seen.
 func shoot() *film {
 	w := &world{cfg: settings{Hour: time.Hour}, dice: newDice(1, 2), calm: true}
 	w.plan = plan{
@@ -103,7 +102,7 @@ func shoot() *film {
 	return f
 }
 
-// member makes one with clocks that run true.
+// member makes a member with accurate clocks.
 func (w *world) member(name string, index int) *node {
 	clocks := &machineClocks{mono: 1, raw: 1, boot: 1}
 	n := &node{w: w, name: name, index: index, proc: &process{bound: drift, clocks: clocks}}
@@ -111,7 +110,7 @@ func (w *world) member(name string, index int) *node {
 	return n
 }
 
-// look notes what the last event changed.
+// look notes the changes by the last event.
 func (f *film) look() {
 	if v := f.w.store.cell.Version; v != f.version {
 		f.version, f.news = v, true
@@ -137,7 +136,7 @@ func (f *film) look() {
 	}
 }
 
-// holder asks a machine until when it may act, and so when it sent the write that this rests on.
+// holder asks a machine until when it may act, and derives when it sent the write behind that.
 func (f *film) holder(i int, n *node) {
 	if !n.alive || !n.m.Holds(n.now()) {
 		return
@@ -168,7 +167,8 @@ func (f *film) fill(d drawing, from, to time.Duration, r rune) {
 
 func (f *film) dot(d drawing, at time.Duration, r rune) { f.fill(d, at, at+column, r) }
 
-// lease is what a write is worth to its holder, until the next takes its place, or it dies.
+// lease draws the time that a write gives its holder, until the next replaces it, or the holder
+// dies.
 func (f *film) lease(l lease, next time.Duration, dies bool) drawing {
 	d := f.blank()
 	f.fill(d, l.sent, min(l.deadline, next), '━')
@@ -184,7 +184,7 @@ func (f *film) lease(l lease, next time.Duration, dies bool) drawing {
 	return d
 }
 
-// wait is what a write costs a follower, who sees the next one at the given moment.
+// wait draws the time that a write makes a follower wait, which sees the next one at next.
 func (f *film) wait(since, next time.Duration) drawing {
 	d := f.blank()
 	over := since + f.w.plan.lease
@@ -214,7 +214,7 @@ func (f *film) row(out io.Writer, name string, d drawing) {
 	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-*s%s", left, name, string(d)), " "))
 }
 
-// log gives the times that decide.
+// log prints the decisive times.
 func (f *film) log(out io.Writer) {
 	say := func(at time.Duration, format string, args ...any) {
 		fmt.Fprintf(out, "%6.2f  %s\n", at.Seconds(), fmt.Sprintf(format, args...))

@@ -35,7 +35,7 @@ func TestPictureIsTheOneInTheDocs(t *testing.T) {
 	}
 }
 
-// TestPictureTellsTheTruth holds the order that the whole protocol rests on.
+// TestPictureTellsTheTruth checks the order that the whole protocol relies on.
 func TestPictureTellsTheTruth(t *testing.T) {
 	f := shoot()
 	if len(f.held[0]) != 3 || len(f.seen) != 3 || len(f.held[1]) == 0 || len(f.asked) < 2 {

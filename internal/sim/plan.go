@@ -6,17 +6,18 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// drift is the bound r that members state for their clocks, and loose the one that some state
-// where they differ. The flag -drift multiplies what the clocks really do.
+// drift is the bound r that members state for their clocks, and loose the one that some members
+// state where bounds differ. The flag -drift multiplies the real error of the clocks.
 const (
 	drift = 0.01
 	loose = 0.1
 )
 
-// slew is what a time daemon may do to CLOCK_MONOTONIC.
+// slew is how much a time daemon may change the rate of CLOCK_MONOTONIC.
 const slew = 0.083
 
-// plan is what one seed has in store. Every seed draws a handful of fault kinds, because many faults at once hide each other.
+// plan holds the draws of one seed. Every seed draws a handful of fault kinds, because many faults
+// at once hide each other.
 type plan struct {
 	nodes        int
 	lease        time.Duration
@@ -39,41 +40,41 @@ type plan struct {
 	slow      bool // messages are delayed, some beyond a lease
 	replay    bool // requests are delivered twice
 	stale     bool // reads show older states
-	fail      bool // answers are errors that come at once, whatever becomes of the request
+	fail      bool // answers are errors that come at once, whether the request is applied or not
 	slew      bool // the time daemon changes the rate of CLOCK_MONOTONIC
 	pause     bool // processes are stopped and continued
 	step      bool // wall clocks are set, where they count suspended time
 	suspend   bool // machines are suspended and resumed
 	freeze    bool // machines are frozen with all their clocks
-	crash     bool // processes are killed and started anew
-	cut       bool // a member cannot reach the store for a while, or nobody can
+	crash     bool // processes are killed and restarted
+	cut       bool // a member cannot reach the store for a while, or none can
 	erase     bool // the record is deleted, purged, or expires
-	foreign   bool // somebody writes other bytes under the key
-	broken    bool // somebody writes a malformed record
+	foreign   bool // an outsider writes other bytes under the key
+	broken    bool // an outsider writes a malformed record
 	rollback  bool // an older state is put back
-	spam      bool // hand-overs are asked for all the time
-	mixed     bool // members have different leases, and change them when restarted and while they run
+	spam      bool // hand-overs are requested all the time
+	mixed     bool // members have different leases, and change them at restarts and while they run
 	twins     bool // two elections in one process
-	overstay  bool // work that ignores being asked
-	yield     bool // leaders resign of their own will
+	overstay  bool // work that ignores the request to stop
+	yield     bool // leaders resign by themselves
 	panics    bool // work ends by a panic
 	withdraws bool // candidates give up and come back
 	ranked    bool // members have different priorities
-	nominated bool // somebody outside names who is to lead: one, nobody, or several
-	strict    bool // and nobody else ever does
-	stuck     bool // and in the end names nobody
-	several   bool // or two, for good
+	nominated bool // an outside nominator names one member, none, or several
+	strict    bool // and no other member ever leads
+	stuck     bool // and in the end it names none
+	several   bool // or two, permanently
 	fickle    bool // members are at times not fit to lead
-	wreck     bool // a leader's record is damaged, and shows its lease yet
-	resets    bool // an operator sets right what is not sound, and looks often
+	wreck     bool // a leader's record is damaged, and still shows its lease
+	resets    bool // an operator repairs unsound records, and checks often
 	bounds    bool // members state different bounds for their clocks
 	silent    bool // and some state none, as older releases do
-	remakes   bool // the store is deleted and made anew, and counts its versions from the beginning
-	eras      bool // and it can tell
-	blank     bool // but not in what it pushes
+	remakes   bool // the store is deleted and recreated, and counts its versions from the beginning
+	eras      bool // and it reports that
+	blank     bool // but not in its pushes
 	elders    bool // a candidate of an older system takes part
-	peers     bool // the leader pushes, to those who have read that it leads
-	forges    bool // and at times what is not so
+	peers     bool // the leader pushes, to members that have read that it leads
+	forges    bool // and at times it pushes false records
 	flickers  bool // watches end for a while, and begin again
 	loses     bool // the store loses its last writes, and gives their versions to others
 }
@@ -106,9 +107,10 @@ func (w *world) draw() plan {
 	p.stuck = p.nominated && !p.strict && w.chance(0.5)
 	p.several = p.nominated && !p.stuck && w.chance(0.4)
 	p.freeze = w.chance(0.05)
-	p.rollback = !p.freeze && w.chance(0.05) // together they can give a machine that thaws its old term back for good
-	// A record that is deleted takes the knowledge of its lease along: with members of different leases nobody can know
-	// how long to wait. docs/guarantees.md says so.
+	// Together they can give a machine that thaws its old term back permanently.
+	p.rollback = !p.freeze && w.chance(0.05)
+	// A deleted record takes the knowledge of its lease along: with members of different leases
+	// none can know how long to wait (docs/guarantees.md).
 	if p.mixed {
 		p.erase, p.foreign, p.broken = false, false, false
 	}
@@ -121,24 +123,26 @@ func (w *world) draw() plan {
 	p.flickers = p.watch && !p.peers && w.watches.chance(0.25)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
-	p.slew = p.slew || p.suspend && w.extra.chance(0.4) // for what comes of both
+	p.slew = p.slew || p.suspend && w.extra.chance(0.4) // for the effects of both together
 	if !p.pristine {
 		p.startSeq += 5
 	}
 	return p
 }
 
-// drawMore draws what came later than the rest.
+// drawMore draws the faults that were added later.
 func (w *world) drawMore(p *plan) {
 	p.fickle = w.more.chance(0.15) || (p.ranked || p.nominated) && w.more.chance(0.4)
 	p.wreck = w.more.chance(0.05) || p.mixed && w.more.chance(0.3)
-	p.foreign = p.foreign || p.mixed && !p.wreck && w.more.chance(0.3) // the operator knows of the longest lease
+	// The operator knows of the longest lease.
+	p.foreign = p.foreign || p.mixed && !p.wreck && w.more.chance(0.3)
 	p.resets = (p.foreign || p.broken || p.wreck) && w.more.chance(0.7)
 	p.replay = p.replay || p.foreign && p.resets && w.more.chance(0.3)
-	p.rollback = p.rollback || p.watch && !p.freeze && w.more.chance(0.15) // those who watch know better
+	// Members with a watch know better.
+	p.rollback = p.rollback || p.watch && !p.freeze && w.more.chance(0.15)
 }
 
-// drawExtra draws what came last.
+// drawExtra draws the faults that were added last.
 func (w *world) drawExtra(p *plan) {
 	p.bounds = w.extra.chance(0.25)
 	p.silent = p.bounds && w.extra.chance(0.4)
@@ -151,7 +155,7 @@ func (w *world) drawExtra(p *plan) {
 	}
 }
 
-// drawRecurring draws what makes versions recur.
+// drawRecurring draws the faults that make versions recur.
 func (w *world) drawRecurring(p *plan) {
 	if p.freeze || p.mixed {
 		return
@@ -162,41 +166,44 @@ func (w *world) drawRecurring(p *plan) {
 	p.loses = w.extra.chance(0.1)
 }
 
-// recurs: the same version may name another state.
+// recurs reports whether the same version may name another state.
 func (p *plan) recurs() bool { return p.remakes || p.loses }
 
-// forgets: the record may be lost, and the store does not vouch for terms. Then they can repeat themselves, and all that
-// can be asked is that nobody claims what he knows better.
+// forgets reports whether the record may be lost while the store does not vouch for terms. Then
+// terms can repeat, and the check is only that no member claims a term that it knows to be used.
 func (p *plan) forgets() bool {
 	return p.loses && !p.clockFloor || p.floorless && (p.remakes || p.elders || p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
 }
 
-// free: nothing but what was there from the beginning decides for how long somebody leads.
+// free reports whether only the original faults decide for how long there is a leader.
 func (p *plan) free() bool {
 	return !(p.nominated || p.fickle || p.wreck || p.naps() || p.bounds || p.peers || p.elders || p.recurs() || p.foreign && (p.mixed || p.resets))
 }
 
-// defaced: the same foreign bytes are there again and again, and with them the resets of before.
+// defaced reports whether the same foreign bytes come again and again, and with them earlier
+// resets.
 func (p *plan) defaced() bool { return p.resets && p.foreign && p.replay }
 
 // naps: machines sleep for moments, with clocks that are slewed while they are awake.
 func (p *plan) naps() bool { return p.suspend && p.slew }
 
-// alone: all members are in one process, so what stops one or cuts it off leaves nobody to lead.
+// alone reports whether all members are in one process, so that a fault that stops or cuts it off
+// leaves no member to lead.
 func (p *plan) alone() bool { return p.twins && p.nodes == 2 }
 
-// slack: a leader who is well is looked at seldom, so that its release is seen late.
+// slack reports whether followers of a healthy leader read seldom, so that they see its release
+// late.
 func (p *plan) slack() bool { return !p.watch && p.pollStable > p.poll }
 
-// timely: whatever arrives comes soon after it was sent, and shows what is.
+// timely reports whether every message that arrives comes soon and shows the true state.
 func (p *plan) timely() bool {
 	return !(p.slow || p.stale || p.fail || p.replay || p.step || p.recurs())
 }
 
-// cramped: messages take about as long as the lease leaves room for.
+// cramped reports whether messages take about as long as the lease leaves room for.
 func (p *plan) cramped() bool { return p.lease < 100*p.latency }
 
-// someLease is what a member is given where they differ.
+// someLease returns the lease of a member where leases differ.
 func (w *world) someLease() time.Duration {
 	p := &w.plan
 	if !p.mixed {
@@ -205,7 +212,7 @@ func (w *world) someLease() time.Duration {
 	return w.pick(p.lease, p.lease/2, p.lease*3/2)
 }
 
-// configure is what a member is started with, or given while it runs.
+// configure returns the settings of a member, at its start or while it runs.
 func (w *world) configure(n *node, lease time.Duration) protocol.Config {
 	p := &w.plan
 	lease = lease.Truncate(time.Millisecond)

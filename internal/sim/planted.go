@@ -5,7 +5,7 @@ import "slices"
 // planted are the bugs: one for every sentence of the rules that can be left out.
 var planted = slices.Concat(plantedRules, plantedMembers, plantedStates)
 
-// What several bugs show.
+// Faults that several bugs show.
 const (
 	twoLead = "two valid leases|two at work|may act by term .* while term|acts by term"
 	tooSoon = "takes over .* after the state before it"
@@ -439,7 +439,7 @@ var plantedRules = []bug{
 		Shows: "writes in .* of calm|claimed after term" + "|" + twoLead + "|" + tooSoon,
 	},
 
-	// L15: what is no record.
+	// L15: malformed and foreign cells.
 	{
 		Name: "malformed-at-once", Rule: "L15", Left: "a malformed record is claimed over without waiting",
 		Edit:  []edit{{"protocol/candidate.go", "	case c.Kind == Foreign:\n		return 0, false", "	case c.Kind == Malformed:\n		return 0, true\n	case c.Kind == Foreign:\n		return 0, false"}},
@@ -451,7 +451,7 @@ var plantedRules = []bug{
 		Shows: "foreign bytes overwritten",
 	},
 
-	// L16: a cancelled campaign.
+	// L16: a canceled campaign.
 	{
 		Name: "claim-left-behind", Rule: "L16", Left: "a member that withdraws ignores its claim whose outcome is unknown",
 		Edit:  []edit{{"protocol/machine.go", "	if !won && !m.claimPending() {", "	if !won {"}},

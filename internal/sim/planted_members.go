@@ -1,6 +1,7 @@
 package main
 
-// plantedMembers leave out rules on who leads rather than another: by priority, nomination and eligibility.
+// plantedMembers leave out rules on which member has precedence: by priority, nomination and
+// eligibility.
 var plantedMembers = []bug{
 	// Priority.
 	{

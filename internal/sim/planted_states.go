@@ -1,6 +1,7 @@
 package main
 
-// plantedStates leave out rules on states of the store that are damaged, put back or of another life of it.
+// plantedStates leave out rules on states of the store that are damaged, put back or of an earlier
+// life.
 var plantedStates = []bug{
 	// Reset.
 	{

@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// see is a push that arrives. It is a hint (L13): it ends nobody's lease, takes nobody back, and
-// what a peer tells counts only as far as the store has shown it.
+// see handles a push that arrives. It is a hint (L13): it ends no lease and takes no member back to
+// an older state. A peer's push counts only as far as the store has confirmed it.
 func (n *node) see(c protocol.Cell) {
 	held, was := n.m.Holds(n.now()), n.shown()
 	n.m.Seen(n.now(), c)
@@ -20,7 +20,7 @@ func (n *node) see(c protocol.Cell) {
 	n.pump()
 }
 
-// pushed compares what was in view with what a push has made of it.
+// pushed compares the view before a push and after it.
 func (c *check) pushed(n *node, was, is *protocol.Cell) {
 	before, after := &was.Record, &is.Record
 	back := after.Term < before.Term || after.Term == before.Term && after.Seq < before.Seq

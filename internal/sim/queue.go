@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// event is something that happens at a moment of true time.
+// event is an action at a moment of true time.
 type event struct {
 	at    time.Duration
 	order uint64 // events of one moment happen in the order in which they were made

@@ -5,9 +5,9 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// What may be written over what.
+// The checks of each write against the record that it replaces.
 
-// write: a record goes into the store.
+// write checks a record that goes into the store.
 func (c *check) write(old *protocol.Cell, r *record.Record) {
 	switch {
 	case old.Kind == protocol.Foreign:
@@ -21,7 +21,8 @@ func (c *check) write(old *protocol.Cell, r *record.Record) {
 	}
 }
 
-// late: a claim from when nothing was ever here may arrive there again, and its sender has been shown since what once was.
+// late reports whether a claim from an empty store may arrive there again, after its sender has
+// seen later states.
 func (c *check) late() bool { return c.w.plan.rollback && c.w.plan.stale }
 
 func (c *check) claimed(old *protocol.Cell, r *record.Record) {
@@ -30,7 +31,8 @@ func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	if old.Kind == protocol.Absent && c.w.now >= c.fragile && !never {
 		c.failf("absence claimed by %s", r.Incarnation)
 	}
-	if r.Term <= c.highest && !c.unordered(n) { // what was claimed since it was read may be lost
+	// later claims may have been lost since the sender read
+	if r.Term <= c.highest && !c.unordered(n) {
 		c.failf("term %d claimed after term %d", r.Term, c.highest)
 	}
 	if r.Request != nil {
@@ -45,7 +47,7 @@ func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	c.claims[tenure{r.Incarnation, r.Term}] = c.w.now
 }
 
-// sent: nobody forgets a term that he has seen.
+// sent checks that no member forgets a term that it has seen.
 func (c *check) sent(n *node, op *protocol.Op) {
 	r := &op.Record
 	c.deferred(n, op)
@@ -60,7 +62,8 @@ func (c *check) sent(n *node, op *protocol.Op) {
 	}
 }
 
-// candid: a claim is by somebody who still wants to lead and has not just been given what he wants.
+// candid checks that the claimer still wants to lead, and that its own earlier claim did not just
+// succeed.
 func (c *check) candid(n *node, old *protocol.Cell, r *record.Record) {
 	if c.unhindered(n) && n.m.Phase() == protocol.Idle {
 		c.failf("%s withdrew and claimed term %d after that", r.Incarnation, r.Term)
@@ -72,7 +75,7 @@ func (c *check) candid(n *node, old *protocol.Cell, r *record.Record) {
 	}
 }
 
-// renewed: only the holder's own record of the same term may be under a renewal.
+// renewed checks that a renewal replaces only the holder's own record of the same term.
 func (c *check) renewed(old *protocol.Cell, r *record.Record) {
 	was := &old.Record
 	if c.w.store.life.number > 0 {
@@ -83,23 +86,27 @@ func (c *check) renewed(old *protocol.Cell, r *record.Record) {
 	}
 }
 
-// released: its work must have stopped, and everybody else's too, because now anyone may claim.
+// released checks that the releaser's work has stopped, and everybody else's too, because now any
+// member may claim.
 func (c *check) released(old *protocol.Cell, r *record.Record) {
 	n := c.w.find(r.Incarnation)
 	if n != nil && n.alive && (n.inside && n.term == r.Term || n.leftover == r.Term && r.Term > 0) {
 		c.failf("term %d released while %s works", r.Term, r.Incarnation)
 	}
 	if old.Kind == protocol.Absent && c.excused(n) {
-		c.amnesty = c.w.now + c.w.longest() // it releases what it believes to hold, and opens the election to all
+		// It releases a term that it wrongly believes to hold, so that every member may claim.
+		c.amnesty = c.w.now + c.w.longest()
 	}
-	was := &old.Record // of another it is a claim of unknown fate that was turned into a release
+	// if the old record is another's, a claim of unknown outcome was turned into this release
+	was := &old.Record
 	if r.Term < was.Term || r.Term == was.Term && was.Held() && was.Incarnation != r.Incarnation {
 		c.failf("term %d of %s released over term %d of %s", r.Term, r.Incarnation, was.Term, was.Incarnation)
 	}
 	c.alone(n, r.Term)
 }
 
-// intrudes: no member sends a release of its term over a later record of another that it has read.
+// intrudes checks that no member sends a release of its term over a later record of another that it
+// has read.
 func (c *check) intrudes(n *node, op *protocol.Op) {
 	if !op.Write || !op.Record.Released {
 		return
@@ -111,7 +118,8 @@ func (c *check) intrudes(n *node, op *protocol.Op) {
 	}
 }
 
-// outlives: a leader whose record vanished puts a released one there, so that nobody waits (L11).
+// outlives checks that a leader whose record vanished puts a released one there, so that no member
+// waits (L11).
 func (c *check) outlives(n *node) {
 	cell := &c.w.store.cell
 	there := n.vanished != "" && cell.Kind == protocol.Absent && cell.Version == n.vanished
@@ -120,7 +128,7 @@ func (c *check) outlives(n *node) {
 	}
 }
 
-// replaced keeps in mind which terms were ended from outside.
+// replaced records which terms were ended from outside.
 func (c *check) replaced(old, by *protocol.Cell) {
 	was, is := &old.Record, &by.Record
 	if was.Held() && (is.Incarnation != was.Incarnation || is.Term != was.Term) {

@@ -9,22 +9,22 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// A store that is deleted and made anew, or that loses its last writes, gives versions that it has
-// given before to other states. Members that were not there meanwhile know a version that means
-// something else now.
+// A store that is deleted and recreated, or that loses its last writes, gives versions that it has
+// given before to other states. Members that were absent in that time know a version that now names
+// another state.
 
 // life is one history of the store.
 type life struct {
 	number int           // of losses, too
-	era    uint64        // what the store tells of it; 0: nothing
+	era    uint64        // the era that the store reports; 0: none
 	from   time.Duration // when it began
 	base   uint64        // floors count from here
 	aim    uint64        // the sequence of the next write after aimAt, if it is not reached yet
 	aimAt  time.Duration
-	victim *node // who knows that version of old
+	victim *node // the member that knows that version from before
 }
 
-// past is a state of before.
+// past is an earlier state.
 type past struct {
 	cell protocol.Cell
 	seq  uint64
@@ -48,8 +48,8 @@ func (s *store) count(r *record.Record) {
 	s.seq++
 }
 
-// arriveLate: the last write of a member, which expects this version and was held up on its way,
-// arrives when it recurs.
+// arriveLate delivers the delayed last write of a member, which expects this version, when that
+// version recurs.
 func (w *world) arriveLate(n *node, version uint64) {
 	op, sent := n.sent, n.sentAt
 	if !op.Write || string(op.Prev) != strconv.FormatUint(version, 10) || w.extra.chance(0.2) {
@@ -62,8 +62,8 @@ func (w *world) arriveLate(n *node, version uint64) {
 	})
 }
 
-// ambush keeps a member from all that happens for some leases, and gives the version that it knows
-// to another state.
+// ambush keeps all events from a member for some leases, and gives the version that it knows to
+// another state.
 func (w *world) ambush(n *node) {
 	stopped := w.extra.chance(0.3)
 	if leader := w.leading(); leader != nil && !stopped {
@@ -74,7 +74,7 @@ func (w *world) ambush(n *node) {
 	}
 }
 
-// ambushAt does so for a version that the member will hear of when it is there again.
+// ambushAt does so for a version that the member will see when it is back.
 func (w *world) ambushAt(n *node, of driver.Version, stopped bool) {
 	p := n.proc
 	if w.calm || !n.alive || w.now < w.store.life.aimAt || p.stillUntil > w.now || p.cutUntil > w.now || w.now < max(w.check.amnesty, w.check.fragile) {
@@ -107,20 +107,20 @@ func (w *world) ambushAt(n *node, of driver.Version, stopped bool) {
 	})
 }
 
-// known is the version that a member would replace.
+// known returns the version that a member would replace.
 func known(n *node) driver.Version {
 	c, _ := n.m.InView()
 	return c.Version
 }
 
-// pounce ambushes whoever is about to hear of the present state.
+// pounce ambushes a member that is about to learn of the present state.
 func (w *world) pounce(n *node, chance float64) {
 	if w.plan.recurs() && !w.calm && w.extra.chance(chance) {
 		w.ambushAt(n, w.store.cell.Version, true)
 	}
 }
 
-// recur has the store begin again, or lose its last writes.
+// recur makes the store begin again, or lose its last writes.
 func (w *world) recur() {
 	switch p := &w.plan; {
 	case w.calm:
@@ -131,7 +131,7 @@ func (w *world) recur() {
 	}
 }
 
-// remake deletes the store and makes it anew.
+// remake deletes the store and recreates it.
 func (s *store) remake() {
 	l := &s.life
 	s.w.tracef(nil, "the store is deleted and made anew")
@@ -149,8 +149,8 @@ func (s *store) remake() {
 	}
 }
 
-// lose takes back the last writes. Members who know better wait for the rest; of others nothing is
-// asked.
+// lose takes back the last writes. Members that know the lost state wait for the rest; nothing is
+// checked for others.
 func (s *store) lose() {
 	w := s.w
 	if len(s.history) == 0 || w.now < max(w.check.amnesty, w.check.fragile) {
@@ -170,9 +170,9 @@ func (s *store) lose() {
 	s.again, s.changed = nil, w.now
 }
 
-// late is a write that was sent then. If it expects a version that recurs, and was sent before the
-// state was there that it replaces, nobody could have told; whoever knows that state has to be
-// safe from it.
+// late delivers a write that was sent at that time. It may expect a version that recurs, and have
+// been sent before the state was there that it replaces. Then no check at the store could tell;
+// members that know that state must be safe from it.
 func (s *store) late(sent time.Duration, prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
 	if sent >= s.placed || s.life.number == 0 || prev == "" || prev != s.cell.Version {
 		return s.swap(prev, r)

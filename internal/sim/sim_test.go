@@ -10,7 +10,7 @@ import (
 
 var standardHour = settings{Hour: time.Hour, Drift: 1}
 
-// TestNoFault is a small part of what `go run ./internal/sim` does.
+// TestNoFault runs a small part of `go run ./internal/sim`.
 func TestNoFault(t *testing.T) {
 	if s := sweep(40, standardHour, false); s.fault != nil {
 		t.Errorf("seed %d: %v\nreplay: go run ./internal/sim -seed %d -v", s.first, s.fault, s.first)
@@ -35,8 +35,9 @@ func TestClocksBeyondTheBoundAreNoticed(t *testing.T) {
 	}
 }
 
-// TestPlantedBugsAreCaught compiles the simulation with each bug in it. In -short mode, and in the quick run of all tests,
-// only with some: `go run ./internal/sim -bugs` is the whole, and a step of its own in .ci/run.
+// TestPlantedBugsAreCaught compiles the simulation with each bug in it. In -short mode, and in the
+// quick run of all tests, it takes only some: `go run ./internal/sim -bugs` runs all, and is a step
+// of its own in .ci/run.
 func TestPlantedBugsAreCaught(t *testing.T) {
 	for _, name := range []string{"deadline-from-answer", "timer-by-version", "absence-claimed", "release-before-stop"} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +53,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	}
 }
 
-// TestEveryPlantedBugStillApplies: the text that it changes is there, once.
+// TestEveryPlantedBugStillApplies: the text that each edit replaces is there, once.
 func TestEveryPlantedBugStillApplies(t *testing.T) {
 	top, err := root()
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// store is the register, with everything about it that a real one may do.
+// store is the register, with all the behavior that a real one may show.
 type store struct {
 	w       *world
 	seq     uint64
 	life    life
-	byPeer  bool // what is being written is its holder's write, which its process tells of
-	stray   bool // what is being written is of a former life: what may be written over what is no question then
+	byPeer  bool // the present write is its holder's, whose process pushes it
+	stray   bool // the present write is of a former life: it may replace any record
 	strayed bool // and is there now
 	cell    protocol.Cell
 	history []past
 	placed  time.Duration // when the present version was given
-	changed time.Duration // when the present state was put there, whatever was asked of its holder since
-	again   func()        // where requests are replayed: what was before the last draft comes back, and the draft with it
+	changed time.Duration // when this state was put there, without later requests to its holder
+	again   func()        // with replays: the state before the last draft returns, then the draft
 	often   float64       // how often
 }
 
@@ -37,7 +37,7 @@ func newStore(w *world) *store {
 	return s
 }
 
-// floor is what the store vouches for: its sequence, or its clock, or nothing.
+// floor returns the floor that the store vouches for: its sequence, its clock, or nothing.
 func (s *store) floor() uint64 {
 	switch {
 	case s.w.plan.floorless:
@@ -83,8 +83,8 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	return s.cell.Version, protocol.Applied
 }
 
-// relapse: the record is purged, or lost to the same foreign bytes again, and then a proxy delivers the request that put a
-// vacant one there once more.
+// relapse loses the record again, by a purge or the same foreign bytes; then a proxy redelivers the
+// request that put a vacant record there.
 func (s *store) relapse() {
 	if !s.w.calm && s.again != nil {
 		s.w.tracef(nil, "the record is lost, and a vacant one put there again")
@@ -92,7 +92,7 @@ func (s *store) relapse() {
 	}
 }
 
-// put makes a new state, whatever was there, and pushes it.
+// put sets a new state, in place of any other, and pushes it.
 func (s *store) put(c protocol.Cell) {
 	s.seq++
 	c.Version = driver.Version(strconv.FormatUint(s.seq, 10))
@@ -102,8 +102,8 @@ func (s *store) put(c protocol.Cell) {
 	s.place(c)
 }
 
-// version is that of a swap. Vacant records have versions as ETags are: the same bytes, the same version. So have foreign
-// bytes, which are always the same.
+// version returns the version of a swap. Vacant records have versions like ETags: the same bytes
+// give the same version. So do foreign bytes, which are always the same.
 func (s *store) version(r *record.Record) driver.Version {
 	if r.LeaderID == "" {
 		return driver.Version("hash of " + r.Nonce)
@@ -146,8 +146,8 @@ func (s *store) remember() {
 	s.history = append(s.history, past{old, s.seq})
 }
 
-// request asks the present holder to hand over, as an outsider does: by compare-and-swap of the bytes with a request added.
-// requestOf is a request that is meant for one term alone.
+// requestOf calls request for one term only. request asks the present holder to hand over, as an
+// outsider does: by compare-and-swap of the bytes with a request added.
 func (s *store) requestOf(term uint64, to string) {
 	if s.cell.Record.Term == term {
 		s.request(to)

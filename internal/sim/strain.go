@@ -7,11 +7,11 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Where members have clocks of different quality, the worst is a leader whose clock runs as slow
-// as it may, and followers whose clocks run as fast as theirs may.
+// Where members have clocks of different quality, the worst case is a leader whose clock runs as
+// slow as it may, and followers whose clocks run as fast as theirs may.
 
-// strain sets such clocks. The leader loses its way to the store as soon as it has renewed, and
-// with it, at times, its record.
+// strain sets such clocks. The leader loses its way to the store as soon as it has renewed, and at
+// times also its record.
 func (w *world) strain() {
 	leader := w.leading()
 	if leader == nil {
@@ -38,7 +38,8 @@ func (n *node) strained(applied bool) {
 		return
 	}
 	n.straining = false
-	w.queue.add(w.now+2*w.plan.latency+2*time.Millisecond, func() { // the store's clock ticks between writes
+	// the store's clock ticks between writes
+	w.queue.add(w.now+2*w.plan.latency+2*time.Millisecond, func() {
 		if !w.calm {
 			n.proc.cutUntil = w.now + 2*w.plan.lease
 			w.tracef(n, "is cut off until %v", n.proc.cutUntil)
@@ -47,7 +48,7 @@ func (n *node) strained(applied bool) {
 	})
 }
 
-// garble damages a held record. How long its lease is can be read yet.
+// garble damages a held record. The length of its lease is still readable.
 func (w *world) garble() {
 	if was := &w.store.cell.Record; was.Held() {
 		c := malformed
@@ -68,7 +69,7 @@ func (w *world) restore() {
 	w.rollback()
 }
 
-// damage is something that this run does to records, or nothing.
+// damage applies one of this run's faults to records, or none.
 func (w *world) damage() {
 	p := &w.plan
 	var some []func()

@@ -13,21 +13,21 @@ import (
 // standard is the number of seeds within which every planted bug must be found.
 const standard = 200
 
-// total is what a range of seeds came to.
+// total is the sum over a range of seeds.
 type total struct {
 	mu          sync.Mutex
 	ran, failed uint64
-	free        uint64 // runs in which nobody was named: their led time is compared
+	free        uint64 // runs without outside influence on the leader: they count for the led time
 	sum         stats
 	first       uint64
 	fault       error
 	list        bool           // print every seed that fails
-	shows       *regexp.Regexp // what the faults say that count
-	others      uint64         // seeds that failed and say something else
+	shows       *regexp.Regexp // the faults that count
+	others      uint64         // seeds that failed with another fault
 	other       error
 }
 
-// sweep runs seeds 1 to n on every core, until one fails if so wished.
+// sweep runs seeds 1 to n on every core, until one fails if stopAtFirst.
 func sweep(n uint64, cfg settings, stopAtFirst bool) *total {
 	t := &total{shows: regexp.MustCompile("")}
 	t.sweep(n, cfg, stopAtFirst)
@@ -52,7 +52,7 @@ func (t *total) sweep(n uint64, cfg settings, stopAtFirst bool) {
 	}
 }
 
-// add counts one run in. It reports whether any has failed.
+// add adds the result of one run. It reports whether any has failed.
 func (t *total) add(seed uint64, s stats, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (t *total) add(seed uint64, s stats, err error) bool {
 	return t.fault != nil
 }
 
-// idle: what costs a little time in every run shows in the sum of many.
+// idle checks the sum of many runs, which shows a small loss in each run.
 func (t *total) idle(cfg settings) error {
 	least := 78.0
 	if t.ran == standard {
@@ -91,7 +91,7 @@ func (t *total) idle(cfg settings) error {
 	return nil
 }
 
-// led is the part of the time in which somebody led, where that was not decided elsewhere.
+// led returns the part of the time with a leader, over the runs that count for it.
 func (t *total) led(cfg settings) float64 {
 	return t.sum.led.Hours() / (float64(max(t.free, 1)) * cfg.Hour.Hours())
 }
@@ -121,7 +121,7 @@ func (t *total) print(cfg settings, took time.Duration) {
 	}
 }
 
-// rescue makes a fault of a panic: a bug may cause one.
+// rescue turns a panic into a fault: a bug may cause one.
 func rescue(fault *error) {
 	if p := recover(); p != nil {
 		*fault = errors.Join(*fault, fmt.Errorf("panic: %v", p))

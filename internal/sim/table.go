@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// hunted is a bug and what became of it.
+// hunted is a bug and its result.
 type hunted struct {
 	bug
 	verdict
@@ -55,7 +55,7 @@ func huntAll(bugs []bug, seeds uint64) []hunted {
 	return all
 }
 
-// listBugs prints what became of every bug, and fails if one was not found as it should be.
+// listBugs prints the result of every bug, and fails if one was not found as it should be.
 func listBugs(o *options) int {
 	bugs, err := partOf(planted, o.part)
 	if err != nil {
@@ -78,7 +78,7 @@ func listBugs(o *options) int {
 	return status
 }
 
-// missed says why a bug does not count as found.
+// missed explains why a bug does not count as found.
 func (h *hunted) missed() error {
 	switch {
 	case h.err != nil:
@@ -91,7 +91,7 @@ func (h *hunted) missed() error {
 	return nil
 }
 
-// where says in which seed a bug is found first, or by which test.
+// where returns the first seed that finds a bug, or the test that does.
 func (h *hunted) where() string {
 	switch {
 	case h.Failed == 0:
@@ -152,14 +152,14 @@ func writeMarkdown(out io.Writer, all []hunted) {
 	}
 }
 
-// row is what the test holds the page to.
+// row returns the row that the page must have, which a test checks.
 func (b *bug) row() string {
 	return fmt.Sprintf("| `%s` | %s | %s |", b.Name, b.Rule, cell(b.Left))
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
-// fault without the time at which it came.
+// fault removes the time from a fault.
 func fault(s string) string {
 	if _, what, ok := strings.Cut(s, ": "); ok && strings.HasPrefix(s, "at ") {
 		return what

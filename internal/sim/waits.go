@@ -7,15 +7,16 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// waited: nobody takes over what may be held before its lease is over, by true time (L2, L3),
-// whether its holder still lives or not. The lease counts from when the record was put there, which
-// is before anybody has seen it.
+// waited checks that no member replaces a possibly held record before its lease is over, by true
+// time (L2, L3), whether its holder is alive or not. The lease counts from when the record was put
+// there, which is before any member has seen it.
 func (c *check) waited(n *node, old *protocol.Cell, r *record.Record) {
 	p, was := &c.w.plan, &old.Record
 	mine := was.Held() && was.Incarnation == r.Incarnation
 	free := old.Kind == protocol.Absent || was.Released || mine
 	if s := c.w.store; s.strayed && s.life.era > 0 && n != nil && n.born < s.life.from {
-		free = false // who saw the store made anew believes nothing of before (L3a)
+		// a member that saw the store recreated believes nothing from before (L3a)
+		free = false
 	}
 	if free || n == nil || p.loses || c.w.now < max(c.amnesty, c.fragile) {
 		return

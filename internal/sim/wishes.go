@@ -6,17 +6,17 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// Who shall follow a leader is said in its own process, or by a request in the store. The last word
+// A leader's successor is named in its own process, or by a request in the store. The last wish
 // counts, and a request once.
 
-// wishes are who shall follow after a term.
+// wishes are the named successors of a term.
 type wishes struct {
 	term  uint64
 	names []string
-	plain bool // one of them was said when nothing kept the leader from hearing it
+	plain bool // one of the wishes came without any obstacle on its way to the leader
 }
 
-// wish takes down that n has just been told who shall follow it.
+// wish records that n has just got a wish for its successor.
 func (n *node) wish(to string, plain bool) {
 	if n.m.Phase() != protocol.Leading {
 		return
@@ -27,8 +27,8 @@ func (n *node) wish(to string, plain bool) {
 	n.wishes.names, n.wishes.plain = append(n.wishes.names, to), n.wishes.plain || plain
 }
 
-// asks takes down the request in a record that n is shown. A leader that waits for an answer may
-// not come to a request that is pushed meanwhile.
+// asks records the request in a record that n is shown. A leader that waits for an answer may miss
+// a request that is pushed in the meantime.
 func (n *node) asks(c *protocol.Cell, plain bool) {
 	r := &c.Record
 	own := r.Incarnation == n.incarnation() && r.Term == n.m.Term()
@@ -37,7 +37,7 @@ func (n *node) asks(c *protocol.Cell, plain bool) {
 	}
 }
 
-// named: a release names one who was to follow, if anybody was named (H1).
+// named checks that a release names one of the wished successors, if there are any (H1).
 func (c *check) named(n *node, op *protocol.Op) {
 	r, w := &op.Record, &n.wishes
 	released := op.Write && r.Released && r.Term == w.term && r.Term == n.term

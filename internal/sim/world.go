@@ -13,8 +13,8 @@ import (
 // world is one run.
 type world struct {
 	dice
-	more        dice // for what few runs know of, so that the others are as they were before there was such a thing
-	extra       dice // and for what fewer yet do
+	more        dice // for faults of few runs, so that other runs stay as they were without these
+	extra       dice // and for faults of still fewer
 	watches     dice // and for the watches
 	cfg         settings
 	plan        plan
@@ -27,13 +27,13 @@ type world struct {
 	stats       stats
 	outageUntil time.Duration
 	orphaned    time.Duration // when a record was last deleted under a leader
-	crowd       int           // events since time last went on
+	crowd       int           // events since time last advanced
 	deaf        bool          // nothing is pushed any more
 	lossy       bool          // the next write is lost, in the calm
 	calm        bool          // no more faults
-	trying      bool          // who leaves takes most of the time that there is for it
+	trying      bool          // a leader that leaves takes most of the time allowed
 	calmAt      time.Duration
-	rounds      int  // hand-overs that were asked for in the calm
+	rounds      int  // hand-overs that were requested in the calm
 	trials      int  // and how often a leader ceased to be eligible
 	settled     bool // and time enough for a leader
 	settledAt   time.Duration
@@ -41,17 +41,17 @@ type world struct {
 	out         io.Writer
 }
 
-// settings are what is not drawn by the seed.
+// settings are the figures that the seed does not draw.
 type settings struct {
 	Hour  time.Duration // the length of a run
-	Drift float64       // what clocks do, in multiples of what is promised
+	Drift float64       // the real error of clocks, in multiples of the promised bound
 }
 
-// stats are what a run did, so that nothing passes by idling.
+// stats are the results of a run, so that no run passes by idling.
 type stats struct {
 	ops, elections                   int
 	led                              time.Duration
-	free                             bool // nobody outside of the election moved its leader
+	free                             bool // only the election itself moved its leader
 	calmReads, calmWrites, calmTerms int
 }
 
@@ -89,7 +89,7 @@ func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	return w.stats, w.check.fault
 }
 
-// happen is one event. Time must go on.
+// happen runs one event. Time must go on.
 func (w *world) happen(e event) {
 	const crowd = 10000
 	if w.crowd++; e.at > w.now {
@@ -121,7 +121,7 @@ func (w *world) populate() {
 	w.sample()
 }
 
-// sample measures how much of the time somebody leads.
+// sample measures the part of the time with a leader.
 func (w *world) sample() {
 	const step = 5 * time.Second
 	if w.leading() != nil {
@@ -133,7 +133,7 @@ func (w *world) sample() {
 	w.queue.add(w.now+step, w.sample)
 }
 
-// find returns the member that has this incarnation now; nil if it was started anew since.
+// find returns the member that has this incarnation now; nil if it was restarted since.
 func (w *world) find(incarnation string) *node {
 	for _, n := range w.nodes {
 		if n.incarnation() == incarnation {

@@ -2,8 +2,9 @@ package main
 
 import "time"
 
-// worth: nothing shall pass by idling. Somebody leads for as much of the time as the faults of this run allow, leaders
-// change as often as they must, and the store is not asked more than three times in a renewal interval.
+// worth checks that no run passes by idling. There is a leader for as much of the time as the
+// faults of this run allow, leaders change as often as they must, and the store gets at most three
+// operations in a renewal interval.
 func (c *check) worth() {
 	w, p := c.w, &c.w.plan
 	if least := w.cfg.Hour - time.Duration(p.hardship()*float64(w.cfg.Hour)); w.stats.led < least {
@@ -15,7 +16,7 @@ func (c *check) worth() {
 	}
 }
 
-// cost is looked at with every operation, because what costs too much may never end.
+// cost is checked with every operation, because an excess may never end.
 func (c *check) cost() {
 	p := &c.w.plan
 	if most := 10 + 9*int(c.w.cfg.Hour/p.lease)*p.nodes; c.w.stats.ops > most {
@@ -23,12 +24,12 @@ func (c *check) cost() {
 	}
 }
 
-// changes is how often a new leader is at least needed in so many leases.
+// changes returns how often a new leader is at least needed in so many leases.
 func (p *plan) changes(leases int) int {
 	switch {
 	case p.elders: // the older system's candidate may lead for most of the time
 		return 1
-	case p.strict, p.recurs(), p.alone() && p.naps(): // at times there is nobody to follow
+	case p.strict, p.recurs(), p.alone() && p.naps(): // at times there is no successor
 		return max(1, leases/40)
 	case p.yield, p.spam:
 		return max(1, leases/8)
@@ -38,8 +39,8 @@ func (p *plan) changes(leases int) int {
 	return 1
 }
 
-// hardship is the part of the time that the faults of a plan may cost, all told. The figures are somewhat above the worst
-// of 12,000 seeds.
+// hardship returns the part of the time that all faults of a plan together may cost. The figures
+// are somewhat above the worst of 12,000 seeds.
 func (p *plan) hardship() float64 {
 	sum := 0.06
 	for _, f := range []struct {
@@ -57,7 +58,7 @@ func (p *plan) hardship() float64 {
 			sum += f.cost
 		}
 	}
-	if p.strict && p.fickle { // who is named and who is fit may be two for long
+	if p.strict && p.fickle { // the named member and the fit one may differ for long
 		return 0.97
 	}
 	if p.recurs() {
