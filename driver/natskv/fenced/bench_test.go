@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// BenchmarkPublish compares publishing one message after another with and without the fence, on one server.
+// BenchmarkPublish compares publishing one message after another with and without the fence, on one
+// server.
 func BenchmarkPublish(b *testing.B) {
 	s := newScene(b)
 	leader := s.elect("a")

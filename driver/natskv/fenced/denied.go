@@ -12,11 +12,12 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// denialPause is how often it is looked whether a request was refused. Its answer is there before the first time.
+// denialPause is the interval of checks whether a request was refused. Its answer is there before
+// the first check.
 const denialPause = 20 * time.Millisecond
 
-// lookOut ends a request that the server has refused for want of rights, which it tells the connection and not the
-// request. Stop must be called.
+// lookOut ends a request that the server has refused because rights are missing. The server reports
+// that to the connection and not to the request. Stop must be called.
 func (w wire) lookOut(subject string, found context.CancelCauseFunc) (stop func()) {
 	nc, names := w.nc, w.names(subject)
 	before, connects, over := nc.LastError(), nc.Stats().Reconnects, make(chan struct{})
@@ -43,7 +44,8 @@ func (w wire) lookOut(subject string, found context.CancelCauseFunc) (stop func(
 	}
 }
 
-// names are those under which a server may look at the rights to a subject: one in a JetStream domain takes the domain out first.
+// names returns the names by which a server may check the rights to a subject: one in a JetStream
+// domain takes the domain out first.
 func (w wire) names(subject string) []string {
 	if bare, ours := strings.CutPrefix(subject, w.api); ours && w.api != jetstream.DefaultAPIPrefix {
 		return []string{subject, jetstream.DefaultAPIPrefix + bare}
@@ -51,7 +53,8 @@ func (w wire) names(subject string) []string {
 	return []string{subject}
 }
 
-// refused returns to which of the subjects a publish was refused, by an error that was not there before; empty if to none.
+// refused returns the subject to which a publish was refused by an error that was not there before;
+// empty if there is none.
 func refused(err, before error, subjects []string) string {
 	if err == before || !errors.Is(err, nats.ErrPermissionViolation) { //nolint:errorlint // the same event, not one of its kind
 		return ""

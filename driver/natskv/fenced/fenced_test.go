@@ -41,7 +41,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestDeposed: nothing but the server can tell a leader whose clocks stood still.
+// TestDeposed: only the server can stop a leader whose clocks stood still.
 func TestDeposed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -77,7 +77,7 @@ func TestLateOpen(t *testing.T) {
 	}
 }
 
-// TestOver: who knows that its term is over asks nobody.
+// TestOver: a leader that knows that its term is over sends no request.
 func TestOver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -105,7 +105,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestGone: whatever becomes of the fence, the leader goes on, and what was published under a fence that is gone is refused.
+// TestGone: the leader goes on after any loss of the fence, and messages under a fence that is gone
+// are refused.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -230,7 +231,8 @@ func TestMadeAnew(t *testing.T) {
 	s.expect(next.wrote("mine"))
 }
 
-// TestTwice: a second Publisher of a term takes nothing from the first, as after an Open that failed half-way.
+// TestTwice: a second Publisher of a term takes nothing from the first, as after an Open that
+// failed half-way.
 func TestTwice(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -245,7 +247,8 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestStrangers: what is no newer term of this election does not depose, and is not overwritten.
+// TestStrangers: a message that is not a newer term's of this election does not depose, and is not
+// overwritten.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(nats.Header){
@@ -280,7 +283,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestOwnConditions: what the caller asks of the server is asked as well, and a refusal for it is not the fence's.
+// TestOwnConditions: the caller's own conditions apply as well, and a refusal for them is not the
+// fence's.
 func TestOwnConditions(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

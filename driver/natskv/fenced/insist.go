@@ -16,7 +16,7 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// insist tries until there is no reason to try again, or the context ends: streams change their leaders.
+// insist tries until another try cannot help, or the context ends: streams change their leaders.
 func insist(ctx context.Context, try func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := try()
@@ -29,7 +29,8 @@ func insist(ctx context.Context, try func() error) error {
 	}
 }
 
-// passing says of an error about the fence that a later try may end otherwise. A write whose outcome is not known is found by it.
+// passing reports whether a later try may end differently after this error about the fence. The
+// next try finds a write whose outcome is not known.
 func passing(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.Code >= http.StatusInternalServerError {
@@ -48,9 +49,9 @@ func passing(err error) bool {
 	return false
 }
 
-// gaveUp is why the context ended, and in words what was in the way.
+// gaveUp returns why the context ended, with the last obstacle as text.
 func gaveUp(ctx context.Context, err error) error {
-	return fmt.Errorf("%w (at last: %v)", context.Cause(ctx), err) //nolint:errorlint // what it wraps is about one attempt
+	return fmt.Errorf("%w (at last: %v)", context.Cause(ctx), err) //nolint:errorlint // the errors that it wraps are about one attempt
 }
 
 // sleep returns false if the context ends first.

@@ -12,26 +12,27 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// width is how many subjects a fence has, and so how many messages can be on their way at a time: a replicated stream lets
-// one pass on each condition, and refuses others until it is stored. All terms must have the same ones, hence no option.
+// width is the number of a fence's subjects, and so of messages that can be on their way at a time:
+// a replicated stream lets one pass on each condition, and refuses others until it is stored. All
+// terms must have the same subjects, so this is not an option.
 const width = 8
 
 // lane is a subject of the fence, with the sequence of this term's message there, or 0 while that
 // is not known. The call of Publish that took it out of the Publisher's free lanes sends through
-// it; whichever call takes the fence back sets it.
+// it; the call that takes the fence back sets it.
 type lane struct {
 	subject  string
 	sequence atomic.Uint64
 }
 
-// expect has the server refuse a message unless the last one on the subject has this sequence.
+// expect makes the server refuse a message unless the last one on the subject has this sequence.
 func expect(h nats.Header, subject string, last uint64) {
 	h.Set(jetstream.ExpectedLastSubjSeqSubjHeader, subject)
 	h.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
 }
 
-// take makes a subject of the fence this term's, unless a newer term has it, and returns the sequence of this term's message
-// there. The caller looks at the lease before and after.
+// take makes a subject of the fence this term's, unless a newer term has it, and returns the
+// sequence of this term's message there. The caller checks the lease before and after.
 func (p *Publisher) take(ctx context.Context, subject string) (sequence uint64, err error) {
 	err = insist(ctx, func() error {
 		sequence, err = p.try(ctx, subject)
@@ -58,14 +59,15 @@ func (p *Publisher) takeAll(ctx context.Context) (sequences [width]uint64, err e
 	return sequences, context.Cause(ctx)
 }
 
-// hold notes that all lanes are this term's.
+// hold records that all lanes are this term's.
 func (p *Publisher) hold(sequences [width]uint64) {
 	for i, l := range p.lanes {
 		l.sequence.Store(sequences[i])
 	}
 }
 
-// try reads the last message and claims the subject from there. A claim whose outcome is not known is found by the next try.
+// try reads the last message and claims the subject from there. The next try finds a claim whose
+// outcome is not known.
 func (p *Publisher) try(ctx context.Context, subject string) (uint64, error) {
 	last, own, err := p.read(ctx, subject)
 	if err != nil || own {
@@ -74,7 +76,7 @@ func (p *Publisher) try(ctx context.Context, subject string) (uint64, error) {
 	return p.claim(ctx, subject, last)
 }
 
-// look is read until there is an answer.
+// look repeats read until there is an answer.
 func (p *Publisher) look(ctx context.Context, subject string) (last uint64, own bool, err error) {
 	err = insist(ctx, func() error {
 		last, own, err = p.read(ctx, subject)
@@ -84,7 +86,7 @@ func (p *Publisher) look(ctx context.Context, subject string) (last uint64, own 
 }
 
 // read returns the sequence of the last message of a lane, or 0, and whether it is this term's. It
-// returns a takenError if that forbids a claim.
+// returns a takenError if that message forbids a claim.
 func (p *Publisher) read(ctx context.Context, subject string) (last uint64, own bool, err error) {
 	found, err := p.wire.last(ctx, p.stream, subject)
 	if err != nil {
@@ -105,8 +107,9 @@ type takenError struct {
 func (e *takenError) Error() string { return e.why.Error() }
 func (e *takenError) Unwrap() error { return e.why }
 
-// judge says whether a message of the fence is this term's, and returns an error if it forbids a claim. Nothing, what is
-// older and what cannot be read do not: the caller's lease is valid, so nobody newer has been there.
+// judge reports whether a message of the fence is this term's, and returns an error if it forbids a
+// claim. An absent, older or unreadable message does not: the caller's lease is valid, so no newer
+// leader has been there.
 func (p *Publisher) judge(found post, subject string) (own bool, err error) {
 	h := found.headers()
 	token, ok := Token(h)
@@ -125,8 +128,8 @@ func (p *Publisher) judge(found post, subject string) (own bool, err error) {
 	return true, nil
 }
 
-// newer is the error of a leader whose fence has another one's, of a higher term. It can be the
-// newer leader's only if the election's terms grow: its store may have lost them.
+// newer is the error of a leader when a higher term has the fence. That term belongs to a newer
+// leader only if the election's terms grow: its store may have lost them.
 func (p *Publisher) newer(token uint64) error {
 	ours := p.term.Token()
 	err := fmt.Errorf("%w: term %d has taken it from term %d (%w: %w)",
@@ -140,8 +143,8 @@ func (p *Publisher) newer(token uint64) error {
 		err, ours, token, p.stream, p.fence)
 }
 
-// claim is a compare-and-swap: one that comes late finds another last message and is refused. What
-// was acknowledged is read back, since the account may map the subject to another.
+// claim is a compare-and-swap: a late one finds another last message and is refused. Claim reads
+// the acknowledged message back, since the account may map the subject to another.
 func (p *Publisher) claim(ctx context.Context, subject string, last uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -164,7 +167,7 @@ func (p *Publisher) claim(ctx context.Context, subject string, last uint64) (uin
 	switch {
 	case err != nil:
 		return 0, err
-	case stored.Sequence == 0: // nor can it be held: the next try finds out what is there instead
+	case stored.Sequence == 0: // it cannot be kept either: the next try finds what replaced it
 		return 0, errRemoved
 	case stored.Subject != subject:
 		return 0, fmt.Errorf("%w: a message to %s was stored under %s, where no condition finds it: "+

@@ -26,8 +26,8 @@ func (s *scene) purge(lanes string) {
 	}
 }
 
-// TestLostFence: whatever of the fence has gone, a leader that publishes has all of it back before,
-// and an older one whose clocks stood still gets nothing.
+// TestLostFence: a leader that publishes first takes back all lost parts of the fence, and an older
+// one whose clocks stood still gets nothing.
 func TestLostFence(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*scene){
@@ -107,7 +107,7 @@ func TestLostBesideMany(t *testing.T) {
 }
 
 // TestStoreLost: an election whose store was lost counts terms from the beginning. The fence
-// refuses the new leader, which is told what may have happened and what to do; and that works.
+// refuses the new leader, with an error that gives the likely cause and the remedy; and that works.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -130,7 +130,7 @@ func TestStoreLost(t *testing.T) {
 	s.expect(next.wrote("before"), first.wrote("after"))
 }
 
-// TestRollUpAll: a message that removes the fence, with all else, is refused; one that removes
+// TestRollUpAll: a message that removes the fence, with all else, is refused; one that removes only
 // those of its own subject is not.
 func TestRollUpAll(t *testing.T) {
 	t.Parallel()

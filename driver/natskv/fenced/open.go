@@ -11,16 +11,18 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Open takes the fence of a stream for a term. The fence is a few subjects of the stream below the one given, such as
-// "payments.fence" for a stream that listens on "payments.>": all candidates of an election must give the same one, and
-// nobody else may. The connection stays the caller's.
+// Open takes the fence of a stream for a term. The fence is a few subjects of the stream below the
+// one given, such as "payments.fence" for a stream that listens on "payments.>". All candidates of
+// an election must give the same one, and no other program may use it. The connection stays the
+// caller's.
 //
-// When it returns nil, what earlier terms have in the stream is all that they ever will have, and it stands before
-// [Publisher.Begin]. Opening twice in a term takes nothing away from the first Publisher. Without a deadline in the context it
-// gives up after 5 s.
+// When it returns nil, the stream has all messages of earlier terms that it will ever have, and
+// they stand before [Publisher.Begin]. Opening twice in a term takes nothing away from the first
+// Publisher. Without a deadline in the context it gives up after 5 s.
 //
-// Errors wrap tenure.ErrLost if the term is over, and ErrFenced as well if the fence showed it; tenure.ErrTooLate; ErrFenced alone
-// if somebody else uses the fence; ErrUnfit; jetstream.ErrStreamNotFound; driver.ErrDenied and the subject; or ctx's cause.
+// Errors wrap tenure.ErrLost if the term is over, and ErrFenced as well if the fence showed it;
+// tenure.ErrTooLate; ErrFenced alone if another election or leader uses the fence; ErrUnfit;
+// jetstream.ErrStreamNotFound; driver.ErrDenied and the subject; or ctx's cause.
 func Open(ctx context.Context, t driver.Term, js jetstream.JetStream, stream, fence string, opts ...Option) (*Publisher, error) {
 	if err := checkNames(stream, fence); err != nil {
 		return nil, err
@@ -51,8 +53,9 @@ func checkNames(stream, fence string) error {
 	return nil
 }
 
-// begin takes all lanes. Their subjects have the stream's time of birth in them: a stream that was deleted and made again
-// begins its sequences anew, and an old leader's condition must not come true there.
+// begin takes all lanes. Their subjects contain the stream's time of creation: a stream that was
+// deleted and recreated begins its sequences again, and an old leader's condition must not come
+// true there.
 func (p *Publisher) begin(ctx context.Context) error {
 	s, err := p.info(ctx)
 	if err != nil {

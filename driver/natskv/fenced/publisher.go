@@ -14,11 +14,11 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// rollupHeader has a message replace those before it on its subject.
+// rollupHeader makes a message replace those before it on its subject.
 const rollupHeader = "Nats-Rollup"
 
-// Publisher publishes to one stream for one term of an election. Its methods may be called concurrently. It holds nothing
-// that would have to be closed.
+// Publisher publishes to one stream for one term of an election. Its methods may be called
+// concurrently. It does not need to be closed.
 type Publisher struct {
 	term   driver.Term
 	wire   wire
@@ -28,7 +28,8 @@ type Publisher struct {
 	born   time.Time
 	rolls  bool // a message of the fence may replace the one before
 	ttls   bool // and may say that it does not expire
-	// replicated: for a moment two servers may take themselves for the stream's leader, and both get a message.
+	// replicated: for a moment two servers may believe that they lead the stream, and both get a
+	// message.
 	replicated bool
 
 	lanes     [width]*lane
@@ -37,22 +38,23 @@ type Publisher struct {
 	beginning uint64
 }
 
-// Begin is a sequence of the stream: all that earlier terms have published stands before it, and all that this Publisher
-// does, after. A new leader that reads the stream up to it knows what the earlier ones did, all of it.
+// Begin returns a sequence of the stream: all messages of earlier terms stand before it, and all
+// messages of this Publisher after it. A new leader that reads the stream up to it knows all that
+// the earlier ones did.
 func (p *Publisher) Begin() uint64 { return p.beginning }
 
-// Publish sends one message and waits for the stream's acknowledgement. It sends a copy, which carries the token in a
-// header; what the message says of a reply is not used. Up to 8 calls go on at the same time, more wait for their turn.
-// Without a deadline in the context it gives up after 5 s.
+// Publish sends one message and waits for the stream's acknowledgment. It sends a copy, which
+// carries the token in a header; it ignores the message's reply subject. Up to 8 calls go on at the
+// same time, more wait for their turn. Without a deadline in the context it gives up after 5 s.
 //
 // Nil means that the message is stored. If the acknowledgment says Duplicate, a message of the same
 // Nats-Msg-Id was stored before, perhaps by another term. Otherwise the message is not stored and
-// never will be, but where the error wraps ErrUnknown. Errors wrap tenure.ErrLost if the term is
+// never will be, except where the error wraps ErrUnknown. Errors wrap tenure.ErrLost if the term is
 // over; tenure.ErrTooLate if too little is left of the lease; ErrFenced; ErrUnknown; ErrHeader;
 // ErrUnfit if the fence had to be taken back and cannot be kept (the stream was recreated, or the
-// account maps its subjects by now); driver.ErrDenied and the subject; jetstream.APIError for what
-// the server refuses for another reason; nats.ErrNoResponders if the stream has no leader now or
-// does not listen on the subject; or ctx's cause.
+// account maps its subjects by now); driver.ErrDenied and the subject; jetstream.APIError if the
+// server refuses for another reason; nats.ErrNoResponders if the stream has no leader now or does
+// not listen on the subject; or ctx's cause.
 func (p *Publisher) Publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
 	if err := p.usable(m); err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func (p *Publisher) Publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck
 	return ack, nil
 }
 
-// copied is what is sent. With an id it can be sent to a replicated stream again.
+// copied returns the message to send. With an id it can be sent to a replicated stream again.
 func (p *Publisher) copied(m *nats.Msg) *nats.Msg {
 	c := stamped(m, p.term.Token())
 	c.Header.Set(jetstream.ExpectedStreamHeader, p.stream)
@@ -89,12 +91,13 @@ func (p *Publisher) copied(m *nats.Msg) *nats.Msg {
 	return c
 }
 
-// foreign are headers that take the fence's place, or have the server publish at another time, when it looks at no fence.
+// foreign are headers that replace the fence's, or make the server publish at another time, when it
+// checks no fence.
 var foreign = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.ScheduleHeader, "Nats-Batch-Id"}
 
-// usable refuses headers that defeat the fence: also a roll-up of all, which removes it. Each
-// replica of a stream takes the refusal of a last id for an error in its log, which it cannot go on
-// from.
+// usable refuses headers that defeat the fence, also a roll-up of all, which removes it. Each
+// replica of a stream takes the refusal of a last id for an error in its log from which it cannot
+// go on.
 func (p *Publisher) usable(m *nats.Msg) error {
 	for name, values := range m.Header {
 		if p.replicated && strings.EqualFold(name, jetstream.ExpectedLastMsgIDHeader) {
@@ -115,14 +118,15 @@ func (p *Publisher) usable(m *nats.Msg) error {
 
 func rollsAll(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "all") }
 
-// may is nil if enough of the lease is left.
+// may returns nil if enough of the lease is left.
 func (p *Publisher) may() error {
 	return p.term.Do(context.Background(), p.set.need, func(context.Context) error { return nil })
 }
 
-// pass sends a message through a lane until there is an answer that says more than that another message is on its way, or
-// that the lane's last message is not the one that was thought. The latter is the end of a deposed leader. But the
-// message may have expired or been purged, and a leader whose lease is valid takes the fence back.
+// pass sends a message through a lane. It repeats that while the answer is only that another
+// message is on its way, or that the lane's last message is not the expected one. The latter is the
+// end of a deposed leader. But the message may have expired or been purged, and then a leader whose
+// lease is valid takes the fence back.
 func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.PubAck, error) {
 	held := l.sequence.Load()
 	if held == 0 { // as a condition it would come true where there is no fence
@@ -148,7 +152,8 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 			}
 		case !errors.Is(err, errBusy) && pause == firstPause && !stateful(err):
 			return nil, err
-		case !errors.Is(err, errBusy): // what was sent before may have reached another server that stores it
+		// An earlier send may have reached another server that stores it.
+		case !errors.Is(err, errBusy):
 			return nil, p.doubt(err)
 		}
 		if !sleep(ctx, pause) {
@@ -161,12 +166,11 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 }
 
 // refused finds out why a message was refused that was sent under the condition of a sequence, and
-// takes the fence back if it has gone. It returns the sequence under which the message is to be
-// sent again: also where the answer came from a server that does not know of the newer term's fence
-// yet. Only one that does can say that the message is not stored, since it has all that stands
-// before the fence, and would know the message's id. That is not so where the caller has set a
-// condition too: what the answer names then may be the last sequence of the stream, with what is
-// only proposed.
+// takes the fence back if it has gone. It returns the sequence for the next send, also where the
+// answer came from a server that does not know the newer term's fence yet. Only a server that knows
+// it can confirm that the message is not stored: it has all that stands before the fence, and would
+// know the message's id. With a condition of the caller's own, this does not hold: the sequence in
+// the answer may then be the last one of the stream, including messages that are only proposed.
 func (p *Publisher) refused(
 	ctx context.Context, l *lane, held uint64, m *nats.Msg, moved *movedError,
 ) (uint64, error) {
@@ -191,9 +195,9 @@ func (p *Publisher) refused(
 	return held, nil
 }
 
-// retake takes the whole fence back when the lane is not held under a sequence any more, and
-// returns the new one. A leader that took back one lane alone would leave the others to an older
-// one, whose clocks stood still: that one gets nothing as long as a single lane is a newer term's.
+// retake takes the whole fence back when the lane is no longer held under a sequence, and returns
+// the new one. A leader that took back one lane only would leave the others to an older leader
+// whose clocks stood still. That one gets nothing as long as a newer term has a single lane.
 func (p *Publisher) retake(ctx context.Context, l *lane, held uint64) (uint64, error) {
 	select {
 	case p.taking <- struct{}{}:
@@ -202,7 +206,7 @@ func (p *Publisher) retake(ctx context.Context, l *lane, held uint64) (uint64, e
 		return 0, context.Cause(ctx)
 	}
 	if now := l.sequence.Load(); now != held && now != 0 {
-		return now, nil // another call has taken it back meanwhile
+		return now, nil // another call has taken it back since
 	}
 	if err := p.same(ctx); err != nil {
 		return 0, err
@@ -219,7 +223,7 @@ func (p *Publisher) retake(ctx context.Context, l *lane, held uint64) (uint64, e
 	return l.sequence.Load(), nil
 }
 
-// doubt adds that a message may be stored that one server has not accepted, if there are others.
+// doubt adds that another server may have stored a message that one has not accepted.
 func (p *Publisher) doubt(err error) error {
 	if !p.replicated {
 		return err

@@ -23,7 +23,7 @@ func TestListens(t *testing.T) {
 	}
 }
 
-// TestFit: what the server says of a stream, and what is said of it.
+// TestFit: the server's description of a stream, and the verdict.
 func TestFit(t *testing.T) {
 	const level = `"metadata":{"_nats.level":"1"}`
 	for name, c := range map[string]struct{ config, says string }{
@@ -53,13 +53,13 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestAcknowledged: which answers say that a message is not stored, and which leave it open.
+// TestAcknowledged: which answers mean that a message is not stored, and which leave it open.
 func TestAcknowledged(t *testing.T) {
 	moved := new(movedError)
 	for name, c := range map[string]struct {
 		answer string
 		err    error
-		want   error // ErrUnknown, errBusy, moved, or another that says no
+		want   error // ErrUnknown, errBusy, moved, or another refusal
 	}{
 		"not sent":          {err: errOffline, want: errOffline},
 		"nobody listens":    {err: nats.ErrNoResponders, want: nats.ErrNoResponders},
@@ -89,7 +89,7 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
-// TestCheckNames: what is no name is refused without a question.
+// TestCheckNames: an invalid name is refused without a request.
 func TestCheckNames(t *testing.T) {
 	for names, ok := range map[[2]string]bool{
 		{"S", "a"}: true, {"S", "a.b"}: true,

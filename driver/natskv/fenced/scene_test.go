@@ -26,13 +26,14 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// lease outlasts all that may hold up the machine. Nobody waits it out.
+// lease outlasts all delays of the machine. No test waits it out.
 const lease = 5 * time.Minute
 
 // fence is below the subjects of every stream here.
 const fence = "payments.fence"
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+// TestMain lets more tests run side by side than there are processors: they wait far more than they
+// work.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
@@ -93,7 +94,8 @@ type candidacy struct {
 	term  *tenure.Term
 }
 
-// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader does not notice.
+// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader
+// does not notice.
 type standing struct {
 	clock.Clock
 	at atomic.Pointer[clock.Reading]
@@ -131,8 +133,8 @@ func (s *scene) elect(id string) *candidacy {
 	return n
 }
 
-// vacate ends the lease of whoever leads behind its back, as waiting it out would: the record says that it was released. It
-// reports whether nobody wrote in between.
+// vacate ends the present leader's lease without its knowledge, as waiting it out would: the record
+// becomes a released one. It reports whether no other write came in between.
 func (s *scene) vacate() bool {
 	s.Helper()
 	e, err := s.store.Read(wait.Context(s), s.name)
@@ -187,7 +189,7 @@ func (s *scene) publish(p *fenced.Publisher, values ...string) {
 // wrote is a message of this leader's, as consumers see it.
 func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
 
-// stored is what a consumer sees, as "token:value".
+// stored returns the messages as a consumer sees them, as "token:value".
 func (s *scene) stored() (seen []string) {
 	s.Helper()
 	stream := s.stream()

@@ -19,7 +19,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// standIn answers for a stream what a test wants, as a cluster may in the moment in which two servers lead it.
+// standIn gives a test's answers for a stream, as a cluster may in the moment in which two servers
+// lead it.
 type standIn struct {
 	*scene
 	info string
@@ -121,7 +122,7 @@ const (
 	tooLarge  = `{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"}}`
 )
 
-// TestAnswers: what a server says of a message, what comes of it, and how often the message is sent.
+// TestAnswers: a server's answer to a message, the outcome, and how often the message is sent.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	lastSeq := nats.Header{jetstream.ExpectedLastSeqHeader: {"7"}}
@@ -182,7 +183,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestOldServer: one that does not know the condition on another subject would look at that of the message.
+// TestOldServer: a server that does not know the condition on another subject would check the one
+// of the message's subject.
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	in := newStandIn(t, `{"created":"2026-11-21T10:00:00Z","config":{"subjects":["payments.>"],"metadata":{}}}`)

@@ -12,10 +12,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// levelKey is where servers since 2.11, which brought the condition on another subject, say what they can do.
+// levelKey is where servers since 2.11, which introduced the condition on another subject, report
+// their abilities.
 const levelKey = "_nats.level"
 
-// stream is what of the answer to STREAM.INFO, which the stream's leader gives, matters to a fence.
+// stream is the part of the stream leader's answer to STREAM.INFO that a fence needs.
 type stream struct {
 	Created time.Time `json:"created"`
 	Config  struct {
@@ -34,10 +35,11 @@ type stream struct {
 	} `json:"config"`
 }
 
-// rolls says whether a message of the fence may remove the one before it.
+// rolls reports whether a message of the fence may remove the one before it.
 func (s stream) rolls() bool { return s.Config.Rollup && !s.Config.DenyPurge }
 
-// fit refuses what a fence cannot be kept in. With every other setting a fence that goes missing has messages refused.
+// fit refuses a stream that cannot keep a fence. With every other setting, messages are refused
+// when the fence goes missing.
 func (s stream) fit(fence string) error {
 	switch c := s.Config; {
 	case c.Metadata[levelKey] == "":
@@ -63,7 +65,8 @@ func (s stream) fit(fence string) error {
 	return nil
 }
 
-// listens says whether a stream that has this among its subjects stores what is published two tokens below the fence.
+// listens reports whether a stream with this filter among its subjects stores messages that are
+// published two tokens below the fence.
 func listens(filter, fence string) bool {
 	have := append(strings.Split(fence, "."), "born", "lane")
 	for i, token := range strings.Split(filter, ".") {
@@ -92,8 +95,8 @@ func (p *Publisher) info(ctx context.Context) (s stream, err error) {
 	return s, err
 }
 
-// same is nil if the stream is still the one that was opened. It is looked at after the fence was taken: in another stream
-// of that name the next leader would not look for it there.
+// same returns nil if the stream is still the one that was opened. It is checked after the fence
+// was taken: in another stream of that name the next leader would not look for it there.
 func (p *Publisher) same(ctx context.Context) error {
 	s, err := p.info(ctx)
 	if err == nil && !s.Created.Equal(p.born) {
@@ -109,17 +112,17 @@ type post struct {
 	Header   []byte `json:"hdrs"`
 }
 
-// last is the last message on a subject.
+// last returns the last message on a subject.
 func (w wire) last(ctx context.Context, name, subject string) (post, error) {
 	return w.get(ctx, name, fmt.Appendf(nil, "{\"last_by_subj\":%q}", subject))
 }
 
-// at is the message with a sequence.
+// at returns the message with a sequence.
 func (w wire) at(ctx context.Context, name string, sequence uint64) (post, error) {
 	return w.get(ctx, name, fmt.Appendf(nil, "{\"seq\":%d}", sequence))
 }
 
-// get asks the stream's leader, which is who decides what may be written.
+// get asks the stream's leader, which decides on writes.
 func (w wire) get(ctx context.Context, name string, which []byte) (post, error) {
 	var got struct {
 		Message post `json:"message"`

@@ -9,28 +9,31 @@ import (
 )
 
 const (
-	// Header is the name of the header that carries the fencing token of the term, in decimal digits.
+	// Header is the name of the header that carries the fencing token of the term, in decimal
+	// digits.
 	Header = "Tenure-Token"
-	// FenceHeader is the name of the header that only messages of the fence have, with the election's name.
+	// FenceHeader is the name of the header that only messages of the fence have, with the
+	// election's name.
 	FenceHeader = "Tenure-Fence"
-	// holderHeader tells two leaders apart that, by a mistake, have the same token.
+	// holderHeader distinguishes two leaders that, by mistake, have the same token.
 	holderHeader = "Tenure-Holder"
 )
 
-// holder is this process.
+// holder identifies this process.
 var holder = rand.Text()
 
-// Token returns the fencing token of the term that wrote a message with these headers, and false if they hold none.
+// Token returns the fencing token of the term that wrote a message with these headers, and false if
+// they hold none.
 func Token(h nats.Header) (token uint64, ok bool) {
 	token, err := strconv.ParseUint(h.Get(Header), 10, 64)
 	return token, err == nil
 }
 
-// IsFence reports whether a message with these headers is one of the fence, of which a consumer has no use. They stand in
-// the stream between the messages of two terms.
+// IsFence reports whether a message with these headers belongs to the fence. Consumers should
+// ignore such messages. They stand in the stream between the messages of two terms.
 func IsFence(h nats.Header) bool { return h.Get(FenceHeader) != "" }
 
-// stamped is a copy that carries the token.
+// stamped returns a copy that carries the token.
 func stamped(m *nats.Msg, token uint64) *nats.Msg {
 	c := &nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data}
 	if c.Header == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestUnfit: a stream that cannot keep a fence is refused, with what to do.
+// TestUnfit: a stream that cannot keep a fence is refused, with a remedy.
 func TestUnfit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -61,8 +61,8 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// mapped is a scene in an account that stores a share of what is published to the fence elsewhere,
-// and a way to change it.
+// mapped returns a scene in an account that stores a share of the fence's messages elsewhere, and a
+// function that changes the share.
 func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 	t.Helper()
 	srv := natstest.StartServer(t)
@@ -77,7 +77,7 @@ func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 	return s, remap
 }
 
-// TestMapped: an account that maps the subjects of the fence stores it where nobody looks for it.
+// TestMapped: an account that maps the subjects of the fence stores it where no condition finds it.
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	s, _ := mapped(t, 100)
@@ -102,8 +102,7 @@ func TestHalfMapped(t *testing.T) {
 	}
 }
 
-// TestMappedLater: a fence that is taken back where subjects are mapped by then is refused
-// likewise.
+// TestMappedLater: a fence that is taken back after its subjects were mapped is refused, too.
 func TestMappedLater(t *testing.T) {
 	t.Parallel()
 	s, remap := mapped(t, 0)
@@ -122,7 +121,7 @@ func TestMappedLater(t *testing.T) {
 	t.Error("nobody has missed a lane")
 }
 
-// TestNames: what is no name is refused without a question.
+// TestNames: an invalid name is refused without a request.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -202,7 +201,8 @@ func TestDenied(t *testing.T) {
 	must(t, publishAs("leader"))
 }
 
-// TestDeniedInDomain: a server in the domain looks at rights after it has taken the domain out of the subject.
+// TestDeniedInDomain: a server in the domain checks rights after it has taken the domain out of the
+// subject.
 func TestDeniedInDomain(t *testing.T) {
 	t.Parallel()
 	srv := natstest.StartServer(t, func(o *server.Options) {

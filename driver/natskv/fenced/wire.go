@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver/abandon"
 )
 
-// attemptTimeout bounds a question, and a claim of the fence, which are tried again: a server that died does not answer.
+// attemptTimeout bounds a question, and a claim of the fence, which are tried again: a server that
+// died does not answer.
 const attemptTimeout = time.Second
 
 // wire sends requests over the caller's connection.
@@ -33,8 +34,8 @@ func newWire(js jetstream.JetStream) wire {
 	return wire{nc: js.Conn(), api: api, calls: &abandon.Calls{}}
 }
 
-// request sends one message, once, and returns the answer. It ends with the context even while the library holds the
-// connection's lock, to wait for a frozen server.
+// request sends one message, once, and returns the answer. It ends with the context even while the
+// library holds the connection's lock, to wait for a frozen server.
 func (w wire) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -48,7 +49,7 @@ func (w wire) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return answer, ended(ctx, err)
 }
 
-// ask puts a question to the JetStream API.
+// ask sends a question to the JetStream API.
 func (w wire) ask(ctx context.Context, subject string, body []byte, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
