@@ -25,7 +25,7 @@ func over(js jetstream.JetStream, end func()) *Conn {
 	}
 }
 
-// Borrow returns a Conn over the caller's connection. It changes no option and no handler of that,
+// Borrow returns a Conn over the caller's connection. It changes no option and no handler of it,
 // and never reconnects or closes it.
 func Borrow(js jetstream.JetStream) *Conn { return over(js, func() {}) }
 
@@ -62,7 +62,7 @@ func (c *Conn) To(server string, within time.Duration) (*Conn, error) {
 	return dial(o, c.js)
 }
 
-// dial connects. It talks to JetStream as the given context does.
+// dial connects. It accesses JetStream as the given context does.
 func dial(o nats.Options, like jetstream.JetStream) (*Conn, error) {
 	nc, err := o.Connect()
 	if err != nil {
@@ -113,7 +113,7 @@ func apiPrefix(o jetstream.JetStreamOptions) string {
 	return o.APIPrefix
 }
 
-// sameContext returns a context as the given one over another connection.
+// sameContext returns a context like the given one over another connection.
 func sameContext(nc *nats.Conn, o jetstream.JetStreamOptions) (jetstream.JetStream, error) {
 	switch {
 	case o.Domain != "":

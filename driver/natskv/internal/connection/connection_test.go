@@ -25,7 +25,7 @@ func TestAPIPrefix(t *testing.T) {
 	}
 }
 
-// A client that is not let in again should say why. The server's words classify nothing.
+// A client that is not admitted again should report why. The server's text classifies nothing.
 func TestOfflineQuotesTheServer(t *testing.T) {
 	last := nats.ErrAuthorization
 	err := offline(nats.RECONNECTING, last)

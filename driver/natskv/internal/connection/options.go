@@ -45,8 +45,8 @@ func settings(of nats.Options, change []nats.Option) (nats.Options, error) {
 	return of, nil
 }
 
-// dropHandlers removes all functions of the program's that are notified of something. Those that
-// fetch or choose something stay.
+// dropHandlers removes all functions of the program that are notified of something. It keeps
+// functions that fetch or choose something.
 func dropHandlers(o *nats.Options) {
 	o.ClosedCB, o.DisconnectedCB, o.DisconnectedErrCB, o.ReconnectErrCB = nil, nil, nil, nil
 	o.ConnectedCB, o.ReconnectedCB, o.DiscoveredServersCB = nil, nil, nil

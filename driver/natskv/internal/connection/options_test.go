@@ -11,7 +11,7 @@ import (
 )
 
 // TestSettings: the options that say where to connect and as which user are kept. The handlers are
-// not, because they would hear of a connection that the program does not know.
+// not, because they would get events of a connection that the program does not know.
 func TestSettings(t *testing.T) {
 	tells := func(*nats.Conn) {}
 	of := nats.GetDefaultOptions()

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// While a stream elects its leader, requests vanish: for 4 to 8 s as a rule, and nothing is
-	// wrong with the connection.
+	// While a stream elects its leader, requests vanish, usually for 4 to 8 s, and the connection
+	// is not at fault.
 	silentFor = 4 * time.Second
-	// A server that says that it does not reach the others may be the only one.
+	// A server that reports that it does not reach the others may be the only one.
 	explainedFor = 2 * time.Second
 	// nextOutage is how long after a failure the next one belongs to another outage.
 	nextOutage = 10 * time.Second
@@ -18,7 +18,7 @@ const (
 // outage is a time in which no request succeeded. Its zero value is none.
 type outage struct {
 	since, last time.Time
-	explained   bool // the server has said why
+	explained   bool // the server has given the reason
 }
 
 // add adds the failure of a request that began at a time.
@@ -41,8 +41,8 @@ func (o *outage) age() time.Duration {
 	return time.Since(o.since)
 }
 
-// tooLong reports whether outages are reason enough to leave the connection made at a time. What
-// was before that does not count.
+// tooLong reports whether outages are reason enough to leave the connection made at a time. Earlier
+// failures do not count.
 func tooLong(connected time.Time, outages ...outage) bool {
 	limit, age := silentFor, time.Duration(0)
 	for _, o := range outages {
@@ -54,8 +54,8 @@ func tooLong(connected time.Time, outages ...outage) bool {
 	return min(age, time.Since(connected)) >= limit
 }
 
-// unable reports whether a server answers that it cannot do now what the request asks for: it has
-// no leader, or an earlier write is under way. The answer to a write is short, and any other shows
+// unable reports whether a server answers that it cannot carry out the request now: it has no
+// leader, or an earlier write is under way. The answer to a write is short, and any other shows
 // data in base64 only.
 func unable(answer []byte, p Purpose) bool {
 	says := func(text string) bool { return bytes.Contains(answer, []byte(text)) }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestOutage: an old failure has nothing to do with the next one, and a new connection gets time of
-// its own.
+// TestOutage: an old failure has nothing to do with the next one, and a new connection gets its own
+// time.
 func TestOutage(t *testing.T) { synctest.Test(t, outages) }
 
 func outages(t *testing.T) {

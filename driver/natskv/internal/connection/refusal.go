@@ -9,8 +9,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// isLogin reports whether an error says that the server does not know the user, or does not any
-// more.
+// isLogin reports whether an error means that the server does not know the user, or no longer does.
 func isLogin(err error) bool {
 	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
 		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired)
@@ -28,8 +27,8 @@ func credentialsRefused(err error) error {
 
 func isPermission(err error) bool { return errors.Is(err, nats.ErrPermissionViolation) }
 
-// missingPublish returns which right is missing if err says that a publish to one of the subjects
-// was refused.
+// missingPublish returns the missing right if err means that a publish to one of the subjects was
+// refused.
 func missingPublish(err error, subjects []string) error {
 	if !isPermission(err) {
 		return nil
@@ -43,8 +42,8 @@ func missingPublish(err error, subjects []string) error {
 	return nil
 }
 
-// refusedSubject is the subject of a publish that the server refused; empty if it was something
-// else.
+// refusedSubject returns the subject of a publish that the server refused; empty if it was
+// something else.
 func refusedSubject(err error) string {
 	if !isPermission(err) {
 		return ""
@@ -54,8 +53,8 @@ func refusedSubject(err error) string {
 	return subject
 }
 
-// grantable is the subject to grant so that the next request is allowed too: the names of consumers
-// are never the same.
+// grantable returns the subject to grant so that the next request is allowed, too: the names of
+// consumers are never the same.
 func grantable(subject string) string {
 	if stream, ok := strings.CutPrefix(subject, FlowControl); ok {
 		stream, _, _ = strings.Cut(stream, ".")

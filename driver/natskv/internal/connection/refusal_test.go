@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// TestExpiredUser: a server ends the connection of a user whom it does not know any more.
+// TestExpiredUser: a server ends the connection of a user that it no longer knows.
 func TestExpiredUser(t *testing.T) {
 	for _, c := range []struct {
 		last   error

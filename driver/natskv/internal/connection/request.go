@@ -17,7 +17,7 @@ const (
 	keyValues      = "$KV."
 )
 
-// ErrOffline is the reason of a request that was not sent. The library would keep it and send it
+// ErrOffline is the reason for a request that was not sent. The library would keep it and send it
 // after it has connected again, long after the caller has given up.
 var ErrOffline = errors.New("not connected to a server")
 
@@ -72,8 +72,8 @@ func (c *Conn) Request(
 	return answer, r.afterAnswer(also)
 }
 
-// Monitored calls a function that makes requests to the subjects through the client library. The
-// context that it passes ends, and the error says why, when there will be no answer.
+// Monitored calls a function that makes requests to the subjects through the client library. When
+// there will be no answer, the context that it passes ends, and the error gives the reason.
 func (c *Conn) Monitored(
 	ctx context.Context, do func(context.Context) error, subjects ...string,
 ) error {
@@ -94,8 +94,8 @@ func online(nc *nats.Conn) error {
 	}
 }
 
-// offline returns ErrOffline with what the last server said, such as that it has too many clients.
-// What it said is text only: the next server may not say so.
+// offline returns ErrOffline with the last server's message, for example that it has too many
+// clients. That message is text only: the next server may answer differently.
 func offline(status nats.Status, last error) error {
 	if last == nil {
 		return fmt.Errorf("%w (%s)", ErrOffline, status)
@@ -111,8 +111,8 @@ func closed(last error) error {
 	return nats.ErrConnectionClosed
 }
 
-// withMapped adds the subjects that a server in a JetStream domain makes of ours before it looks at
-// rights.
+// withMapped adds the subjects into which a server in a JetStream domain turns ours before it
+// checks rights.
 func (c *Conn) withMapped(subjects []string) []string {
 	if c.api == jetstream.DefaultAPIPrefix {
 		return subjects

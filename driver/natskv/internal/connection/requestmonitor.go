@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// firstLook is later than an answer takes, so that a request that is answered costs no look.
+	// firstLook is later than an answer usually comes, so that an answered request costs no look.
 	firstLook = 3 * time.Millisecond
 	// lastLook bounds how long a reason stays unseen on a slow network.
 	lastLook = 100 * time.Millisecond
 )
 
-// requestMonitor looks for reasons why a request will get no answer, while it waits for one.
+// requestMonitor looks for reasons why a request will get no answer, while the request waits.
 //
-// A server reports to the connection, not to the request, that it refuses one because rights are
-// missing, and the handler of such errors is the user's. What is left to look at is the last error
-// that the connection remembers.
+// When rights are missing, a server reports its refusal to the connection, not to the request, and
+// the handler of such errors is the user's. So the monitor checks the last error that the
+// connection remembers.
 type requestMonitor struct {
 	nc         *nats.Conn
 	supervisor *supervisor // reports each refusal, on an own connection; nil on any other
@@ -45,9 +45,9 @@ type requestMonitor struct {
 // ErrLost or ErrUnanswered. Stop must be called.
 //
 // The limit is how long the request waits while no request with its purpose is answered; 0: until
-// its context ends. While a replicated stream has no leader requests vanish. A request that was not
-// answered within a second never will be: it must be sent again, long before the lease is over. But
-// thousands of elections may wait for each other, and then patience is right.
+// its context ends. While a replicated stream has no leader, requests vanish. A request that was
+// not answered within a second never will be: it must be sent again, long before the lease is over.
+// But thousands of elections may wait for each other, and then patience is right.
 func (c *Conn) monitor(
 	ctx context.Context, p Purpose, limit time.Duration, subjects []string,
 ) *requestMonitor {
@@ -103,15 +103,15 @@ func (r *requestMonitor) look() {
 	r.timer.Reset(r.wait)
 }
 
-// hear learns at once of a refusal that a look would find later, and perhaps too late: another
-// refusal may have taken its place.
+// hear gets a refusal at once that a look would find later, and perhaps too late: another refusal
+// may have replaced it.
 func (r *requestMonitor) hear(refusal error) {
 	if err := r.refused(refusal); err != nil {
 		r.end(err)
 	}
 }
 
-// afterAnswer is a last look. The answer may be none to this request: another connection may lead
+// afterAnswer is a last look. The answer may belong to another request: another connection may lead
 // to another cluster. And a publish to the further subjects may have been refused on the way.
 func (r *requestMonitor) afterAnswer(also []string) error {
 	if r.replaced() {
@@ -120,7 +120,7 @@ func (r *requestMonitor) afterAnswer(also []string) error {
 	return r.barred(r.nc.LastError(), also)
 }
 
-// explain prefers the reason why the context ended over that it did.
+// explain returns the reason why the context ended in place of the bare end.
 func (r *requestMonitor) explain(err error) error {
 	if cause := context.Cause(r.ctx); cause != nil && errors.Is(err, r.ctx.Err()) {
 		return cause
@@ -150,7 +150,7 @@ func (r *requestMonitor) unsent(err error) error {
 	return err
 }
 
-// refused returns which right is missing if err says that this request was refused.
+// refused returns the missing right if err means that this request was refused.
 func (r *requestMonitor) refused(err error) error {
 	prefix := inboxPrefix(r.nc.Opts.InboxPrefix)
 	if !r.write && (refusesAnswers(err, prefix) || r.supervisor != nil && refusesInbox(err, prefix)) {
@@ -159,8 +159,8 @@ func (r *requestMonitor) refused(err error) error {
 	return r.barred(err, r.subjects)
 }
 
-// barred returns which right is missing if err says that a publish to one of the subjects was
-// refused since the request began.
+// barred returns the missing right if err means that a publish to one of the subjects was refused
+// since the request began.
 func (r *requestMonitor) barred(err error, subjects []string) error {
 	if err == r.before { //nolint:errorlint // the same event, not one of its kind
 		return nil

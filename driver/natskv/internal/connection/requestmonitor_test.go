@@ -44,8 +44,8 @@ func TestEndAfterAWrite(t *testing.T) {
 	}
 }
 
-// TestReconnected: a connection may be back before a look, and bring an answer. Another server may
-// have given it, of another cluster.
+// TestReconnected: a connection may be back before a look, and bring an answer. That answer may
+// come from another server, of another cluster.
 func TestReconnected(t *testing.T) {
 	nc := natstest.Connect(t, natstest.StartServer(t, natstest.WithoutJetStream).ClientURL())
 	r := &requestMonitor{nc: nc, number: nc.Stats().Reconnects}

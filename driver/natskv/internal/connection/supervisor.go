@@ -15,10 +15,10 @@ const (
 	suspicious = 300 * time.Millisecond
 	// pongWithin is how long a doubted server may take for a sign of life, if it is near.
 	pongWithin = 500 * time.Millisecond
-	// farther is how many times the last round trip a sign of life may take otherwise, and any
-	// answer.
+	// farther is the factor by which a far server may exceed the last round trip, for a sign of
+	// life and for any answer.
 	farther = 4
-	// The pause between two forced reconnects is an eighth of how long the outage has lasted,
+	// The pause between two forced reconnects is an eighth of the time that the outage has lasted,
 	// within these bounds.
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
@@ -28,18 +28,18 @@ const (
 var ErrSilent = errors.New("the server did not answer, so the connection was made anew")
 
 // supervisor replaces a connection of the store's own when its server does not help: it gives no
-// sign of life, or requests have failed for long although it lives. The supervisor of a borrowed
+// sign of life, or requests have failed for long although it is alive. The supervisor of a borrowed
 // connection is nil and does nothing.
 //
 // A forced reconnect answers no request. Those under way end with errors that leave their outcome
-// open, as with any loss of the connection. A server that wakes up later may still apply what was
-// sent.
+// open, as with any loss of the connection. A server that wakes up later may still apply requests
+// that were sent before.
 type supervisor struct {
 	nc    *nats.Conn
 	tasks sync.WaitGroup // at most one asks for a sign of life or reconnects
 
 	mu sync.Mutex
-	// waiting are requests that may yet be refused, by the subjects of their publishes.
+	// waiting are requests that may still be refused, by the subjects of their publishes.
 	waiting    map[string]map[*requestMonitor]struct{}
 	noInbox    error // the server's refusal of an inbox, without which no answer arrives
 	login      error // the server's refusal of the credentials
@@ -47,13 +47,13 @@ type supervisor struct {
 	writes     outage
 	roundTrip  time.Duration // of the last sign of life
 	busy       bool          // a task is under way
-	complained lastAnswer    // when the server last said something unasked: then it lived
+	complained lastAnswer    // when the server last sent an error unasked: then it was alive
 	replaced   time.Time     // when the connection was last replaced by force
-	forced     bool          // the next loss of the connection is the supervisor's own doing
+	forced     bool          // the next loss of the connection is caused by the supervisor
 	closed     bool
 }
 
-// supervise listens to what the connection reports before the handlers in the options do.
+// supervise gets the connection's reports before the handlers in the options do.
 func supervise(o *nats.Options) *supervisor {
 	s := &supervisor{waiting: map[string]map[*requestMonitor]struct{}{}}
 	onError, onLoss, onReturn := o.AsyncErrorCB, o.DisconnectedErrCB, o.ReconnectedCB
@@ -79,7 +79,7 @@ func supervise(o *nats.Options) *supervisor {
 	return s
 }
 
-// start measures how far away the server is.
+// start measures the distance to the server.
 func (s *supervisor) start(nc *nats.Conn) {
 	s.nc = nc
 	start := time.Now()
@@ -96,7 +96,7 @@ func (s *supervisor) close() {
 	s.tasks.Wait()
 }
 
-// attend has a request hear of each refusal that may be its own, until leave.
+// attend makes a request receive each refusal that may be its own, until leave.
 func (s *supervisor) attend(r *requestMonitor) {
 	if s == nil {
 		return
@@ -147,7 +147,7 @@ func (s *supervisor) returned() {
 	s.login, s.noInbox = nil, nil
 }
 
-// lost gives the loss of a connection a reason if it was the supervisor's own doing.
+// lost gives the loss of a connection a reason if the supervisor caused it.
 func (s *supervisor) lost(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,9 +181,9 @@ func (s *supervisor) explain(err error) error {
 	return err
 }
 
-// answered is called for each request that came back. A server that says that it cannot reach the
-// others is no better than one that says nothing. One that was cut off goes on for a while to show
-// what it knows, and without end to describe it, so only a record that was read ends an outage of
+// answered is called for each request that came back. A server that reports that it cannot reach
+// the others is no better than a silent one. A server that was cut off still shows its data for a
+// while, and describes the stream without end. So only a record that was read ends an outage of
 // reads, and only a write that was applied ends one of writes.
 func (s *supervisor) answered(m *nats.Msg, p Purpose) {
 	if s == nil {
@@ -201,8 +201,9 @@ func (s *supervisor) answered(m *nats.Msg, p Purpose) {
 	}
 }
 
-// unanswered is called for each request that ended without an answer, with its beginning. How long
-// it waited counts, not why it ended: a caller may have had little time, or have lost interest.
+// unanswered is called for each request that ended without an answer, with its beginning. The
+// length of its wait counts, not the reason for its end: a caller may have had little time, or have
+// lost interest.
 func (s *supervisor) unanswered(began time.Time, p Purpose, err error) {
 	if s == nil || errors.Is(err, driver.ErrDenied) {
 		return
@@ -217,8 +218,8 @@ func (s *supervisor) unanswered(began time.Time, p Purpose, err error) {
 	}
 }
 
-// failed reconnects if nothing has succeeded for long, though the server lives. It is called under
-// the lock.
+// failed reconnects if nothing has succeeded for long, though the server is alive. It is called
+// under the lock.
 func (s *supervisor) failed(began time.Time, p Purpose, explained bool) {
 	if p == Write {
 		s.writes.add(began, explained)
@@ -262,8 +263,8 @@ func (s *supervisor) pause() time.Duration {
 	return min(max(leastPause, s.reads.age()/8, s.writes.age()/8), mostPause)
 }
 
-// ask goes by the answer to a ping, which the connected server gives by itself, in any state of the
-// stream's leader.
+// ask decides by the answer to a ping, which the connected server gives by itself, in any state of
+// the stream's leader.
 func (s *supervisor) ask() {
 	before, start, patience := s.heard(), time.Now(), s.atLeast(pongWithin)
 	err := s.nc.FlushTimeout(patience)
@@ -281,9 +282,9 @@ func (s *supervisor) ask() {
 	}
 }
 
-// traffic identifies all that a connection has heard. A server that sends anything lives, though
-// its pong may have to wait behind a lot; and a process that was held up itself for as long again
-// cannot tell.
+// traffic identifies everything that a connection has received. A server that sends anything is
+// alive, though its pong may have to wait behind much data. A process that was itself blocked for
+// as long again cannot judge.
 type traffic struct {
 	reconnects, messages uint64
 	complained           *time.Time
@@ -304,7 +305,7 @@ func (s *supervisor) silence(answers *lastAnswer, began time.Time) time.Duration
 	return d
 }
 
-// answerWithin is how long a request may wait. How far away the server of a borrowed connection is,
+// answerWithin returns how long a request may wait. The distance to a borrowed connection's server
 // is not known.
 func (s *supervisor) answerWithin() time.Duration {
 	if s == nil {
@@ -313,7 +314,7 @@ func (s *supervisor) answerWithin() time.Duration {
 	return s.atLeast(time.Second)
 }
 
-// atLeast returns how long a server may take, which is longer than d if it is far away.
+// atLeast returns how long a server may take: more than d if it is far away.
 func (s *supervisor) atLeast(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +322,7 @@ func (s *supervisor) atLeast(d time.Duration) time.Duration {
 }
 
 // reconnect replaces the connection, with the next server if several are known. The library may
-// hold its lock for as long as a write may take, so nothing waits for this but close.
+// hold its lock for as long as a write may take, so only close waits for this.
 func (s *supervisor) reconnect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

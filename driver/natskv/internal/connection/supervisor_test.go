@@ -50,7 +50,7 @@ func own(t *testing.T, given *nats.Conn, opts ...nats.Option) *Conn {
 	return c
 }
 
-// twoWays is an own connection that knows two ways to one server, and stands on the first.
+// twoWays returns an own connection that knows two ways to one server, and uses the first.
 func twoWays(t *testing.T, opts ...nats.Option) (c *Conn, first *natstest.Proxy, lost *natstest.Errors) {
 	t.Helper()
 	given, first := natstest.TwoWays(t, startServer(t, 0))
@@ -63,7 +63,7 @@ func twoWays(t *testing.T, opts ...nats.Option) (c *Conn, first *natstest.Proxy,
 }
 
 // TestStranded: a server that has lost the rest of its cluster gives signs of life, and nothing
-// else. It is left, sooner if it says so.
+// else. The store leaves it, sooner if the server reports the reason.
 func TestStranded(t *testing.T) {
 	answer := func(text string) *nats.Msg { return &nats.Msg{Data: []byte(text)} }
 	silent := func(s *supervisor, p Purpose) {
@@ -126,7 +126,8 @@ func stranded(t *testing.T, vain func(s *supervisor), after time.Duration) {
 		s.tasks.Wait()
 	}
 	failed(explainedFor / 2)
-	s.answered(&nats.Msg{Data: []byte(`{"stream":"KV_B","seq":1}`)}, Write) // after which all is well
+	// After which all is well.
+	s.answered(&nats.Msg{Data: []byte(`{"stream":"KV_B","seq":1}`)}, Write)
 	anew := time.Now().Add(-suspicious)
 	vain(s)
 	s.tasks.Wait()
@@ -184,7 +185,7 @@ func TestFarServer(t *testing.T) {
 	}
 }
 
-// TestPings: a follower asks for nothing, and must find out all the same.
+// TestPings: a follower sends no requests, and must find out all the same.
 func TestPings(t *testing.T) { natstest.InBubble(t, pings) }
 
 func pings(t *testing.T) {
@@ -199,7 +200,8 @@ func pings(t *testing.T) {
 	t.Logf("connected again after %v", time.Since(start))
 }
 
-// TestSlowAnswers: a stream without a leader answers nobody, and another connection would not help.
+// TestSlowAnswers: a stream without a leader answers no request, and another connection would not
+// help.
 func TestSlowAnswers(t *testing.T) { natstest.InBubble(t, slowAnswers) }
 
 func slowAnswers(t *testing.T) {
@@ -222,7 +224,7 @@ func slowAnswers(t *testing.T) {
 }
 
 // TestBusyServer: a pong may have to wait behind thousands of answers, and a server that sends
-// those lives.
+// those is alive.
 func TestBusyServer(t *testing.T) { natstest.InBubble(t, busyServer) }
 
 func busyServer(t *testing.T) {
@@ -252,7 +254,7 @@ func busyServer(t *testing.T) {
 	})
 }
 
-// TestCallersEnds: that a caller had little time, or left, says nothing about the connection.
+// TestCallersEnds: a caller that had little time, or left, proves nothing about the connection.
 func TestCallersEnds(t *testing.T) { natstest.InBubble(t, callersEnds) }
 
 func callersEnds(t *testing.T) {

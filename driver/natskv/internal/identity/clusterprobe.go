@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
-// probeWithin bounds asking the other servers. One that is down is no finding.
+// probeWithin bounds the requests to the other servers. One that is down is not a finding.
 const probeWithin = 2 * time.Second
 
 // Sighting is the stream that another of the configured servers has under the same name.
@@ -20,7 +20,7 @@ type Sighting struct {
 	Created time.Time // zero: it has none
 }
 
-// CreatedAt returns when the stream was created that a server has, zero if it has none.
+// CreatedAt returns when a server's stream was created, zero if it has none.
 type CreatedAt func(ctx context.Context, there *connection.Conn) (time.Time, error)
 
 // ProbeCluster asks each of the configured servers except the connected one, over a connection that
@@ -52,7 +52,8 @@ func ProbeCluster(ctx context.Context, c *connection.Conn, created CreatedAt) []
 	return all
 }
 
-// otherServers are the URLs that the program gave, without those that servers told of each other.
+// otherServers returns the URLs that the program gave, without those that servers reported about
+// each other.
 func otherServers(c *connection.Conn) []string {
 	o := c.NATS().Opts
 	if o.InProcessServer != nil {
@@ -66,7 +67,7 @@ func otherServers(c *connection.Conn) []string {
 	return slices.DeleteFunc(given, func(server string) bool { return bare(server) == here })
 }
 
-// bare is a server's address without credentials.
+// bare returns a server's address without credentials.
 func bare(server string) string {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" {

@@ -22,12 +22,12 @@ type Stream struct {
 	at         time.Time // the same by the clock of this machine
 	connection uint64    // over which it was met, by its number
 
-	confirming sync.Mutex // held while the store looks where a new connection leads
+	confirming sync.Mutex // held while the store checks where a new connection leads
 }
 
-// Check refuses a stream that was there already while another one was in use under its name: it
-// returns an error that wraps ErrTwoClusters. A stream that was created later took the place of the
-// other, and is for the protocol to judge. Now is the time by the clock of the stream's server.
+// Check refuses a stream that already existed while another one was in use under its name: it
+// returns an error that wraps ErrTwoClusters. A stream that was created later replaced the other,
+// and is for the protocol to judge. Now is the time by the clock of the stream's server.
 func (s *Stream) Check(created, now time.Time, connection uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *Stream) Check(created, now time.Time, connection uint64) error {
 	case !created.Equal(s.created):
 		s.created, s.seen = created, now
 	case now.After(s.seen):
-		// A server whose clock is ahead is not believed without limit.
+		// A server whose clock is ahead is believed only within a limit.
 		s.seen = earlier(now, s.seen.Add(time.Since(s.at)+ClockSkew))
 	}
 	s.connection, s.at = connection, time.Now()
@@ -59,7 +59,7 @@ func earlier(a, b time.Time) time.Time {
 // Stamp writes a time for people.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Met returns when the stream was created that was met last, and whether that was over the
+// Met returns when the last stream that was met was created, and whether it was met over the
 // connection with this number. The time is zero if none was met.
 func (s *Stream) Met(connection uint64) (created time.Time, here bool) {
 	s.mu.Lock()
@@ -67,9 +67,9 @@ func (s *Stream) Met(connection uint64) (created time.Time, here bool) {
 	return s.created, s.connection == connection
 }
 
-// Confirm makes certain before a write that a new connection leads to the same stream as the old
-// one did. A sequence of another one could be the expected one by chance. Look must Check the
-// stream and return when it was created.
+// Confirm checks before a write that a new connection leads to the same stream as the old one did.
+// A sequence of another stream could be the expected one by chance. Look must Check the stream and
+// return when it was created.
 func (s *Stream) Confirm(connection func() uint64, look func() (time.Time, error)) error {
 	if _, here := s.Met(connection()); here {
 		return nil

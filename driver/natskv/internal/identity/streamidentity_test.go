@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestStream: a stream that was there while another one was in use is not its successor.
+// TestStream: a stream that existed while another one was in use is not its successor.
 func TestStream(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1795300000, 7).Add(time.Duration(seconds) * time.Second) }
 	type visit struct{ created, now time.Time }
@@ -40,7 +40,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestConfirm: a new connection is looked at once, before a write may rely on what was read.
+// TestConfirm: a new connection is checked once, before a write may rely on earlier reads.
 func TestConfirm(t *testing.T) {
 	var s Stream
 	first := time.Unix(1795300000, 7)

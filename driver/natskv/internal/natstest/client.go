@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// Connect returns a connection that is made, and is closed after the test.
+// Connect returns an established connection, which is closed after the test.
 func Connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	opts = append([]nats.Option{
@@ -46,7 +46,7 @@ type Errors struct {
 	all []error
 }
 
-// OfLosses is an option of the connection whose losses are collected.
+// OfLosses is a connection option that collects the connection's losses.
 func (e *Errors) OfLosses() nats.Option {
 	return nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { e.Add(err) })
 }

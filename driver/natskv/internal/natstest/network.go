@@ -27,7 +27,7 @@ func (n *network) address() (host string, port int) {
 	return fmt.Sprintf("10.0.0.%d", 1+n.last/50_000), 10_000 + n.last%50_000
 }
 
-// put has an address lead there until the test is over.
+// put makes an address lead there until the test is over.
 func (n *network) put(t testing.TB, address string, to dialing) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -39,7 +39,7 @@ func (n *network) put(t testing.TB, address string, to dialing) {
 	})
 }
 
-// Dial reaches what is on this network, and the machine's own addresses.
+// Dial reaches addresses on this network and on the machine itself.
 func (n *network) Dial(over, address string) (net.Conn, error) {
 	n.mu.Lock()
 	to, known := n.at[address]

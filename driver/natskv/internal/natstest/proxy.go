@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Proxy stands between clients and a server, and can take away what the server says.
+// Proxy stands between clients and a server, and can withhold the server's messages.
 type Proxy struct {
 	address string
 	to      dialing
@@ -103,8 +103,8 @@ func (a answers) Write(b []byte) (int, error) {
 	return a.Conn.Write(b)
 }
 
-// Cut loses all that the server says until heal is called. Heal also ends the connections, because
-// what was lost left a gap in them.
+// Cut loses all messages from the server until heal is called. Heal also ends the connections,
+// because the lost messages left a gap in them.
 func (p *Proxy) Cut() (heal func()) {
 	p.set(true)
 	return func() {
@@ -136,8 +136,8 @@ func (p *Proxy) Connections() int {
 	return len(p.conns)
 }
 
-// TwoWays returns a connection that knows two ways to one server and stands on the first, which can
-// be cut.
+// TwoWays returns a connection that knows two ways to one server and uses the first, which can be
+// cut.
 func TwoWays(t testing.TB, serverURL string) (nc *nats.Conn, first *Proxy) {
 	t.Helper()
 	first, second := StartProxy(t, serverURL), StartProxy(t, serverURL)

@@ -47,11 +47,11 @@ func StartServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	return s
 }
 
-// WithoutJetStream is for servers whose part a test plays itself.
+// WithoutJetStream is for servers that a test itself plays.
 func WithoutJetStream(o *server.Options) { o.JetStream = false }
 
-// lastPort is the last port that FreePort looked at. It begins anywhere, so that another run of
-// these tests has others.
+// lastPort is the last port that FreePort tried. It begins anywhere, so that another run of these
+// tests has others.
 var lastPort atomic.Int64
 
 func init() { lastPort.Store(rand.Int64N(10_000)) }
