@@ -13,26 +13,27 @@ import (
 )
 
 // unwritten begins the version of a cell in a stream that never had a message. The stream's last
-// sequence follows. The version is no number, so no write has it.
+// sequence follows. The version is not a number, so no write has it.
 const unwritten = "unwritten "
 
 func isUnwritten(v driver.Version) bool { return strings.HasPrefix(string(v), unwritten) }
 
-// bucket reaches a bucket over the connection.
+// bucket accesses a bucket over the connection.
 type bucket struct {
 	conn   *connection.Conn
 	name   string
 	stream string // the stream behind the bucket
 	stored string // prefix under which the stream stores the keys
 	sendTo string // prefix to which a key's value is published
-	// pristine: the caller vouches that nobody lives who knew an earlier bucket of this name.
+	// pristine: the caller vouches that no candidate is alive that knew an earlier bucket of this
+	// name.
 	pristine bool
 	ttl      ttl
 	identity identity.Stream
 }
 
-// newBucket says where the parts of a bucket are. In a JetStream domain all of it is behind the domain's API prefix, but
-// the stream stores what comes out on the other side.
+// newBucket computes the names of a bucket's parts. In a JetStream domain all of them are behind
+// the domain's API prefix, but the stream stores the subjects without it.
 func newBucket(conn *connection.Conn, name string) *bucket {
 	b := &bucket{
 		conn:   conn,
@@ -47,11 +48,12 @@ func newBucket(conn *connection.Conn, name string) *bucket {
 	return b
 }
 
-// notAvailable says that the cluster has no leader for what concerns it as a whole.
+// notAvailable is the code for a cluster that has no leader for cluster-wide questions.
 const notAvailable jetstream.ErrorCode = 10008
 
-// Read asks the stream's leader, which is who decides the next write: first for the key and then for the stream, so that what
-// is vouched for is not older than what was found. Should the bucket have been made anew in between, that is higher yet.
+// Read asks the stream's leader, which decides on the next write. It asks first for the key and
+// then for the stream, so that the floor is not older than the value. If the bucket was recreated
+// in between, the floor is higher still.
 func (b *bucket) Read(ctx context.Context, key string) (driver.Entry, error) {
 	release, err := b.conn.AcquireRead(ctx)
 	if err != nil {
@@ -63,7 +65,8 @@ func (b *bucket) Read(ctx context.Context, key string) (driver.Entry, error) {
 		return driver.Entry{}, err
 	}
 	info, err := b.info(ctx)
-	if len(m.Data) > 0 && hasCode(err, notAvailable) { // a record has a term of its own to go by, a marker has not
+	// A record has its own term to go by, a marker has none.
+	if len(m.Data) > 0 && hasCode(err, notAvailable) {
 		if created, here := b.identity.Met(b.conn.Number()); here && !created.IsZero() {
 			info, err = streamInfo{Created: created}, nil
 		}
@@ -79,14 +82,15 @@ func (b *bucket) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// message is one of a stream's. Its zero value is none.
+// message is a message of a stream. The zero value stands for none.
 type message struct {
 	Sequence uint64 `json:"seq"`
 	Data     []byte `json:"data"`
 	Header   []byte `json:"hdrs"`
 }
 
-// headers of a message that a person may have written; what cannot be read tells nothing.
+// headers returns the headers of a message that a person may have written; unreadable headers are
+// empty.
 func (m message) headers() nats.Header {
 	h, _ := nats.DecodeHeadersMsg(m.Header)
 	return h
@@ -94,14 +98,15 @@ func (m message) headers() nats.Header {
 
 // last returns the last message of the key.
 //
-// What its headers say is for people. A delete marker is a message without a body, whether a client or the server wrote
-// it and why, and a marker with a body is a record that older programs take for a deleted key.
+// The headers carry information for people. A delete marker is a message without a body, whether a
+// client or the server wrote it and why. A marker with a body is a record that older programs take
+// for a deleted key.
 func (b *bucket) last(ctx context.Context, key string) (message, error) {
 	var got struct {
 		answer
 		Message message `json:"message"`
 	}
-	// Neither a key nor the name of a bucket can hold what JSON would have to escape.
+	// Neither a key nor the name of a bucket can contain characters that JSON must escape.
 	body := `{"last_by_subj":"` + b.stored + key + `"}`
 	err := b.call(ctx, getMessage+b.stream, []byte(body), &got)
 	if hasCode(err, jetstream.JSErrCodeMessageNotFound) {
@@ -114,7 +119,7 @@ func versionOf(sequence uint64) driver.Version {
 	return driver.Version(strconv.FormatUint(sequence, 10))
 }
 
-// absent describes a key that the stream has no message of.
+// absent describes a key without a message in the stream.
 func (b *bucket) absent(info streamInfo) driver.Entry {
 	e := info.life().entry(info.State.LastSeq, nil)
 	if b.pristine && info.neverWritten(b.serverRelease()) {
@@ -125,7 +130,6 @@ func (b *bucket) absent(info streamInfo) driver.Entry {
 	return e
 }
 
-// info asks the stream's leader for the stream's settings and state.
 func (b *bucket) info(ctx context.Context) (streamInfo, error) {
 	var got struct {
 		answer

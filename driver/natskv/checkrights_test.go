@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestCheckRights: a user without the right to write learns it, without a write.
+// TestCheckRights: a user without the right to write gets that error, without a write.
 func TestCheckRights(t *testing.T) { inBubble(t, checkRights) }
 
 func checkRights(t *testing.T) {
@@ -30,7 +30,7 @@ func checkRights(t *testing.T) {
 	}
 }
 
-// TestCheckRightsChangesNothing: whatever the bucket's settings do with a message, there is none.
+// TestCheckRightsChangesNothing: no setting of the bucket makes it store a message.
 func TestCheckRightsChangesNothing(t *testing.T) {
 	for name, change := range map[string]func(*jetstream.StreamConfig){
 		"as it is":         func(*jetstream.StreamConfig) {},

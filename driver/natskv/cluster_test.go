@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestInspectInCluster looks at what a cluster offers and a bucket does not use, and takes several ways to one bucket, one of
-// them closed, for what they should be.
+// TestInspectInCluster checks for a cluster's abilities that a bucket does not use. It also checks
+// the findings about several ways to one bucket, one of them closed.
 func TestInspectInCluster(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestInspectInCluster(t *testing.T) {
 	}
 }
 
-// TestCreateInCluster: the sequences go on from the first one, whoever leads the stream.
+// TestCreateInCluster: the sequences go on from the first one, under any leader of the stream.
 func TestCreateInCluster(t *testing.T) {
 	long(t)
 	t.Parallel()

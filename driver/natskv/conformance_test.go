@@ -16,13 +16,13 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// variant is one way of coming to a store.
+// variant is one way to open a store.
 type variant struct {
 	name   string
 	bucket func(*jetstream.KeyValueConfig)
 	open   func(t testing.TB, nc *nats.Conn, bucket string) driver.Store
-	denies bool // it can tell a missing right
-	rare   bool // much the same as another
+	denies bool // it can detect a missing right
+	rare   bool // nearly the same as another
 	create bool // the bucket is one of Create
 }
 
@@ -69,7 +69,7 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// withNobody adds a user who may do nothing but receive answers, beside one who may do everything.
+// withNobody adds a user that may only receive answers, beside one that may do everything.
 func withNobody(o *server.Options) {
 	o.Users = []*server.User{
 		{Username: "all", Password: "x"},
@@ -87,7 +87,7 @@ func permissions(publish []string, subscribe ...string) *server.Permissions {
 	}
 }
 
-// harness is on a bucket of its own, so that each case meets an empty one.
+// harness makes a harness on a bucket of its own, so that each case starts with an empty one.
 func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 	t.Helper()
 	operator := connect(t, s.ClientURL(), nats.UserInfo("all", "x"))
@@ -108,7 +108,8 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 	h.Store = v.open(t, nc, kv.Bucket())
 	h.Cut = func() (heal func()) {
 		mend, over := p.Cut(), nc.Stats().Reconnects
-		return func() { // a request that is made before the loss is noticed is lost, and waited for
+		// A request that is sent before the loss is noticed is lost, and waited for.
+		return func() {
 			mend()
 			wait.Until(t, "the connection is made anew", func() bool { return nc.Stats().Reconnects > over })
 		}
@@ -143,7 +144,7 @@ func (v variant) recreate(t testing.TB, js jetstream.JetStream, name string) fun
 	}
 }
 
-// created is a bucket of Create.
+// created returns a bucket of Create.
 func created(t testing.TB, js jetstream.JetStream, name string, opts ...CreateOption) jetstream.KeyValue {
 	t.Helper()
 	openStore(t, js, name, Create(opts...))
@@ -154,7 +155,7 @@ func created(t testing.TB, js jetstream.JetStream, name string, opts ...CreateOp
 	return kv
 }
 
-// purge removes the messages of a key, the marker too, which "nats kv purge" leaves.
+// purge removes the messages of a key, also the marker, which "nats kv purge" leaves.
 func purge(js jetstream.JetStream, bucket string) func(context.Context, string) error {
 	return func(ctx context.Context, key string) error {
 		stream, err := js.Stream(ctx, "KV_"+bucket)
@@ -169,7 +170,7 @@ func opened(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 	return openStore(t, newJetStream(t, nc), bucket)
 }
 
-// vouched has the first election in a bucket begin at once.
+// vouched makes the first election in a bucket begin at once.
 func vouched(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 	return openStore(t, newJetStream(t, nc), bucket, Pristine())
 }

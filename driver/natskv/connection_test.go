@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestForcedReconnect: a request that is not answered, by a server that gives no sign of life either, is reason enough to
-// try another one. Without it the write would fail until its own lease was over.
+// TestForcedReconnect: a request without an answer, from a server without a sign of life, is reason
+// enough to try another server. Without that the write would fail until its own lease was over.
 func TestForcedReconnect(t *testing.T) {
 	inBubble(t, forcedReconnect)
 }
@@ -49,7 +49,8 @@ func forcedReconnect(t *testing.T) {
 	}
 }
 
-// TestVanishedRequest: what a stream without a leader does not answer in time it never will, and there is time for more tries.
+// TestVanishedRequest: a stream without a leader never answers a request that it did not answer in
+// time, and there is time for more tries.
 func TestVanishedRequest(t *testing.T) {
 	for what, call := range map[string]func(t *testing.T, s *Store) error{
 		"read": func(t *testing.T, s *Store) error { _, err := s.Read(wait.Context(t), testKey); return err },
@@ -79,7 +80,8 @@ func vanishedRequest(t *testing.T, call func(t *testing.T, s *Store) error) {
 	}
 }
 
-// TestReadsQueue: thousands of followers that want to read must not stand in the server's queue before the leaders' renewals.
+// TestReadsQueue: the reads of thousands of followers must not wait in the server's queue before
+// the leaders' renewals.
 func TestReadsQueue(t *testing.T) { inBubble(t, readsQueue) }
 
 func readsQueue(t *testing.T) {
@@ -126,7 +128,8 @@ func readsQueue(t *testing.T) {
 	}
 }
 
-// TestBorrowedIsNotTouched: neither handlers nor options nor the connection itself, whatever happens to it.
+// TestBorrowedIsNotTouched: the store never changes the handlers, the options or the connection
+// itself.
 func TestBorrowedIsNotTouched(t *testing.T) { inBubble(t, borrowedIsNotTouched) }
 
 func borrowedIsNotTouched(t *testing.T) {
@@ -166,7 +169,7 @@ func borrowedIsNotTouched(t *testing.T) {
 	}
 }
 
-// handlersOf are the addresses of a connection's functions.
+// handlersOf returns the addresses of a connection's functions.
 func handlersOf(nc *nats.Conn) [5]uintptr {
 	return [5]uintptr{
 		reflect.ValueOf(nc.ErrorHandler()).Pointer(), reflect.ValueOf(nc.DisconnectErrHandler()).Pointer(),

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// heartbeat is how often the server says that there is nothing to say.
+	// heartbeat is the interval at which the server reports that there are no messages.
 	heartbeat = 2 * time.Second
 	// silence is when the consumer counts as lost: two heartbeats are missing.
 	silence = 5 * time.Second
 )
 
-// consumer receives what the server pushes from the stream. A plain subscription to the keys' subjects would not do: it
-// also hears publishes that the stream then refuses.
+// consumer receives the messages that the server pushes from the stream. A plain subscription to
+// the keys' subjects does not suffice: it also gets publishes that the stream then refuses.
 type consumer struct {
 	stored  string // prefix of the keys' subjects
 	life    life   // of the stream
@@ -34,8 +34,8 @@ type consumer struct {
 	lost chan struct{}
 }
 
-// open makes an ephemeral consumer, which the server keeps in memory and removes by itself 5 s after its subscription is
-// gone. So nothing has to be deleted, and no right to delete is needed.
+// open creates an ephemeral consumer, which the server keeps in memory and removes by itself 5 s
+// after its subscription is gone. So nothing has to be deleted, and no right to delete is needed.
 func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, driver.Entry)) (*link, error) {
 	info, err := b.info(ctx)
 	if err != nil {
@@ -50,7 +50,8 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 		return nil, err
 	}
 	stop := func() {
-		_ = sub.Unsubscribe() // it fails only without a connection, and then the server has dropped it
+		// It fails only without a connection, and then the server has dropped it.
+		_ = sub.Unsubscribe()
 		c.quiet.Stop()
 	}
 	l := &link{life: c.life, floor: info.floor(), anew: after > 0 && info.resumable(after) == 0, lost: c.lost, stop: stop}
@@ -61,8 +62,9 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 	return l, nil
 }
 
-// bind makes the consumer and returns the floor after which it starts, 0 if the server does not say. It must be one of the
-// very stream that was described before, since what it brings is told as of that life of the bucket.
+// bind creates the consumer and returns the floor after which it starts, 0 if the server gives
+// none. The consumer must belong to the very stream that was described before, since its messages
+// are reported as of that life of the bucket.
 func (b *bucket) bind(ctx context.Context, inbox string, was streamInfo, after uint64) (uint64, error) {
 	first, err := b.addConsumer(ctx, inbox, was.resumable(after))
 	if err != nil {
@@ -80,24 +82,26 @@ func (b *bucket) bind(ctx context.Context, inbox string, was streamInfo, after u
 	return was.life().floor(first), nil
 }
 
-// resumable returns the sequence of a floor, or 0 if it is of another life of the bucket, or the stream does not reach that far: a
-// consumer that starts beyond its end would hear nothing until it has grown as long as it once was.
+// resumable returns the sequence of a floor. It returns 0 if the floor is of another life of the
+// bucket, or if the stream does not reach that far: a consumer that starts beyond its end would get
+// nothing until the stream has grown to its old length.
 //
 // Where sequences do not recur, a floor of another life looks like a sequence before the first
 // message. Then the consumer begins with the first message, and the feed sees by the life of its
 // links that the bucket is another one.
 func (i streamInfo) resumable(after uint64) uint64 { return i.life().sequence(after, i.State.LastSeq) }
 
-// reconnects matters because the server forgets a consumer whose subscription is gone, and a restarted one knows none.
+// reconnects matters because the server forgets a consumer without a subscription, and a restarted
+// server has none.
 func (b *bucket) reconnects() (again <-chan nats.Status, stop func()) {
 	nc := b.conn.NATS()
 	statuses := nc.StatusChanged(nats.CONNECTED)
 	return statuses, func() { nc.RemoveStatusListener(statuses) }
 }
 
-// addConsumer returns the sequence after which the consumer starts, 0 if the server does not say. First it tries whether flow
-// control may be answered: without that right everything works, until one day there is so much news that the server waits for
-// the answer.
+// addConsumer returns the sequence after which the consumer starts, 0 if the server gives none.
+// First it tries whether flow control may be answered. Without that right everything works until
+// one day so many messages are pending that the server waits for the answer.
 func (b *bucket) addConsumer(ctx context.Context, inbox string, after uint64) (uint64, error) {
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:] // as unique as the inbox
 	request := map[string]any{
@@ -123,8 +127,8 @@ func (b *bucket) addConsumer(ctx context.Context, inbox string, after uint64) (u
 	return got.Delivered.Stream, err
 }
 
-// consumerConfig asks for flow control, so that the backlog of a long outage does not overrun the connection, which is
-// shared with everything else that the program does.
+// consumerConfig asks for flow control, so that the backlog of a long outage does not overrun the
+// connection, which the program also uses for other traffic.
 func (b *bucket) consumerConfig(name, inbox string, after uint64) map[string]any {
 	c := map[string]any{
 		"name":            name,
@@ -145,10 +149,10 @@ func (b *bucket) consumerConfig(name, inbox string, after uint64) map[string]any
 	return c
 }
 
-// lose may be called more than once. What still arrives is news nevertheless.
+// lose may be called more than once. Messages that still arrive count nevertheless.
 func (c *consumer) lose() { c.once.Do(func() { close(c.lost) }) }
 
-// receive is called by one goroutine of the library's, for one message at a time.
+// receive is called by one goroutine of the library, for one message at a time.
 func (c *consumer) receive(m *nats.Msg) {
 	c.quiet.Reset(silence)
 	switch m.Header.Get("Status") {
@@ -161,7 +165,7 @@ func (c *consumer) receive(m *nats.Msg) {
 	}
 }
 
-// message counts, because the library drops what its queue cannot take.
+// message counts messages, because the library drops those that its queue cannot take.
 func (c *consumer) message(m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -174,8 +178,8 @@ func (c *consumer) message(m *nats.Msg) {
 	c.deliver(strings.TrimPrefix(m.Subject, c.stored), c.life.entry(meta.Sequence.Stream, m.Data))
 }
 
-// control answers flow control and looks in heartbeats whether the last messages were missed. An answer that gets lost is
-// asked for again in the next heartbeat.
+// control answers flow control and checks by heartbeats whether the last messages were missed. The
+// next heartbeat repeats the request for a lost answer.
 func (c *consumer) control(m *nats.Msg) {
 	if m.Reply != "" {
 		_ = m.Respond(nil)

@@ -29,7 +29,7 @@ func status(code, reply string, headers ...string) *nats.Msg {
 	return m
 }
 
-// TestConsumer hands a consumer what a server may push.
+// TestConsumer gives a consumer the messages that a server may push.
 func TestConsumer(t *testing.T) {
 	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 // markerTTL keeps the news of an expired key for longer than any lease.
 const markerTTL = 2 * time.Hour
 
-// CreateOption changes the bucket that Create makes. It may be a function of the caller's.
+// CreateOption changes the bucket that Create makes. The caller may write its own.
 type CreateOption func(*jetstream.KeyValueConfig)
 
 // Create lets Open make the bucket if it is missing: file storage, history 1, one replica, no TTL,
@@ -43,14 +43,14 @@ func Replicas(n int) CreateOption {
 	return func(c *jetstream.KeyValueConfig) { c.Replicas = n }
 }
 
-// MaxBytes limits the bucket's size in bytes, which some accounts demand. An election takes up less
+// MaxBytes limits the bucket's size in bytes, which some accounts demand. An election takes less
 // than 5000.
 func MaxBytes(n int64) CreateOption {
 	return func(c *jetstream.KeyValueConfig) { c.MaxBytes = n }
 }
 
-// create makes the bucket. Several candidates may try at once: one of them succeeds, for the others
-// it exists.
+// create makes the bucket. Several candidates may try at once: one of them succeeds, and the others
+// find it.
 func (b *bucket) create(ctx context.Context, c jetstream.KeyValueConfig) error {
 	c.Bucket = b.name
 	api := b.conn.API()

@@ -10,15 +10,15 @@ import (
 const (
 	// latest is in the year 2112. A clock that shows more is wrong, and terms need room above.
 	latest uint64 = 1 << 52
-	// fixedLevel is the JetStream API level of 2.12, whose releases can all begin anywhere.
+	// fixedLevel is the JetStream API level of 2.12. From it on, every release can begin anywhere.
 	fixedLevel = 2
 	// longestDedupe is the longest window for duplicates that the client library gives a bucket.
 	longestDedupe = 2 * time.Minute
 )
 
-// firstSequence returns where the sequences of a new bucket begin: at the time in microseconds.
-// It returns 0 for a bucket that counts from 1, because the server can do nothing else, or not
-// safely, because the records come from another bucket, or because this machine's clock is wrong.
+// firstSequence returns the first sequence of a new bucket: the time in microseconds. It returns 0
+// for a bucket that counts from 1, because the server cannot do otherwise, or not safely, because
+// the records come from another bucket, or because this machine's clock is wrong.
 func (b *bucket) firstSequence(c jetstream.KeyValueConfig, level int, now time.Time) uint64 {
 	first := uint64(max(0, now.UnixMicro()))
 	copies := c.Mirror != nil || len(c.Sources) > 0
@@ -28,8 +28,8 @@ func (b *bucket) firstSequence(c jetstream.KeyValueConfig, level int, now time.T
 	return first
 }
 
-// beginsAnywhere goes by the API level where JetStream may be that of another server than the
-// connected one.
+// beginsAnywhere uses the API level where JetStream may run on another server than the connected
+// one.
 func (b *bucket) beginsAnywhere(level int) bool {
 	if b.conn.API() != jetstream.DefaultAPIPrefix {
 		return level >= fixedLevel
@@ -37,7 +37,7 @@ func (b *bucket) beginsAnywhere(level int) bool {
 	return b.serverRelease().beginsAnywhere()
 }
 
-// invalid reports whether the client library refuses such a bucket. Then it may say so itself.
+// invalid reports whether the client library refuses such a bucket. Then it returns its own error.
 func invalid(c jetstream.KeyValueConfig, level int) bool {
 	return c.History > jetstream.KeyValueMaxHistory || c.LimitMarkerTTL != 0 && level < 1
 }
@@ -50,8 +50,8 @@ func (b *bucket) createAt(ctx context.Context, c jetstream.KeyValueConfig, first
 	return err
 }
 
-// streamOf returns the stream that the client library makes of a bucket without mirror and sources.
-// A test compares the two.
+// streamOf returns the stream that the client library makes for a bucket without mirror and
+// sources. A test compares the two.
 func (b *bucket) streamOf(c jetstream.KeyValueConfig) jetstream.StreamConfig {
 	s := jetstream.StreamConfig{
 		Name:                   b.stream,

@@ -27,7 +27,8 @@ var (
 	}
 )
 
-// rightsFixture is a server with bucket B on which a user has some rights, and what the user's connection was told.
+// rightsFixture is a server with bucket B on which a user has some rights, with the errors that the
+// user's connection got.
 type rightsFixture struct {
 	*fixture // of the operator
 	user     *nats.Conn
@@ -66,7 +67,8 @@ func newRightsFixture(t *testing.T, publish []string, subscribe ...string) *righ
 	}
 }
 
-// expectDenied requires that a call says which right is missing, and not that no answer came.
+// expectDenied requires an error that names the missing right, and does not report a missing
+// answer.
 func (f *rightsFixture) expectDenied(what, subject string, call func(context.Context) error) {
 	f.Helper()
 	err := call(wait.Context(f))
@@ -75,7 +77,8 @@ func (f *rightsFixture) expectDenied(what, subject string, call func(context.Con
 	}
 }
 
-// TestMuted: a user who may ask but not be answered. A write may have been applied all the same, so it stays open.
+// TestMuted: a user that may ask but gets no answers. A write may have been applied all the same,
+// so it stays open.
 func TestMuted(t *testing.T) { inBubble(t, muted) }
 
 func muted(t *testing.T) {
@@ -94,7 +97,8 @@ func muted(t *testing.T) {
 	}
 }
 
-// TestOthersRefusals: the connection is shared, and what else the program may not do is no business of a request.
+// TestOthersRefusals: the connection is shared, and other refusals of the program do not concern a
+// request.
 func TestOthersRefusals(t *testing.T) { inBubble(t, othersRefusals) }
 
 func othersRefusals(t *testing.T) {

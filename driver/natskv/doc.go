@@ -4,16 +4,16 @@
 //
 // A cell is the last message on the subject $KV.<bucket>.<key>, its version is that message's
 // sequence in the stream KV_<bucket>, and a compare-and-swap is one publish that the stream's
-// leader accepts only if that sequence is still the last one of the subject. Reads go to the
-// stream's leader too, never to a Direct Get, which any replica may answer from its past. The
-// sequence counts every write to the bucket and never goes back while the stream lives, so the
-// floor of the terms is made of it. In a bucket of [Create] it begins at a time in microseconds and
-// is the floor; in any other bucket it begins at 1, and the floor is the time at which the stream
-// was created plus the sequence.
+// leader accepts only if that sequence is still the last one of the subject. Reads also go to the
+// stream's leader, never to a Direct Get, which any replica may answer from its past. The sequence
+// counts every write to the bucket and never goes back while the stream lives, so the floor of the
+// terms is derived from it. In a bucket of [Create] it begins at a time in microseconds and is the
+// floor. In any other bucket it begins at 1, and the floor is the time at which the stream was
+// created plus the sequence.
 //
 // A bucket may have a TTL, as those made by "nats kv add --ttl" have, and may hold other keys. The
-// TTL is garbage collection and nothing else: servers apply it by their own clocks, and the lease
-// does not depend on it.
+// TTL is only garbage collection: servers apply it by their own clocks, and the lease does not
+// depend on it.
 //
 // # What it does not rely on
 //
@@ -30,7 +30,7 @@
 //	$KV.B.>                                      or the elections' keys alone: $KV.B.billing
 //	$JS.API.STREAM.MSG.GET.KV_B
 //	$JS.API.STREAM.INFO.KV_B
-//	$JS.API.CONSUMER.CREATE.KV_B.*.$KV.B.>       to be told of changes at once
+//	$JS.API.CONSUMER.CREATE.KV_B.*.$KV.B.>       to be notified of changes at once
 //	$JS.FC.KV_B.>                                likewise
 //
 // and to subscribe to
@@ -43,21 +43,21 @@
 // here. docs/nats.md has all this as the configuration of a server.
 //
 // A server does not answer a request that it refuses because rights are missing. It sends an error
-// to the connection, and the client library keeps that as the connection's last error. While a
-// request waits, the store looks there, so that a missing right comes back as driver.ErrDenied
-// after a few milliseconds, with the subject in its text. The connection's handlers are not
-// touched. When many requests are refused within the same milliseconds, only the last refusal can
-// be seen; the others end without a reason and are found when they are tried again. Over a
-// connection of the store's own, see [OwnConnection], each is seen.
+// to the connection, and the client library keeps it as the connection's last error. While a
+// request waits, the store checks that error, so that a missing right comes back as
+// driver.ErrDenied after a few milliseconds, with the subject in its text. The connection's
+// handlers are not touched. When many requests are refused within the same milliseconds, only the
+// last refusal can be seen; the others end without a reason and are found when they are tried
+// again. Over a connection of the store's own, see [OwnConnection], each is seen.
 //
 // # Calls
 //
 // A call is one attempt: a publish, or one or two requests, and one more before the first write
-// after a reconnect. Nothing is sent while the connection is down, and a call whose connection is
-// lost ends with an error at once, though its write may have been applied. Every call ends with its
-// context, even while the client library holds its lock to wait for a frozen server, and each read
-// or write when none like it was answered for 2 s (over an own connection 1 s, or four times what
-// the server takes for a sign of life).
+// after a reconnect. Nothing is sent while the connection is down. A call whose connection is lost
+// ends with an error at once, though its write may have been applied. Every call ends with its
+// context, even while the client library holds its lock to wait for a frozen server. Each read or
+// write also ends when no request like it was answered for 2 s (over an own connection 1 s, or four
+// times as long as the server takes for a sign of life).
 //
 // A store that finds another bucket of the same name after a reconnect does nothing there: see
 // [ErrTwoClusters].

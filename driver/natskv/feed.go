@@ -13,41 +13,47 @@ import (
 const (
 	// reopenTimeout bounds one attempt to replace a lost link.
 	reopenTimeout = 2 * time.Second
-	// The pause between such attempts grows from the first to the last. A connection that comes back ends it early.
+	// The pause between such attempts grows from the first to the last. A connection that comes
+	// back ends it early.
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// source is where the news of a whole bucket come from.
+// source is the source of a whole bucket's messages.
 type source interface {
-	// open begins to call deliver for the messages of all keys, in their order: those after the floor given as far as
-	// they still exist, or, after 0 or where the bucket was made anew, those that are written from now on.
+	// open begins to call deliver for the messages of all keys, in order: those after the given
+	// floor as far as they still exist. After 0, or where the bucket was recreated, those that are
+	// written from now on.
 	open(ctx context.Context, after uint64, deliver func(key string, e driver.Entry)) (*link, error)
-	// reconnects tells when the connection was made anew, which loses a link silently. The channel may be nil.
+	// reconnects signals that the connection was replaced, which loses a link silently. The channel
+	// may be nil.
 	reconnects() (again <-chan nats.Status, stop func())
 }
 
-// link is one stretch of news. When it is lost nothing more comes, or something was missed.
+// link is one stretch of messages. When it is lost, no more come, or some were missed.
 type link struct {
-	after uint64          // the floor after which it begins; 0 if not known
-	life  life            // the life of the bucket that it tells of; 0 if not known
-	floor uint64          // of what is absent when it begins; 0 if not known
-	anew  bool            // it does not go on from where it should: the bucket was made anew, or put back
-	lost  <-chan struct{} // closed when the link is lost
-	stop  func()          // ends the link and waits for nothing; to be called once, lost or not
+	after uint64 // the floor after which it begins; 0 if not known
+	life  life   // the life of the bucket whose messages it brings; 0 if not known
+	floor uint64 // of an absent key when the link begins; 0 if not known
+	// it does not go on from where it should: the bucket was recreated or put back
+	anew bool
+	lost <-chan struct{} // closed when the link is lost
+	stop func()          // ends the link and does not block; to be called once, lost or not
 }
 
 func (l *link) end() { l.stop() }
 
-// feed keeps the news coming: it replaces each link that is lost by one that resumes after it. It is one goroutine.
+// feed keeps the messages coming: it replaces each lost link by one that resumes after it. It is
+// one goroutine.
 type feed struct {
 	from    source
 	calls   *abandon.Calls
 	deliver func(key string, e driver.Entry)
 	link    *link
-	anew    func(*link)   // told when the past of the bucket is not what it was
-	life    life          // that the links told of so far; 0 if not known
-	last    atomic.Uint64 // the floor of the last message delivered or known to be older; 0 if there is none
+	anew    func(*link) // called when the past of the bucket has changed
+	life    life        // the life of the links so far; 0 if not known
+	// the floor of the last message delivered or known to be older; 0 if there is none
+	last atomic.Uint64
 }
 
 // openFeed sets up the first link within the context, so that its errors are the caller's.
@@ -76,7 +82,8 @@ func (f *feed) open(ctx context.Context) error {
 	return nil
 }
 
-// pass does not keep the highest floor but the last one: a stream that was put back to an older state begins again from there.
+// pass keeps the last floor, not the highest one: a stream that was put back to an older state
+// begins again from there.
 func (f *feed) pass(key string, e driver.Entry) {
 	f.last.Store(e.Floor)
 	f.deliver(key, e)
@@ -101,7 +108,8 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// reopen tries until it has a new link. It returns false if the context ended first; there is no link then.
+// reopen tries until it has a new link. It returns false if the context ended first; there is no
+// link then.
 func (f *feed) reopen(ctx context.Context, again <-chan nats.Status) bool {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		if f.attempt(ctx) == nil {
@@ -119,7 +127,7 @@ func (f *feed) attempt(ctx context.Context) error {
 	return f.open(ctx)
 }
 
-// sleep waits for d or for a word on early. It returns false as soon as the context has ended.
+// sleep waits for d or for a signal on early. It returns false as soon as the context has ended.
 func sleep(ctx context.Context, d time.Duration, early <-chan nats.Status) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -19,14 +19,14 @@ import (
 type fakeSource struct {
 	mu     sync.Mutex
 	fail   int      // so many attempts to open fail
-	asked  []uint64 // after which sequence links were asked for
+	asked  []uint64 // the floors that links were requested from
 	times  []time.Time
 	news   func(key string, e driver.Entry)
 	lose   func()
 	links  int // links that were not stopped
 	starts uint64
 	anew   bool   // the links do not go on from where they should
-	floor  uint64 // of what is absent then
+	floor  uint64 // of an absent key then
 	again  chan nats.Status
 }
 
@@ -71,7 +71,7 @@ func (s *fakeSource) state() (asked []uint64, links int) {
 	return slices.Clone(s.asked), s.links
 }
 
-// startHub returns a hub with one watch of key "a" and what it saw.
+// startHub returns a hub with one watch of key "a" and the floors that it saw.
 func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
 	t.Helper()
 	h := newHub(s, &abandon.Calls{})
@@ -92,8 +92,8 @@ func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
 	}
 }
 
-// TestFeedTellsThatTheBucketWasPutBack: it is the same bucket, so no message of a key that vanished
-// says so.
+// TestFeedTellsThatTheBucketWasPutBack: it is the same bucket, so no message shows that a key
+// vanished.
 func TestFeedTellsThatTheBucketWasPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{starts: 5}
@@ -195,7 +195,8 @@ func TestFeedReconnect(t *testing.T) {
 	})
 }
 
-// TestHubSetUp: whoever comes first sets the feed up and hears of it when that fails; the next one tries again.
+// TestHubSetUp: the first watch sets the feed up and gets the error if that fails; the next one
+// tries again.
 func TestHubSetUp(t *testing.T) {
 	s := &fakeSource{fail: 1}
 	h := newHub(s, &abandon.Calls{})
@@ -244,7 +245,7 @@ func TestHubEndsWithLastWatch(t *testing.T) {
 	})
 }
 
-// TestHubWaitsForItsTurn: a set-up that hangs holds up another no longer than its context.
+// TestHubWaitsForItsTurn: a set-up that hangs delays another no longer than its context.
 func TestHubWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(&fakeSource{}, &abandon.Calls{})
@@ -260,7 +261,8 @@ func TestHubWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// TestHubFanOut delivers in order to the watches of the key alone, each with a value of its own, and not after stop.
+// TestHubFanOut delivers in order and only to the watches of the key, each with a value of its own,
+// and not after stop.
 func TestHubFanOut(t *testing.T) {
 	s := &fakeSource{}
 	h := newHub(s, &abandon.Calls{})

@@ -14,10 +14,11 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestFrozenServer: a server that is stopped still accepts connections, in its kernel. The library then holds its lock
-// until its own timeout, which is too late for any test here: each call ends with its context, or not at all.
+// TestFrozenServer: a stopped server still accepts connections, in its kernel. The library then
+// holds its lock until its own timeout, which is too late for any test here: each call ends with
+// its context, or not at all.
 //
-// This cannot be in a bubble, where time stands still while somebody waits for a lock.
+// This cannot be in a bubble, where time stands still while a goroutine waits for a lock.
 func TestFrozenServer(t *testing.T) {
 	for name, reach := range map[string]func(testing.TB, *nats.Conn, string) driver.Store{
 		"store": opened, "handle": handled, "legacy handle": handledLegacy,

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// FromKeyValue returns the elections in a bucket of which the program holds only this handle.
-// Prefer Open where there is a choice. Over a handle:
+// FromKeyValue returns the elections in a bucket of which the program has only this handle. Prefer
+// Open where there is a choice. Over a handle:
 //
 //   - reads may be Direct Gets, answered by any replica: a stale one costs a refused write and
 //     another read, never safety;
@@ -27,8 +27,8 @@ import (
 //   - changes during an outage of the connection are not pushed afterwards;
 //   - the rights are those that the client library needs, which are more than this package's.
 //
-// A handle that was not made by the client library but wraps one may lack the stream's description.
-// Then Inspect returns an error, and entries of absent keys have no floor.
+// A handle that the client library did not make, but that wraps one, may lack the stream's
+// description. Then Inspect returns an error, and entries of absent keys have no floor.
 //
 // Of the options only Translating has an effect here.
 func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
@@ -42,21 +42,20 @@ func FromLegacyKeyValue(kv nats.KeyValue, opts ...Option) *Store {
 	return newStore(settle(opts).overHandle(&handle{kv: legacyKeyValue{kv}}))
 }
 
-// keyValue is what both client APIs offer, made alike.
+// keyValue is the common interface of both client APIs.
 type keyValue interface {
 	bucket() string
 	// get returns the last revision of a key, or an error that wraps errNoValue if there is none or
 	// it is a marker.
 	get(ctx context.Context, key string) (revision, error)
-	// update writes if the last message of the key, marker or not, has the sequence last. 0: if
-	// there is none.
+	// update writes if the last message of the key, marker or not, has the sequence last. With 0,
+	// it writes if there is no message.
 	update(ctx context.Context, key string, value []byte, last uint64) (uint64, error)
 	// follow calls see for the last revision of each key, delete markers included, then with nil,
-	// then for what is written later; without the present, for that alone. It goes on until the
-	// context has ended or the library gives up, and closes over then. The context bounds the
-	// set-up too.
+	// then for later writes; without present, only for these. It goes on until the context has
+	// ended or the library gives up, and closes over then. The context also bounds the set-up.
 	follow(ctx context.Context, keys string, present bool, see func(*revision)) (over <-chan struct{}, err error)
-	// info describes the stream, or returns an error that wraps errNoInfo if the handle does not.
+	// info describes the stream, or returns an error that wraps errNoInfo if the handle cannot.
 	info(ctx context.Context) (streamInfo, error)
 }
 
@@ -75,11 +74,11 @@ var (
 	errNoInfo  = errors.New("the handle does not describe its stream")
 )
 
-// handle reaches a bucket over the interface that a client API has for it.
+// handle accesses a bucket over a client API's interface for it.
 type handle struct {
 	kv keyValue
-	// known is the life of the bucket that was seen last: what is pushed does not say of which it
-	// is.
+	// known is the life of the bucket that was seen last: a push does not show to which life it
+	// belongs.
 	known atomic.Uint64
 	ttl   ttl
 }
@@ -122,7 +121,7 @@ func (h *handle) look(ctx context.Context) (streamInfo, error) {
 	return info, err
 }
 
-// present returns the last revision of the key, nil if there is none. A watch is the one call that
+// present returns the last revision of the key, nil if there is none. A watch is the only call that
 // shows markers.
 func (h *handle) present(ctx context.Context, key string) (*revision, error) {
 	following, cancel := context.WithCancel(ctx)
@@ -131,7 +130,7 @@ func (h *handle) present(ctx context.Context, key string) (*revision, error) {
 	over, err := h.kv.follow(following, key, true, func(r *revision) {
 		select {
 		case first <- r:
-		default: // the first is all that matters
+		default: // only the first matters
 		}
 	})
 	if err != nil {
@@ -147,8 +146,8 @@ func (h *handle) present(ctx context.Context, key string) (*revision, error) {
 	}
 }
 
-// CompareAndSwap uses the client's Update even for an absent key. Its Create would also write over
-// a delete marker that it finds on the way, which is another version than the caller's.
+// CompareAndSwap uses the client's Update even for an absent key. Its Create would also overwrite a
+// delete marker that it finds on the way, which is another version than the caller's.
 func (h *handle) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	last, err := sequenceOf(prev)
 	if err != nil {
@@ -170,7 +169,7 @@ func (h *handle) survey(ctx context.Context) (survey, error) {
 }
 
 // open follows all keys from now on. The library replaces its consumer by itself; the link is lost
-// if it gives up.
+// if the library gives up.
 func (h *handle) open(ctx context.Context, _ uint64, deliver func(string, driver.Entry)) (*link, error) {
 	if _, err := h.look(ctx); err != nil {
 		return nil, err
@@ -180,7 +179,7 @@ func (h *handle) open(ctx context.Context, _ uint64, deliver func(string, driver
 	over, err := h.kv.follow(following, ">", false, func(r *revision) {
 		if r != nil && following.Err() == nil {
 			e := r.entry(life(h.known.Load()))
-			e.Era = 0 // which may have been another
+			e.Era = 0 // the message may be of another life
 			deliver(r.key, e)
 		}
 	})
@@ -194,11 +193,11 @@ func (h *handle) open(ctx context.Context, _ uint64, deliver func(string, driver
 	return &link{lost: over, stop: cancel}, nil
 }
 
-// reconnects never tells, since a handle hides its connection.
+// reconnects never signals, since a handle hides its connection.
 func (h *handle) reconnects() (<-chan nats.Status, func()) { return nil, func() {} }
 
-// pump calls see for all that comes, to the end: the library's own goroutine blocks when nobody
-// takes what it has.
+// pump calls see for all values, to the end: the library's own goroutine blocks while a value is
+// not taken.
 func pump[E any](from <-chan E, see func(E)) (over <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {

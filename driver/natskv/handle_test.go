@@ -13,7 +13,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestHandleRefusesMarker: the client's own Create would write over the marker, though the caller has not seen it.
+// TestHandleRefusesMarker: the client's own Create would overwrite the marker, though the caller
+// has not seen it.
 func TestHandleRefusesMarker(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -59,7 +60,7 @@ func TestHandleTellsHowAKeyVanished(t *testing.T) {
 	}
 }
 
-// wrapped and wrappedLegacy hide what the library's own handles tell beyond their interface.
+// wrapped and wrappedLegacy hide the methods of the library's handles beyond their interface.
 type wrapped struct{ jetstream.KeyValue }
 
 func (w wrapped) Status(context.Context) (jetstream.KeyValueStatus, error) { return nil, nil }
@@ -88,8 +89,8 @@ func TestWrappedHandle(t *testing.T) {
 	}
 }
 
-// impatient is a handle whose watch gives up before it has shown anything, and says so beside the nil that means that all
-// was shown.
+// impatient is a handle whose watch gives up before it has shown anything. It reports that beside
+// the nil that means that all was shown.
 type impatient struct {
 	nats.KeyValue
 	nats.KeyWatcher
@@ -114,7 +115,7 @@ func (i impatient) Error() <-chan error {
 	return c
 }
 
-// TestImpatientHandle: what was not looked at is not absent.
+// TestImpatientHandle: a key that was not read is not absent.
 func TestImpatientHandle(t *testing.T) {
 	e, err := FromLegacyKeyValue(impatient{}).Read(wait.Context(t), testKey)
 	if err == nil {

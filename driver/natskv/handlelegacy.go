@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// legacyKeyValue is a keyValue over a handle of package nats. A call that takes no context is at least
-// not begun after its end.
+// legacyKeyValue is a keyValue over a handle of package nats. A call that takes no context is at
+// least not begun after the context's end.
 type legacyKeyValue struct{ kv nats.KeyValue }
 
 func (k legacyKeyValue) bucket() string { return k.kv.Bucket() }
@@ -58,7 +58,8 @@ func (k legacyKeyValue) follow(ctx context.Context, keys string, present bool, s
 	}), nil
 }
 
-// timedOut tells a nil that says that the present is complete from one that says that the library gave up waiting for it.
+// timedOut distinguishes two meanings of nil: the present is complete, or the library gave up
+// waiting for it.
 func timedOut(w nats.KeyWatcher) bool {
 	select {
 	case err := <-w.Error():

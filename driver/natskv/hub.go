@@ -15,11 +15,12 @@ import (
 
 var errClosed = errors.New("the store is closed")
 
-// hub hands what one feed brings to the watches of each key.
+// hub gives the entries of one feed to the watches of each key.
 type hub struct {
 	from  source
 	calls *abandon.Calls
-	turn  chan struct{} // held by whoever starts the feed; a channel, so that waiting for it heeds the context
+	// held by the caller that starts the feed; a channel, so that waiting for it heeds the context
+	turn chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
@@ -28,7 +29,7 @@ type hub struct {
 	feeds   sync.WaitGroup     // all that were ever started
 }
 
-// watch is one of a key's. There may be ten thousand, of as many keys.
+// watch is one watch of a key. There may be ten thousand, of as many keys.
 type watch struct {
 	hub     *hub
 	key     string
@@ -108,7 +109,7 @@ func (h *hub) stop() {
 	}
 }
 
-// start makes sure that a feed is running. One caller sets it up, the others wait for that.
+// start makes sure that a feed is running. One caller sets it up; the others wait for that.
 func (h *hub) start(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:
@@ -149,7 +150,8 @@ func (h *hub) adopt(f *feed) error {
 	return nil
 }
 
-// deliver calls the watches without the lock, so that they may use the store, and gives each a value of its own.
+// deliver calls the watches without the lock, so that they may use the store, and gives each a
+// value of its own.
 func (h *hub) deliver(key string, e driver.Entry) {
 	for _, w := range h.of(key) {
 		if !w.stopped.Load() {
@@ -160,10 +162,12 @@ func (h *hub) deliver(key string, e driver.Entry) {
 	}
 }
 
-// anew tells all watches that the bucket was made anew or put back: what they know may be void, and no message may ever say so.
+// anew notifies all watches that the bucket was recreated or put back: their state may be void, and
+// perhaps no message will ever show that.
 //
-// The floor is that of the last sequence. The beginning of the life would be too high where sequences
-// begin at another clock's time, and a term above its own sequence could recur after a purge.
+// The floor is that of the last sequence. The beginning of the life would be too high where
+// sequences begin at another clock's time, and a term above its own sequence could recur after a
+// purge.
 func (h *hub) anew(l *link) {
 	h.mu.Lock()
 	keys := slices.Collect(maps.Keys(h.watches))

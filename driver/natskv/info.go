@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// streamInfo is what the store needs of the server's description of a stream.
+// streamInfo is the part of the server's description of a stream that the store needs.
 type streamInfo struct {
 	Config  streamConfig `json:"config"`
 	State   streamState  `json:"state"`
@@ -14,7 +14,7 @@ type streamInfo struct {
 	Now     time.Time    `json:"ts"`
 }
 
-// life is 0 where the description does not say.
+// life returns 0 where the description has no time of creation.
 func (i streamInfo) life() life { return life(max(0, i.Created.UnixMicro())) }
 
 // untouched reports whether nothing was ever stored: the last sequence is the one before the first,
@@ -23,18 +23,18 @@ func (i streamInfo) untouched() bool {
 	return i.State.LastSeq+1 == max(1, i.Config.FirstSeq) && i.State.Messages == 0 && i.State.LastTime.IsZero()
 }
 
-// neverWritten reports whether the stream is known to be untouched. A restart a moment ago may have
-// emptied memory, and files too in a release that loses them. Before 2.9.0 a server did not compare
-// the last sequence with an expected one of 0.
+// neverWritten reports whether the stream is known to be untouched. A recent restart may have
+// emptied memory, and also files in a release that loses them. Before 2.9.0 a server did not
+// compare the last sequence with an expected one of 0.
 func (i streamInfo) neverWritten(r release) bool {
 	return i.untouched() && i.Config.Storage == "file" && r.atLeast(release{2, 9, 0}) &&
 		(i.Config.FirstSeq <= 1 || r.beginsAnywhere())
 }
 
-// floor is that of an absent key.
+// floor returns the floor of an absent key.
 func (i streamInfo) floor() uint64 { return i.life().floor(i.State.LastSeq) }
 
-// streamGroup has no name on a server that is in no cluster.
+// streamGroup has no name on a server outside a cluster.
 type streamGroup struct {
 	Name string `json:"name"`
 }
@@ -74,7 +74,8 @@ type origin struct {
 	Name string `json:"name"`
 }
 
-// convert turns a client library's description of a stream into ours: all of them keep the server's names.
+// convert turns a client library's description of a stream into ours: all of them keep the server's
+// names.
 func convert(info any) (streamInfo, error) {
 	text, err := json.Marshal(info)
 	if err != nil {

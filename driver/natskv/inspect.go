@@ -10,33 +10,35 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
 )
 
-// roomForHeaders is what a limit on messages must leave beside the value: the server counts our
-// headers too.
+// roomForHeaders is the room that a limit on messages must leave beside the value: the server
+// counts our headers, too.
 const roomForHeaders = 512
 
-// roomForElections is what a bucket must have free, or soon it takes no record: two of the longest.
+// roomForElections is the room that a bucket must have free, or it will soon refuse records: two of
+// the longest.
 const roomForElections = 2 * (driver.MaxValue + roomForHeaders)
 
-// durable is the first release in which a replicated stream does not lose acknowledged writes in ordinary restarts.
+// durable is the first release in which a replicated stream does not lose acknowledged writes in
+// ordinary restarts.
 var durable = release{2, 12, 3}
 
-// survey is what an inspection goes by.
+// survey is the input of an inspection.
 type survey struct {
 	bucket     string
 	info       streamInfo
 	server     string // its release; "" if not known
 	maxPayload int64  // the longest message in bytes that the server takes; 0 if not known
 	others     []identity.Sighting
-	translator Translator // nil: candidates of Tenure alone take part
+	translator Translator // nil: only candidates of Tenure take part
 	marks      bool       // a value can be marked as deleted for the others
 }
 
-// Inspect looks at the bucket's settings and the release of the connected server, for elections
-// with leases up to the one given, and whether all URLs that the connection was given lead to this
-// very bucket. It takes one request, another one over a connection of its own for each further URL,
-// for 2 s at most, and changes nothing. Settings that a server does not show, such as
-// sync_interval, are not looked at. Errors are as for Read; a store made by FromKeyValue cannot
-// tell the server's release.
+// Inspect checks the bucket's settings and the release of the connected server, for elections with
+// leases up to the one given. It also checks whether all URLs that the connection was given lead to
+// this very bucket. It takes one request, and another one over a connection of its own for each
+// further URL, for 2 s at most, and changes nothing. It does not check settings that a server does
+// not show, such as sync_interval. Errors are as for Read; a store made by FromKeyValue does not
+// know the server's release.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	seen, err := abandon.Run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, abandon.NoUndo)
 	if err != nil {
@@ -55,22 +57,22 @@ func inspect(s survey, lease time.Duration) []driver.Finding {
 	return all
 }
 
-// none and one keep the looks short.
+// none and one keep the checks short.
 var none []driver.Finding
 
 func one(severity driver.Severity, setting, problem, remedy string) []driver.Finding {
 	return []driver.Finding{{Severity: severity, Setting: setting, Problem: problem, Remedy: remedy}}
 }
 
-// edit is the command that changes a setting of the bucket. The nats command has no other way for
-// most of them.
+// edit returns the command that changes a setting of the bucket. The nats command has no other way
+// for most of them.
 func (s survey) edit(flags string) string { return fmt.Sprintf("nats kv edit %s %s", s.bucket, flags) }
 
 func (s survey) editStream(flags string) string {
 	return fmt.Sprintf("nats stream edit KV_%s %s", s.bucket, flags)
 }
 
-// anew is for settings that cannot be changed.
+// anew returns the commands for settings that cannot be changed.
 func (s survey) anew(flags string) string {
 	return fmt.Sprintf("stop all candidates for one lease, then nats kv del %s and nats kv add %s --history 1 --storage file%s",
 		s.bucket, s.bucket, flags)
@@ -91,9 +93,9 @@ func atReplicas(s survey, _ time.Duration) []driver.Finding {
 		"run a cluster of three servers, then "+s.edit("--replicas 3"))
 }
 
-// atStorage holds a single memory replica for unsafe although an empty memory stream is never taken
-// for a fresh one: terms begin again at 1, so a resource would refuse the new leader and obey the
-// old.
+// atStorage reports a single memory replica as unsafe although an empty memory stream is never
+// taken for a fresh one: terms begin again at 1, so a resource would refuse the new leader and obey
+// the old.
 func atStorage(s survey, _ time.Duration) []driver.Finding {
 	switch c := s.info.Config; {
 	case c.Storage == "memory" && c.Replicas < 3:
@@ -111,7 +113,7 @@ func atStorage(s survey, _ time.Duration) []driver.Finding {
 	return none
 }
 
-// atTTL goes by three leases because a server applies the TTL by its wall clock, which may step.
+// atTTL demands three leases because a server applies the TTL by its wall clock, which may step.
 func atTTL(s survey, lease time.Duration) []driver.Finding {
 	ttl := s.info.Config.MaxAge
 	switch {
@@ -132,7 +134,7 @@ func atTTL(s survey, lease time.Duration) []driver.Finding {
 		"that nor speed up by it, and the next one takes a lease longer", ttl), s.edit("--ttl 0"))
 }
 
-// short is a duration as the nats command takes it.
+// short formats a duration for the nats command.
 func short(d time.Duration) string { return fmt.Sprintf("%ds", (d+time.Second-1)/time.Second) }
 
 func atMarkers(s survey, _ time.Duration) []driver.Finding {

@@ -13,7 +13,7 @@ import (
 
 const testLease = 15 * time.Second
 
-// safe is a bucket against which there is nothing to say.
+// safe is a bucket without findings.
 func safe() survey {
 	return survey{
 		bucket: "B",
@@ -176,7 +176,7 @@ func TestCheckKey(t *testing.T) {
 	s := newStore(nil)
 	for _, c := range []struct {
 		key  string
-		text string // what the error says; empty: the key is good
+		text string // the text of the error; empty: the key is good
 		why  string
 	}{
 		{"billing", "", "a plain name"},
@@ -210,7 +210,7 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-// TestBadKeyIsNotSent: CheckKey may not have been asked.
+// TestBadKeyIsNotSent: the caller may not have used CheckKey.
 func TestBadKeyIsNotSent(t *testing.T) {
 	f := newFixture(t)
 	before := f.nc.Stats().OutMsgs

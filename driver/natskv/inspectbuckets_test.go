@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestInspectBuckets looks at real buckets, for the names and units of the settings.
+// TestInspectBuckets checks real buckets, for the names and units of the settings.
 func TestInspectBuckets(t *testing.T) {
 	const seqs = "warning: first_seq: the bucket counts its writes from 1"
 	f := newFixture(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// atServer returns what an inspection says of the servers given.
+// atServer returns the findings about the given servers.
 func atServer(t *testing.T, s *Store) []driver.Finding {
 	t.Helper()
 	found, err := s.Inspect(wait.Context(t), testLease)
@@ -27,8 +27,8 @@ func atServer(t *testing.T, s *Store) []driver.Finding {
 	return about
 }
 
-// TestInspectFindsTwoClusters: at the start nobody knows yet which bucket is the right one, and each candidate may come to
-// another one.
+// TestInspectFindsTwoClusters: at the start the right bucket is not known, and each candidate may
+// connect to another one.
 func TestInspectFindsTwoClusters(t *testing.T) {
 	t.Parallel()
 	s, _, second := twoClusters(t)
@@ -44,7 +44,7 @@ func TestInspectFindsTwoClusters(t *testing.T) {
 	wait.Until(t, "the second cluster has no connections but the test's", func() bool { return second.server.NumClients() == 1 })
 }
 
-// TestInspectAsksWithoutJetStream: a server that has none is of no cluster that has some.
+// TestInspectAsksWithoutJetStream: a server without JetStream belongs to no cluster with JetStream.
 func TestInspectAsksWithoutJetStream(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// minLease is several times what a server takes for a write that it syncs, on a slow disk.
+	// minLease is several times as long as a server needs for a synced write on a slow disk.
 	minLease = 500 * time.Millisecond
 
-	// maxKey keeps the subject well inside the 4096 bytes that a server allows a line of its
+	// maxKey keeps the subject well within the 4096 bytes that a server allows a line of its
 	// protocol. A longer line would end the connection, and with it every other election on it.
 	maxKey = 512
 )
@@ -19,8 +19,8 @@ const (
 // MinLease returns 500 ms.
 func (s *Store) MinLease() time.Duration { return minLease }
 
-// CheckKey returns an error unless the key is one that NATS can hold: 1 to 512 letters, digits or
-// characters of "-/_=.", with no dot first, last or next to another. It says which rule is broken.
+// CheckKey returns an error unless NATS can hold the key: 1 to 512 letters, digits or characters of
+// "-/_=.", with no dot first, last or next to another. The error names the broken rule.
 func (s *Store) CheckKey(key string) error { return checkKey(key) }
 
 func checkKey(key string) error {
@@ -40,13 +40,13 @@ func checkKey(key string) error {
 	return nil
 }
 
-// inKey is what the client library accepts in a key. In a subject, * and > are wildcards and a
-// space ends it.
+// inKey reports whether the client library accepts the character in a key. In a subject, * and >
+// are wildcards and a space ends it.
 func inKey(r rune) bool {
 	return inName(r) || r == '/' || r == '=' || r == '.'
 }
 
-// inName is what the client library accepts in the name of a bucket.
+// inName reports whether the client library accepts the character in the name of a bucket.
 func inName(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

@@ -10,7 +10,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestReadWhileTheClusterHasNoLeader: it answers for its streams' messages, and describes no stream.
+// TestReadWhileTheClusterHasNoLeader: it answers for its streams' messages, and describes no
+// stream.
 func TestReadWhileTheClusterHasNoLeader(t *testing.T) {
 	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
 	b := newBucket(connection.Borrow(newJetStream(t, nc)), "B")

@@ -5,7 +5,7 @@ import (
 )
 
 // absolute is the least sequence that is a floor by itself. A stream whose sequences begin at the
-// time in microseconds has reached it since 2005. A stream that counts from 1 would need 35 years
+// time in microseconds has exceeded it since 2005. A stream that counts from 1 would need 35 years
 // at a million writes a second.
 const absolute uint64 = 1 << 50
 
@@ -20,16 +20,16 @@ const absolute uint64 = 1 << 50
 // writes a second and no clock was set back. Within one life no clock matters. Both kinds stay
 // below the largest term, 2^53, until the year 2255.
 //
-// The sequence alone tells the two kinds apart. No clocks are compared, and the configuration is
-// not asked: key-value clients drop the first sequence from it when they update a bucket.
+// The sequence alone distinguishes the two kinds. No clocks are compared, and the configuration is
+// not used: key-value clients drop the first sequence from it when they update a bucket.
 type life uint64
 
-// entry is what a message of this life says.
+// entry turns a message of this life into an entry.
 //
-// The message's own sequence is floor enough. Every term was claimed at most one above a floor, so
-// no term is higher than the floor of the message that brought it, and earlier messages of the key
-// have lower sequences than this one. If a later one exists by now, the claim fails, since it names
-// this one as the last.
+// The message's own sequence suffices as the floor. Every term was claimed at most one above a
+// floor, so no term is higher than the floor of the message that brought it, and earlier messages
+// of the key have lower sequences than this one. If a later one exists by now, the claim fails,
+// since it names this one as the last.
 //
 // Good terms can be above it all the same: a handle that does not describe its stream sees the bare
 // sequence, and older releases count twice the time. None of them is above the ceiling.

@@ -8,10 +8,12 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
-// countedFloor is how releases of Tenure made floors that took every stream to count from 1.
+// countedFloor returns the floor as older releases of Tenure made it, which took every stream to
+// count from 1.
 func countedFloor(l life, sequence uint64) uint64 { return uint64(l) + sequence }
 
-// TestFloor: what counts from 1 has the floors that it always had, and what begins at a time is a floor by itself.
+// TestFloor: a stream that counts from 1 keeps its old floors, and sequences that begin at a time
+// are floors by themselves.
 func TestFloor(t *testing.T) {
 	const made life = 1795303312000000
 	for _, c := range []struct {
@@ -60,7 +62,7 @@ func TestSequenceOfFloor(t *testing.T) {
 	}
 }
 
-// TestUntouched: what is taken for untouched is claimed at once where somebody vouches for it.
+// TestUntouched: an untouched bucket is claimed at once where the caller vouches for it.
 func TestUntouched(t *testing.T) {
 	const first = 1795303312068704
 	written := time.UnixMicro(first)

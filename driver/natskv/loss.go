@@ -7,17 +7,19 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// How a record was lost. They come as the Notice of an entry, and with the event that tells of it, for errors.Is.
+// How a record was lost. These errors come as the Notice of an entry, and with the event that
+// reports the loss. Use errors.Is.
 var (
-	// ErrDeleted: somebody deleted the key, as "nats kv del" does.
+	// ErrDeleted: a client deleted the key, as "nats kv del" does.
 	ErrDeleted = errors.New("the key was deleted, as by \"nats kv del\"")
-	// ErrPurged: somebody purged the key or the stream.
+	// ErrPurged: a client purged the key or the stream.
 	ErrPurged = errors.New("the key or the stream was purged, as by \"nats kv purge\" or \"nats stream purge\"")
 	// ErrExpired: the server removed the record when it was older than the bucket's TTL.
 	ErrExpired = errors.New("the record expired by the bucket's TTL, which should be longer than any lease")
 )
 
-// removal says why a message is a marker; nil if it is none. Clients and servers mark in different ways.
+// removal returns why a message is a marker; nil if it is none. Clients and servers mark in
+// different ways.
 func removal(h nats.Header) error {
 	switch h.Get("KV-Operation") {
 	case "DEL":
@@ -39,8 +41,8 @@ func removal(h nats.Header) error {
 	}
 }
 
-// loss says why a key has no message, not even a marker, though others were written: if it ever had one. A stream that is
-// empty sooner than its messages can have expired was purged.
+// loss returns why a key has no message, not even a marker, though others were written: if it ever
+// had one. A stream that is empty sooner than its messages can have expired was purged.
 func (i streamInfo) loss() error {
 	switch age := i.Config.MaxAge; {
 	case i.untouched():
@@ -51,7 +53,7 @@ func (i streamInfo) loss() error {
 	return fmt.Errorf("%w, or was purged", ErrExpired)
 }
 
-// removed is removal for what client libraries make of the headers.
+// removed is removal for the client libraries' form of the headers.
 func removed(deleted, purged bool) error {
 	switch {
 	case deleted:

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestLostAnswer is the dangerous one of the faults: the write is applied and the writer cannot know.
+// TestLostAnswer is the dangerous fault: the write is applied and the writer cannot know.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -48,7 +48,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestOfflineSendsNothing: the library keeps what is published while there is no connection and sends it later.
+// TestOfflineSendsNothing: the library keeps publishes while there is no connection and sends them
+// later.
 func TestOfflineSendsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -68,7 +69,8 @@ func TestOfflineSendsNothing(t *testing.T) {
 	}
 }
 
-// TestLostConnection: a request whose connection is gone must not wait for its context, since the caller could try again.
+// TestLostConnection: a request whose connection is gone must not wait for its context, since the
+// caller could try again.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, withoutJetStream)
@@ -99,7 +101,7 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// TestWatchResumes: what changed while the connection was gone is told when it is back.
+// TestWatchResumes: changes while the connection was gone are reported when it is back.
 func TestWatchResumes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -14,18 +14,18 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
-// openTimeout bounds Open when its context has no deadline: without a server it would wait forever.
+// openTimeout bounds Open when its context has no deadline: without a server it would never end.
 const openTimeout = 5 * time.Second
 
-// Option changes what Open does.
+// Option changes the behavior of Open.
 type Option func(*opening)
 
 type opening struct {
 	create     *jetstream.KeyValueConfig // nil: the bucket must exist
 	pristine   bool
-	translator Translator    // nil: candidates of Tenure alone take part
+	translator Translator    // nil: only candidates of Tenure take part
 	own        bool          // a connection of the store's own
-	connection []nats.Option // what is changed about that
+	connection []nats.Option // changes of that connection
 }
 
 // Open returns the elections in a bucket. The connection stays the caller's: its handlers are not
@@ -34,10 +34,10 @@ type opening struct {
 //
 // Use errors.Is to find from the error what an operator must fix: jetstream.ErrInvalidBucketName,
 // jetstream.ErrBucketNotFound (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream
-// of that name is no bucket that can be written to), jetstream.ErrJetStreamNotEnabled and
-// jetstream.ErrJetStreamNotEnabledForAccount, and driver.ErrDenied for a missing right. The error of
-// a Translator says that the bucket cannot be shared. Any other error is about a server that cannot
-// be reached or does not answer.
+// of that name is not a bucket that can be written to), jetstream.ErrJetStreamNotEnabled and
+// jetstream.ErrJetStreamNotEnabledForAccount, and driver.ErrDenied for a missing right. The error
+// of a Translator means that the bucket cannot be shared. Any other error is about a server that
+// cannot be reached or does not answer.
 func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Option) (*Store, error) {
 	if !validName(name) {
 		return nil, fmt.Errorf("natskv: bucket %q: %w: only letters, digits, - and _ may be in it",
@@ -88,7 +88,8 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// prepare checks that the bucket is there and can hold an election, after it has made it if it may.
+// prepare checks that the bucket exists and can hold an election. It makes the bucket first if that
+// is allowed.
 func (b *bucket) prepare(ctx context.Context, o opening) error {
 	info, err := b.info(ctx)
 	for errors.Is(err, connection.ErrUnanswered) && ctx.Err() == nil {
@@ -109,7 +110,7 @@ func (b *bucket) prepare(ctx context.Context, o opening) error {
 	return o.suits(b)
 }
 
-// usable refuses what no election could ever be held in. What is merely unwise is for Inspect.
+// usable refuses a bucket that could never hold an election. Inspect reports unwise settings.
 func (b *bucket) usable(c streamConfig) error {
 	switch {
 	case c.Mirror != nil:
@@ -122,7 +123,7 @@ func (b *bucket) usable(c streamConfig) error {
 	return nil
 }
 
-// gone adds to an error of a read what to do where the bucket was deleted.
+// gone adds the remedy to an error of a read where the bucket was deleted.
 func gone(err error, name string) error {
 	if !hasCode(err, jetstream.JSErrCodeStreamNotFound) {
 		return err
@@ -131,11 +132,11 @@ func gone(err error, name string) error {
 		err, name)
 }
 
-// remedy adds to an error of Open what to do about it.
+// remedy adds the remedy to an error of Open.
 func remedy(err error, name string) error {
 	switch {
 	case errors.Is(err, driver.ErrDenied):
-		return err // says what is missing
+		return err // it names the missing right
 	case hasCode(err, jetstream.JSErrCodeStreamNotFound):
 		return fmt.Errorf("%w: make it with \"nats kv add %s --history 1 --storage file\", or pass natskv.Create to Open",
 			jetstream.ErrBucketNotFound, name)

@@ -50,7 +50,7 @@ accounts {
 	WITHOUT: { users: [ { user: without, password: x } ] }
 }`
 
-// TestOpenErrors: each says by its kind and its text what a person has to do.
+// TestOpenErrors: each error says by its kind and its text how an operator can fix it.
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestOpenCreates makes a bucket that Inspect has nothing to say against but what a single server is.
+// TestOpenCreates makes a bucket for which Inspect finds only that the server is a single one.
 func TestOpenCreates(t *testing.T) {
 	t.Parallel()
 	js := newJetStream(t, connect(t, startServer(t).ClientURL()))
@@ -171,7 +171,7 @@ func TestOpenCreates(t *testing.T) {
 	}
 }
 
-// TestOpenKeeps: a bucket that exists is somebody's, with settings of their own.
+// TestOpenKeeps: an existing bucket keeps its owner's settings.
 func TestOpenKeeps(t *testing.T) {
 	f := newFixture(t, withTTL(time.Hour), func(c *jetstream.KeyValueConfig) { c.History = 5 })
 	seq := f.put(testKey, "v")
@@ -225,7 +225,7 @@ func TestOpenCannotCreate(t *testing.T) {
 	}
 }
 
-// TestDomain: in a JetStream domain everything goes by its prefix.
+// TestDomain: in a JetStream domain everything uses its prefix.
 func TestDomain(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
 	js, err := jetstream.NewWithDomain(connect(t, s.ClientURL()), "hub")

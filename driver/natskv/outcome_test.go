@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// outcome is what a caller can tell of a write.
+// outcome is a caller's knowledge of a write.
 type outcome string
 
 const (
@@ -35,7 +35,8 @@ func outcomeOf(err error) outcome {
 	return open
 }
 
-// TestOutcome lets a program answer in the server's place, since most of these answers cannot be provoked.
+// TestOutcome lets a program answer in the server's place, since most of these answers cannot be
+// provoked.
 func TestOutcome(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
@@ -83,7 +84,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// respond answers on a subject and returns what was asked.
+// respond answers on a subject and returns the requests.
 func respond(t *testing.T, nc *nats.Conn, subject, answer string) chan *nats.Msg {
 	t.Helper()
 	received := make(chan *nats.Msg, 100)
@@ -98,7 +99,7 @@ func respond(t *testing.T, nc *nats.Conn, subject, answer string) chan *nats.Msg
 	return received
 }
 
-// TestConditions looks at what is sent: these headers are the compare-and-swap.
+// TestConditions checks the headers that are sent: they are the compare-and-swap.
 func TestConditions(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
@@ -130,7 +131,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestForeignVersion: a version that the store did not give out must not become a condition that holds.
+// TestForeignVersion: a version that the store did not give out must not become a condition that
+// holds.
 func TestForeignVersion(t *testing.T) {
 	f := newFixture(t)
 	for _, v := range []driver.Version{"0", "-1", "1 ", "never", "1e3", "99999999999999999999", unwritten, unwritten + "x"} {
@@ -155,8 +157,8 @@ func TestNoResponder(t *testing.T) {
 	}
 }
 
-// TestStrangerHasTheSubjects: another stream listens on the bucket's subjects after the bucket was removed. It must not
-// keep our records.
+// TestStrangerHasTheSubjects: another stream listens on the bucket's subjects after the bucket was
+// removed. It must not keep our records.
 func TestStrangerHasTheSubjects(t *testing.T) {
 	f := newFixture(t)
 	f.must(f.js.DeleteKeyValue(wait.Context(t), f.kv.Bucket()))
@@ -177,7 +179,7 @@ func TestStrangerHasTheSubjects(t *testing.T) {
 	}
 }
 
-// TestSilence: a write that nobody answers ends with its context, and says so.
+// TestSilence: a write without an answer ends with its context, and its error shows that.
 func TestSilence(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
@@ -197,7 +199,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestRefusalsNameTheirRemedy: one code stands for all limits of a stream, so its words decide.
+// TestRefusalsNameTheirRemedy: one code stands for all limits of a stream, so its text decides.
 func TestRefusalsNameTheirRemedy(t *testing.T) {
 	b := &bucket{name: "B", stream: "KV_B"}
 	for _, c := range []struct{ code, text, option string }{

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestOwnOptionsCanBeChanged: the last word is the caller's, and what we are told is told on.
+// TestOwnOptionsCanBeChanged: the caller's options override ours, and the caller's handlers are
+// called as well.
 func TestOwnOptionsCanBeChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,7 +78,7 @@ func TestOwnConnectionFails(t *testing.T) {
 	}
 }
 
-// TestOwnConnectionInDomain: it asks where the given context asks.
+// TestOwnConnectionInDomain: its requests go where the given context's go.
 func TestOwnConnectionInDomain(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })

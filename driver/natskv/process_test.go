@@ -16,7 +16,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestKilledServer: a server that gets no chance to say goodbye keeps versions and the order of writes.
+// TestKilledServer: a server that is killed without a warning keeps versions and the order of
+// writes.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t)
@@ -51,7 +52,8 @@ func TestKilledServer(t *testing.T) {
 	pushed.await(t, v)
 }
 
-// TestCloseLeavesNothing behind on a connection that goes on. The server's goroutines must not count.
+// TestCloseLeavesNothing behind on a connection that goes on. The server's goroutines must not
+// count.
 func TestCloseLeavesNothing(t *testing.T) {
 	nc := connect(t, startProcess(t).url())
 	js := newJetStream(t, nc)
@@ -73,8 +75,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 	wait.Until(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
 }
 
-// TestRefusedCredentials: a server that comes back with other users is told of as a missing right, and a new try is made
-// for ever, since the next change of the configuration may let us in again.
+// TestRefusedCredentials: a server that comes back with other users is reported as a missing right.
+// The connection tries again without end, since the next change of the configuration may admit us.
 func TestRefusedCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

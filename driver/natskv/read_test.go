@@ -67,7 +67,9 @@ func TestReadStates(t *testing.T) {
 			}
 			for what, s := range map[string]driver.Store{"handle": handled(t, f.nc, f.kv.Bucket()), "legacy handle": handledLegacy(t, f.nc, f.kv.Bucket())} {
 				got := f.read(s, testKey)
-				c.want.Notice = got.Notice // it sees neither the server's markers for what they are nor, the older one, the time
+				// A handle does not recognize the server's markers, and the older one does not show
+				// the time.
+				c.want.Notice = got.Notice
 				f.same("read by "+what, got, c.want, c.why)
 			}
 		})
@@ -87,7 +89,8 @@ func (f *fixture) awaitAbsence() {
 	})
 }
 
-// awaitMarker waits until the server has put a marker in the place of the first message, which it does after it has removed that.
+// awaitMarker waits until the server has put a marker in place of the first message, which it does
+// after it has removed that.
 func (f *fixture) awaitMarker() {
 	f.Helper()
 	stream, err := f.js.Stream(wait.Context(f), "KV_"+f.kv.Bucket())
@@ -98,7 +101,8 @@ func (f *fixture) awaitMarker() {
 	})
 }
 
-// TestFloorSurvivesRestart: everything has expired, so that the sequence is all that the files keep of the past.
+// TestFloorSurvivesRestart: everything has expired, so the files keep only the sequence of the
+// past.
 func TestFloorSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withTTL(300*time.Millisecond))
@@ -114,7 +118,8 @@ func TestFloorSurvivesRestart(t *testing.T) {
 	}
 }
 
-// TestPristineIsOfTheStream: the condition is that nothing at all was written, so another election ends it.
+// TestPristineIsOfTheStream: the condition is that nothing at all was written, so another election
+// ends it.
 func TestPristineIsOfTheStream(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -159,7 +164,7 @@ func TestReadIsOfTheLeader(t *testing.T) {
 	}
 }
 
-// TestEndedContextSendsNothing: what is not sent cannot be applied later.
+// TestEndedContextSendsNothing: a request that is not sent cannot be applied later.
 func TestEndedContextSendsNothing(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(wait.Context(t))
@@ -176,7 +181,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	}
 }
 
-// TestDeletedBucketIsNamed: the server says only that a stream is not found.
+// TestDeletedBucketIsNamed: the server reports only that a stream is not found.
 func TestDeletedBucketIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -32,7 +32,7 @@ func (b *bucket) request(
 // refusable is an answer of the JetStream API.
 type refusable interface{ refused() error }
 
-// answer is what every answer of the JetStream API may hold instead of the data.
+// answer is the part that every answer of the JetStream API may hold instead of the data.
 type answer struct {
 	Error *jetstream.APIError `json:"error"`
 }
@@ -61,7 +61,7 @@ func (b *bucket) call(ctx context.Context, subject string, body []byte, into ref
 	return into.refused()
 }
 
-// hasCode reports whether err is the JetStream API's error of that number.
+// hasCode reports whether err is the JetStream API's error with that code.
 func hasCode(err error, code jetstream.ErrorCode) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == code

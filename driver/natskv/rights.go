@@ -17,11 +17,11 @@ import (
 // years.
 const unreachable uint64 = 1 << 62
 
-// CheckRights returns an error that wraps driver.ErrDenied if the right to write the key is missing.
-// It publishes under the condition that the last sequence of the key is one that no stream reaches,
-// so the server stores nothing, with any setting of the bucket: it looks at the condition first. The
-// message would be a delete marker. Over a handle, which cannot tell a missing right from silence,
-// it does nothing. It returns any other error if there was no answer.
+// CheckRights returns an error that wraps driver.ErrDenied if the right to write the key is
+// missing. It publishes under the condition that the last sequence of the key is one that no stream
+// reaches. The server checks that condition first, so it stores nothing, with any setting of the
+// bucket. The message would be a delete marker. Over a handle, which cannot tell a missing right
+// from silence, CheckRights does nothing. It returns any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	b, ok := s.cells.(rightful)
 	if !ok {
@@ -39,7 +39,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	return nil
 }
 
-// rightful are cells that can tell a missing right.
+// rightful are cells that can detect a missing right.
 type rightful interface {
 	checkRights(ctx context.Context, key string) error
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// documented is the configuration that docs/nats.md gives.
+// documented returns the configuration in docs/nats.md.
 func documented(t testing.TB) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "nats.md"))
@@ -40,7 +40,7 @@ func documented(t testing.TB) string {
 	return "jetstream: {}\n" + begin + text + end
 }
 
-// withUser changes the rights of one user, and adds one who may do everything in the same account.
+// withUser changes the rights of one user, and adds one that may do everything in the same account.
 func withUser(t testing.TB, name string, change func(*server.Permissions)) func(*server.Options) {
 	return func(o *server.Options) {
 		i := slices.IndexFunc(o.Users, func(u *server.User) bool { return u.Username == name })
@@ -54,12 +54,12 @@ func withUser(t testing.TB, name string, change func(*server.Permissions)) func(
 	}
 }
 
-// login is how a user of the documentation's connects.
+// login connects as a user of the documentation.
 func login(t testing.TB, s *server.Server, user string, opts ...nats.Option) *nats.Conn {
 	return connect(t, s.ClientURL(), append(opts, nats.UserInfo(user, "s3cret"))...)
 }
 
-// deeds are what programs do, by the names that the documentation's comments use.
+// deeds are the actions of programs, by the names that the documentation's comments use.
 var deeds = map[string]func(ctx context.Context, s *Store) error{
 	"read": func(ctx context.Context, s *Store) error {
 		_, err := s.Read(ctx, testKey)
@@ -85,14 +85,14 @@ var deeds = map[string]func(ctx context.Context, s *Store) error{
 	},
 }
 
-// roles are what the users of the documentation may do.
+// roles are the permitted actions of the documentation's users.
 var roles = map[string][]string{
 	"candidate": {"read", "write", "watch", "inspect"},
 	"observer":  {"read", "watch", "inspect"},
 	"founder":   {"create", "read", "write", "watch", "inspect"},
 }
 
-// fails are the deeds that want of a right prevents, by the right without its wildcards.
+// fails are the deeds that need a right, by the right without its wildcards.
 var fails = map[string][]string{
 	"$KV.ELECTIONS.":                        {"write"},
 	"$JS.API.STREAM.MSG.GET.KV_ELECTIONS":   {"read", "write"},
@@ -104,8 +104,8 @@ var fails = map[string][]string{
 	"_INBOX.":                               {"open", "create"},
 }
 
-// TestDocumentedRights: each user can do what its role needs, without a single complaint of the server, and an observer
-// cannot write.
+// TestDocumentedRights: each user can do everything that its role needs, without a single error
+// from the server, and an observer cannot write.
 func TestDocumentedRights(t *testing.T) {
 	t.Parallel()
 	for role, may := range roles {
@@ -183,7 +183,7 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// rightsOf are those that the documentation gives a user.
+// rightsOf returns the rights that the documentation gives a user.
 func rightsOf(t testing.TB, user string) (rights []string) {
 	configured(t, documented(t), withUser(t, user, func(p *server.Permissions) {
 		rights = append(slices.Clone(p.Publish.Allow), p.Subscribe.Allow...)
@@ -201,7 +201,8 @@ func bareRight(t testing.TB, right string) string {
 	return ""
 }
 
-// lackOf requires that a user who lacks a right hears so at each deed that needs it, and can do the others.
+// lackOf requires that a user without a right gets its name as an error in each deed that needs it,
+// and can do the others.
 func lackOf(t *testing.T, s *server.Server, role, right string, opts []Option) {
 	prevented := fails[right]
 	js := newJetStream(t, login(t, s, role))
@@ -254,7 +255,8 @@ func judge(t *testing.T, deed, right string, prevented []string, err error) {
 	}
 }
 
-// TestManyRefusals: a program whose elections are all refused at once learns it of each, on a connection of its own.
+// TestManyRefusals: a program whose elections are all refused at once gets an error for each, on a
+// connection of its own.
 func TestManyRefusals(t *testing.T) {
 	t.Parallel()
 	s := configured(t, documented(t), withUser(t, "observer", nil))
@@ -276,7 +278,7 @@ func TestManyRefusals(t *testing.T) {
 	writes.Wait()
 }
 
-// TestOwnInbox: a prefix of one's own keeps answers from other users' eyes.
+// TestOwnInbox: a prefix of one's own keeps other users from reading answers.
 func TestOwnInbox(t *testing.T) {
 	t.Parallel()
 	text := strings.ReplaceAll(documented(t), "_INBOX.>", "_INBOX_candidate.>")
@@ -297,7 +299,8 @@ func otherPrefix(t *testing.T) string {
 	return strings.NewReplacer("$JS.API.", "$JS.far.API.", `"$KV.`, `"$JS.far.API.$KV.`).Replace(documented(t))
 }
 
-// TestRightsInDomain: a server in the domain looks at rights after it has taken the domain out of the subject.
+// TestRightsInDomain: a server in the domain checks rights after it has taken the domain out of the
+// subject.
 func TestRightsInDomain(t *testing.T) {
 	t.Parallel()
 	inDomain := func(o *server.Options) { o.JetStreamDomain = "far" }
@@ -319,7 +322,7 @@ func TestRightsInDomain(t *testing.T) {
 	}
 }
 
-// TestRightsAcrossDomains: any other server, here one that a leaf node is connected to, takes the subject as it is.
+// TestRightsAcrossDomains: any other server, here one with a leaf node, takes the subject as it is.
 func TestRightsAcrossDomains(t *testing.T) {
 	t.Parallel()
 	port := natstest.FreePort(t)
@@ -382,7 +385,8 @@ accounts {
 	}
 }`
 
-// TestImportedBucket: a bucket of another account, with an inbox that its news can be exported to.
+// TestImportedBucket: a bucket of another account, with an inbox to which its messages can be
+// exported.
 func TestImportedBucket(t *testing.T) {
 	t.Parallel()
 	s := configured(t, imported)
@@ -400,8 +404,8 @@ func TestImportedBucket(t *testing.T) {
 	}
 }
 
-// TestCandidateRights: what the documentation asks for is enough for all that a candidate does, without a single complaint
-// of the server, and for more traffic than goes without flow control.
+// TestCandidateRights: the documented rights suffice for everything that a candidate does, without
+// a single error from the server, and for more traffic than goes without flow control.
 func TestCandidateRights(t *testing.T) {
 	t.Parallel()
 	f := newRightsFixture(t, candidateRights, "_INBOX.>")
@@ -449,7 +453,7 @@ func TestObserverRights(t *testing.T) {
 	}
 }
 
-// TestUsersHandler: what the store finds out by looking, the program is told as ever.
+// TestUsersHandler: the program's handler still gets the errors that the store finds by itself.
 func TestUsersHandler(t *testing.T) {
 	t.Parallel()
 	f := newRightsFixture(t, observerRights, "_INBOX.>")

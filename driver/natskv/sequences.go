@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
 )
 
-// atSequences looks at where the sequences of a bucket begin.
+// atSequences checks where the sequences of a bucket begin.
 func atSequences(s survey, _ time.Duration) []driver.Finding {
 	const setting = "first_seq"
 	c, r := s.info.Config, parseRelease(s.server)
@@ -34,7 +34,7 @@ func atSequences(s survey, _ time.Duration) []driver.Finding {
 // offBy returns how far the first sequence is from the creation of the stream.
 func (s survey) offBy() time.Duration {
 	first, made := s.info.Config.FirstSeq, uint64(s.info.life())
-	if made == 0 { // the server does not say
+	if made == 0 { // the server does not report it
 		return 0
 	}
 	apart := max(first, made) - min(first, made)

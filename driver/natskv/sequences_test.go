@@ -20,7 +20,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// streamConfigOf asks for what the server has made of a bucket.
+// streamConfigOf returns the server's configuration of a bucket's stream.
 func (f *fixture) streamConfigOf(bucket string) jetstream.StreamConfig {
 	f.Helper()
 	stream, err := f.js.Stream(wait.Context(f), "KV_"+bucket)
@@ -28,7 +28,7 @@ func (f *fixture) streamConfigOf(bucket string) jetstream.StreamConfig {
 	return stream.CachedInfo().Config
 }
 
-// TestCreatedAsByTheLibrary: but for the first sequence, whatever options are given.
+// TestCreatedAsByTheLibrary: the streams are equal but for the first sequence, with all options.
 func TestCreatedAsByTheLibrary(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -81,7 +81,7 @@ func TestCreatedAsByTheLibrary(t *testing.T) {
 	}
 }
 
-// claim writes a term as elections do, one above all that is known, and returns it with the version.
+// claim writes a term as elections do, one above all known ones, and returns it with the version.
 func (f *fixture) claim(s *Store, above uint64, floor func(driver.Entry) uint64) (uint64, driver.Version) {
 	f.Helper()
 	e := f.read(s, testKey)
@@ -93,7 +93,7 @@ func (f *fixture) claim(s *Store, above uint64, floor func(driver.Entry) uint64)
 
 func ourFloor(e driver.Entry) uint64 { return e.Floor }
 
-// theirFloor is what a release of Tenure vouches for that takes each stream to count from 1.
+// theirFloor returns the floor of a release of Tenure that takes each stream to count from 1.
 func theirFloor(e driver.Entry, sequence uint64) uint64 { return countedFloor(life(e.Era), sequence) }
 
 // recreate deletes the bucket and makes it again.
@@ -114,8 +114,8 @@ func (f *fixture) byCreate(name string) {
 
 func (f *fixture) byHand(name string) { addBucket(f, f.js, named(name)) }
 
-// TestLivesOfABucket: whoever recreates a bucket, nobody who starts then claims a term that there was; and no version of a
-// bucket of Create is that of another life.
+// TestLivesOfABucket: however a bucket is recreated, a new candidate never claims an earlier term;
+// and no version of a bucket of Create is that of another life.
 func TestLivesOfABucket(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -125,7 +125,7 @@ func TestLivesOfABucket(t *testing.T) {
 		if how != nil {
 			f.recreate(how)
 		}
-		s := openStore(t, f.js, f.kv.Bucket()) // which knows nothing
+		s := openStore(t, f.js, f.kv.Bucket()) // without knowledge of the past
 		if e := f.read(s, testKey); e.Floor < highest {
 			t.Fatalf("life %d begins with the floor %d after the term %d", i, e.Floor, highest)
 		}
@@ -143,7 +143,8 @@ func TestLivesOfABucket(t *testing.T) {
 	}
 }
 
-// TestOldReleaseInACountingBucket: both releases see the same floors there, whoever writes, so that each claims above the other.
+// TestOldReleaseInACountingBucket: both releases see the same floors there, after the writes of
+// either, so that each claims above the other.
 func TestOldReleaseInACountingBucket(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -177,7 +178,7 @@ func TestOldReleaseInACountingBucket(t *testing.T) {
 	look("purged")
 }
 
-// info is what the server says of a store's stream.
+// info returns the server's description of a store's stream.
 func (f *fixture) info(s *Store) streamInfo {
 	f.Helper()
 	info, err := s.cells.(*bucket).info(wait.Context(f))
@@ -185,8 +186,9 @@ func (f *fixture) info(s *Store) streamInfo {
 	return info
 }
 
-// TestOldReleaseInABucketOfCreate: an older release counts the time twice. It claims above whatever there was, and so do we
-// after it, as long as a record shows its term. Neither of this can be mended here; docs/nats.md says to keep it away.
+// TestOldReleaseInABucketOfCreate: an older release counts the time twice. It claims above every
+// earlier term, and so do we after it, as long as a record shows its term. Neither can be fixed
+// here; docs/nats.md says to keep older releases away.
 func TestOldReleaseInABucketOfCreate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -283,7 +285,8 @@ func TestClientDropsTheSetting(t *testing.T) {
 	}
 }
 
-// TestPurgedToATime: how an existing bucket comes to sequences that do not recur, as Inspect says.
+// TestPurgedToATime: the way of an existing bucket to sequences that do not recur, as Inspect gives
+// it.
 func TestPurgedToATime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -318,7 +321,8 @@ func TestPurgedToATime(t *testing.T) {
 	}
 }
 
-// TestWatchOfARecreatedBucket: a watch hears that the bucket is another one, also where nothing is in it and its sequences go on.
+// TestWatchOfARecreatedBucket: a watch reports that the bucket is another one, also where it is
+// empty and its sequences go on.
 func TestWatchOfARecreatedBucket(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(f *fixture, name string){"by hand": (*fixture).byHand, "by Create": (*fixture).byCreate}

@@ -19,7 +19,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+// TestMain lets more tests run side by side than there are processors: they wait far more than they
+// work.
 func TestMain(m *testing.M) {
 	asProcess()
 	if err := flag.Set("test.parallel", "16"); err != nil {
@@ -74,13 +75,13 @@ func openStore(t testing.TB, js jetstream.JetStream, name string, opts ...Option
 	return s
 }
 
-// unopened returns a store on bucket B without asking the server for it.
+// unopened returns a store on bucket B without a request to the server.
 func unopened(t testing.TB, nc *nats.Conn) *Store {
 	return newStore(newBucket(connection.Borrow(newJetStream(t, nc)), "B"))
 }
 
-// undisturbed does again what came to nothing because the connection was made anew: an own one is as soon as the machine is
-// held up for long enough.
+// undisturbed repeats a call that failed because the connection was replaced: that happens to an
+// own one as soon as the machine is blocked for long enough.
 func undisturbed(ctx context.Context, do func(context.Context) error) error {
 	for {
 		err := do(ctx)
@@ -150,7 +151,7 @@ func (f *fixture) same(what string, got, want driver.Entry, why string) {
 	}
 }
 
-// counted is the sequence of a floor.
+// counted returns the sequence of a floor.
 func (f *fixture) counted(floor uint64) uint64 {
 	f.Helper()
 	status, err := f.kv.Status(wait.Context(f))

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
 )
 
-// long skips what is more of the same, where one pass is enough.
+// long skips repetitions of a test where one pass is enough.
 func long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -21,7 +21,7 @@ func long(t testing.TB) {
 	}
 }
 
-// serverDir tells the test binary to be a server on this directory, so that a test can kill it.
+// serverDir makes the test binary a server on this directory, so that a test can kill it.
 const (
 	serverDir  = "NATSKV_TEST_SERVER_DIR"
 	serverPort = "NATSKV_TEST_SERVER_PORT"

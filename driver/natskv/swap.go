@@ -22,7 +22,8 @@ func (b *bucket) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 	return b.publish(ctx, key, header, value)
 }
 
-// markDeleted is CompareAndSwap for a value that clients of a key-value bucket are to take for a deleted key.
+// markDeleted is CompareAndSwap for a value that clients of a key-value bucket should take for a
+// deleted key.
 func (b *bucket) markDeleted(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	header, err := b.conditions(prev)
 	if err != nil {
@@ -40,9 +41,9 @@ func (b *bucket) publish(ctx context.Context, key string, header nats.Header, va
 	return b.outcome(m.Data)
 }
 
-// conditions are the headers of a publish that succeeds only from this version. They name the stream, since another one
-// may have taken over the bucket's subjects. There is no message id: a server answers a repeated id with the success of
-// the first, whatever was expected of the second.
+// conditions returns the headers of a publish that succeeds only from this version. They name the
+// stream, since another one may have taken over the bucket's subjects. There is no message id: a
+// server answers a repeated id with the success of the first message, whatever the second expected.
 func (b *bucket) conditions(prev driver.Version) (nats.Header, error) {
 	h := nats.Header{jetstream.ExpectedStreamHeader: {b.stream}}
 	if last, ok := strings.CutPrefix(string(prev), unwritten); ok {
@@ -58,7 +59,8 @@ func (b *bucket) conditions(prev driver.Version) (nats.Header, error) {
 	return h, nil
 }
 
-// sequenceOf returns the last sequence that a write from this version expects, 0 if it expects none.
+// sequenceOf returns the last sequence that a write from this version expects, 0 if it expects
+// none.
 func sequenceOf(v driver.Version) (uint64, error) {
 	if v == "" {
 		return 0, nil
@@ -72,10 +74,11 @@ func sequenceOf(v driver.Version) (uint64, error) {
 
 // outcome reads the answer to a publish.
 //
-// A wrong last sequence is the one refusal that counts as a conflict. Most of the others mean that nothing was stored too,
-// such as a full disk or a value that is too long, but not all do: while the last write to a key is on its way to the
-// replicas, and when a leader steps down, the answer says little about what becomes of the message. Nobody gains from
-// telling them apart, because the caller reads after either.
+// A wrong last sequence is the only refusal that counts as a conflict. Most others, such as a full
+// disk or a value that is too long, also mean that nothing was stored, but not all do: while the
+// last write to a key is on its way to the replicas, and when a leader steps down, the answer does
+// not decide the fate of the message. Separate errors would not help, because the caller reads
+// after either.
 func (b *bucket) outcome(data []byte) (driver.Version, error) {
 	var ack struct {
 		answer
@@ -110,7 +113,7 @@ const storeFailed jetstream.ErrorCode = 10077
 // tooLong is a code that the library does not name: a message is longer than the stream allows.
 const tooLong jetstream.ErrorCode = 10054
 
-// limitOf is the option that lifts the limit which a full stream has reached.
+// limitOf returns the option that lifts the limit of a full stream.
 func limitOf(full error) string {
 	if strings.Contains(full.Error(), "maximum messages exceeded") {
 		return "--max-msgs=-1"
@@ -118,8 +121,8 @@ func limitOf(full error) string {
 	return "--max-bytes=-1"
 }
 
-// isConflict knows both numbers of the same refusal: replicated streams give the second one while an earlier write to
-// the key, perhaps the caller's own, is on its way.
+// isConflict accepts both codes of the same refusal: replicated streams give the second one while
+// an earlier write to the key, perhaps the caller's own, is on its way.
 func isConflict(err error) bool {
 	return hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) ||
 		hasCode(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant)

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// member campaigns until the test ends or it is told to stop.
+// member campaigns until the test ends or stop is called.
 func (f *fixture) member(t *testing.T, s *Store, id string, told func(tenure.Event)) (e *tenure.Election, stop func()) {
 	e, err := tenure.New(s, testKey, tenure.Config{
 		ID: id, Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: told,
@@ -36,7 +36,7 @@ func (f *fixture) member(t *testing.T, s *Store, id string, told func(tenure.Eve
 }
 
 // TestGoodTermsAboveTheFloor: a handle that hides its stream sees the bare sequence, and terms of
-// the other members are times in microseconds. It loses none of them. The last term there is, is
+// the other members are times in microseconds. It loses none of them. The last possible term is
 // malformed over a handle as well.
 func TestGoodTermsAboveTheFloor(t *testing.T) { inBubble(t, goodTermsAboveTheFloor) }
 

@@ -11,32 +11,35 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Translator translates the records of elections for a bucket in which candidates of another program
-// take part while they are replaced. It is a hook for the packages in compat, which know the formats
-// of such programs and cannot be part of this package. Other programs have no use for it.
+// Translator translates the records of elections for a bucket in which candidates of another
+// program take part while they are replaced. It is a hook for the packages in compat, which know
+// the formats of such programs and cannot be part of this package. Other programs have no use for
+// it.
 //
-// It translates values, and decides nothing else: versions and conditions of writes stay the store's.
-// The TTL is the bucket's, or the last one if somebody has removed it; 0 if the bucket never had one.
-// Except for Check and Inspect, methods are called only with a TTL that Check accepts. All are called
-// from many goroutines and return at once.
+// It translates only values: versions and conditions of writes stay the store's. The TTL is the
+// bucket's, or the last one if it was removed; 0 if the bucket never had one. Except for Check and
+// Inspect, methods are called only with a TTL that Check accepts. All are called from many
+// goroutines and must return at once.
 type Translator interface {
-	// Check returns an error if a bucket with this TTL cannot be shared. Open returns that error, and
-	// so does each later call.
+	// Check returns an error if a bucket with this TTL cannot be shared. Open returns that error,
+	// and so does each later call.
 	Check(ttl time.Duration) error
 	// MaxLease returns the longest lease that a leader may hold in such a bucket.
 	MaxLease(ttl time.Duration) time.Duration
-	// Show returns the value of a cell as elections should see it. It is not called for an absent one.
+	// Show returns the value of a cell as elections should see it. It is not called for an absent
+	// one.
 	Show(ttl time.Duration, value []byte, version driver.Version) []byte
-	// Write returns what to store for a value of an election, and whether to mark it as deleted, which
-	// clients of a key-value bucket take for an absent key. Over a handle nothing can be marked. The
-	// value replaces an absence if overAbsence is true. After an error nothing is sent.
+	// Write returns the bytes to store for a value of an election, and whether to mark it as
+	// deleted, which clients of a key-value bucket take for an absent key. Over a handle, marks are
+	// not possible. The value replaces an absence if overAbsence is true. After an error nothing is
+	// sent.
 	Write(ttl time.Duration, value []byte, overAbsence bool) (stored []byte, deleted bool, err error)
-	// Inspect returns the findings that replace those of the store about the bucket's TTL and about
+	// Inspect returns the findings that replace the store's own about the bucket's TTL and about
 	// markers of expired keys.
 	Inspect(b SharedBucket, lease time.Duration) []driver.Finding
 }
 
-// SharedBucket is what the inspection of a Translator goes by.
+// SharedBucket is the input for a Translator's inspection.
 type SharedBucket struct {
 	Name string
 	// TTL and MarkerTTL are the bucket's TTL and LimitMarkerTTL; 0: it has none.
@@ -45,11 +48,11 @@ type SharedBucket struct {
 	Marks bool
 }
 
-// Translating has a Translator translate all that is read, pushed and written. See there: it is for
-// the packages in compat.
+// Translating makes a Translator translate all values that are read, pushed and written. It is for
+// the packages in compat; see Translator.
 func Translating(t Translator) Option { return func(o *opening) { o.translator = t } }
 
-// longestLease is the longest lease there is.
+// longestLease is the longest possible lease.
 const longestLease = time.Hour
 
 // translating are cells whose values are translated.
@@ -57,7 +60,7 @@ type translating struct {
 	cells
 	by  Translator
 	ttl *ttl
-	// markDeleted is CompareAndSwap with a mark; nil: there is no way to mark.
+	// markDeleted is CompareAndSwap with a mark; nil: marks are not possible.
 	markDeleted func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error)
 }
 
@@ -88,7 +91,7 @@ func (t *translating) Read(ctx context.Context, key string) (driver.Entry, error
 	return t.show(ttl, e), nil
 }
 
-// CompareAndSwap writes what is for both kinds of candidates.
+// CompareAndSwap writes a value for both kinds of candidates.
 func (t *translating) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	ttl, err := t.known(ctx)
 	if err != nil {
@@ -105,7 +108,7 @@ func (t *translating) CompareAndSwap(ctx context.Context, key string, prev drive
 	return t.cells.CompareAndSwap(ctx, key, prev, value)
 }
 
-// open goes by the TTL of the time of each message: reading may have found another one.
+// open uses the TTL at the time of each message: a read may have found another one.
 func (t *translating) open(ctx context.Context, after uint64, deliver func(string, driver.Entry)) (*link, error) {
 	if _, err := t.known(ctx); err != nil {
 		return nil, err
@@ -152,8 +155,8 @@ func (t *translating) checkRights(ctx context.Context, key string) error {
 	return nil
 }
 
-// MaxLease returns the longest lease with which a candidate can lead: that of a Translator, otherwise
-// 1 h, the longest there is. A store over a handle knows its bucket's TTL after its first call.
+// MaxLease returns the longest lease with which a candidate can lead: that of a Translator,
+// otherwise 1 h, the maximum. A store over a handle knows its bucket's TTL after its first call.
 func (s *Store) MaxLease() time.Duration {
 	if t, ok := s.cells.(*translating); ok {
 		if ttl, err := t.ttl.accepted(t.by); err == nil {
@@ -163,8 +166,8 @@ func (s *Store) MaxLease() time.Duration {
 	return longestLease
 }
 
-// ttl is the bucket's, as its stream was last described. Candidates of another program may read it
-// once, when they start, so that they go on with what it was when somebody has taken it away.
+// ttl is the bucket's TTL, as its stream was last described. Candidates of another program may read
+// it only once, when they start. So they go on with the old TTL after it was removed.
 type ttl struct{ known atomic.Int64 } // 0: not yet known; negative: there is none
 
 func (t *ttl) learn(i streamInfo) {
@@ -195,7 +198,7 @@ func (o opening) suits(b *bucket) error {
 	return err
 }
 
-// missing begins the version of a delete marker. What is written over one depends on that.
+// missing begins the version of a delete marker. A write over one depends on that.
 const missing = "missing "
 
 func mark(v driver.Version) driver.Version {

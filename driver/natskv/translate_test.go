@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// toy shows a value with its version and the bucket's TTL, and writes one with what it was told of
-// it. It marks what is called released, and refuses what is called bad.
+// toy shows a value with its version and the bucket's TTL, and writes one with its arguments. It
+// marks a value called released, and refuses one called bad.
 type toy struct{}
 
 var errToy = errors.New("not for toys")
@@ -99,7 +99,7 @@ func translates(t *testing.T) {
 	}
 }
 
-// TestTranslatorRefuses: what cannot be shared, or is not known to be shareable, is not touched.
+// TestTranslatorRefuses: a bucket that cannot be shared, or may not be, is not touched.
 func TestTranslatorRefuses(t *testing.T) { inBubble(t, translatorRefuses) }
 
 func translatorRefuses(t *testing.T) {
@@ -150,7 +150,7 @@ func translatorKnowsTheTTL(t *testing.T) {
 	}
 }
 
-// TestTranslatorHasRights: a missing right is found out with a Translator too.
+// TestTranslatorHasRights: a missing right is also detected with a Translator.
 func TestTranslatorHasRights(t *testing.T) { inBubble(t, translatorHasRights) }
 
 func translatorHasRights(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/identity"
 )
 
-// ErrTwoClusters says that the connection has come to another bucket of the same name: one that was
-// there already while the known one was in use, so it did not follow it. The servers in the URL
-// belong to two clusters, or an older bucket was put back. Nothing is read or written there, since
-// another candidate may lead by the other bucket.
+// ErrTwoClusters means that the connection has come to another bucket of the same name. That bucket
+// already existed while the known one was in use, so it is not its successor. Either the servers in
+// the URL belong to two clusters, or an older bucket was put back. Nothing is read or written
+// there, since another candidate may lead by the other bucket.
 var ErrTwoClusters = identity.ErrTwoClusters
 
 // identify refuses the stream of another cluster, and leaves the server that has it.
@@ -28,7 +28,7 @@ func (b *bucket) identify(info streamInfo, connection uint64) error {
 	return err
 }
 
-// confirm makes certain before a write that the connection still leads to the same stream.
+// confirm checks before a write that the connection still leads to the same stream.
 func (b *bucket) confirm(ctx context.Context) error {
 	return b.identity.Confirm(b.conn.Number, func() (time.Time, error) { return b.createdAt(ctx) })
 }
@@ -38,8 +38,8 @@ func (b *bucket) createdAt(ctx context.Context) (time.Time, error) {
 	return info.Created, err
 }
 
-// createdThere returns when the stream was created that another server has under the bucket's name,
-// zero if it has none.
+// createdThere returns when the stream of the bucket's name on another server was created, zero if
+// there is none.
 func (b *bucket) createdThere(ctx context.Context, there *connection.Conn) (time.Time, error) {
 	created, err := newBucket(there, b.name).createdAt(ctx)
 	if hasCode(err, jetstream.JSErrCodeStreamNotFound) || errors.Is(err, nats.ErrNoResponders) {
@@ -48,7 +48,7 @@ func (b *bucket) createdThere(ctx context.Context, there *connection.Conn) (time
 	return created, err
 }
 
-// atServers looks for servers of another cluster.
+// atServers checks for servers of another cluster.
 func atServers(s survey, _ time.Duration) []driver.Finding {
 	const oneCluster = "give the servers of one cluster only, to all candidates the same"
 	var found []driver.Finding

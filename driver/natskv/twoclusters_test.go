@@ -17,8 +17,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// twoClusters are two servers that know nothing of each other, with a bucket of the same name and the same sequences, and a
-// store that has URLs of both and stands on the first.
+// twoClusters returns two servers that do not know each other, with a bucket of the same name and
+// the same sequences, and a store that has URLs of both and is connected to the first.
 func twoClusters(t *testing.T, opts ...Option) (s *Store, first, second *fixture) {
 	t.Helper()
 	named := func(o *server.Options) { o.ServerName = "n1" }
@@ -38,19 +38,20 @@ func twoClusters(t *testing.T, opts ...Option) (s *Store, first, second *fixture
 	return s, sides[0], sides[1]
 }
 
-// backdate has the store believe that it has known its bucket for longer than clocks may differ.
+// backdate makes the store believe that it has known its bucket for longer than clocks may differ.
 func backdate(t *testing.T, s *Store) {
 	t.Helper()
 	b := s.cells.(*bucket)
 	created, _ := b.identity.Met(b.conn.Number())
-	for ahead := range time.Duration(3) { // no word of a server is believed for more at once
+	for ahead := range time.Duration(3) { // a server's time is not believed for more at once
 		if err := b.identity.Check(created, time.Now().Add(ahead*identity.ClockSkew), b.conn.Number()); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestTwoClusters: with URLs of two clusters, a candidate that loses the one must not be elected by the other.
+// TestTwoClusters: with URLs of two clusters, a candidate that loses the one must not be elected by
+// the other.
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]Option{"borrowed": nil, "own": {OwnConnection()}} {
@@ -68,7 +69,7 @@ func TestTwoClusters(t *testing.T) {
 				}
 			})
 			if name == "borrowed" {
-				second.server.Shutdown() // nobody else takes it back
+				second.server.Shutdown() // no other server takes the client back
 			}
 			wait.Until(t, "the first cluster is found again", func() bool { return readable(s) })
 			v, err := s.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("mine"))
@@ -78,7 +79,7 @@ func TestTwoClusters(t *testing.T) {
 	}
 }
 
-// refusesAll requires that nothing is done on the other cluster, and why is told.
+// refusesAll requires that nothing is done on the other cluster, and that the errors explain it.
 func refusesAll(t *testing.T, s *Store, last driver.Version) {
 	t.Helper()
 	for _, c := range []struct {
@@ -112,7 +113,7 @@ func refusesAll(t *testing.T, s *Store, last driver.Version) {
 	}
 }
 
-// TestRemadeBucket: a bucket that took the place of the known one is for others to judge.
+// TestRemadeBucket: a bucket that replaced the known one is for others to judge.
 func TestRemadeBucket(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

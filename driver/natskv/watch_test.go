@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// heard is what one watch was told.
+// heard records the entries that one watch got.
 type heard struct {
 	stop func()
 	mu   sync.Mutex
@@ -45,7 +45,7 @@ func (h *heard) entries() []driver.Entry {
 	return slices.Clone(h.all)
 }
 
-// await returns the entry with this version once it was told.
+// await returns the entry with this version once it has come.
 func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
 	t.Helper()
 	var e driver.Entry
@@ -60,7 +60,7 @@ func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
 	return e
 }
 
-// each are the ways of coming to the fixture's bucket.
+// each are the ways to open the fixture's bucket.
 func (f *fixture) each() map[string]*Store {
 	f.Helper()
 	return map[string]*Store{
@@ -70,7 +70,7 @@ func (f *fixture) each() map[string]*Store {
 	}
 }
 
-// told requires that a watch was told of what a read of that sequence shows.
+// told requires that a watch got the same entry as a read of that sequence shows.
 func (f *fixture) told(h *heard, what string, seq uint64, value string) {
 	f.Helper()
 	want := driver.Entry{Value: []byte(value), Version: versionOf(seq), Floor: seq}
@@ -133,7 +133,7 @@ func watchIgnoresRefusedWrites(t *testing.T) {
 	}
 }
 
-// TestWatchAsksNothing: idle followers must cost the server nothing but heartbeats and what it pushes.
+// TestWatchAsksNothing: idle followers must cost the server only heartbeats and its pushes.
 func TestWatchAsksNothing(t *testing.T) { inBubble(t, watchAsksNothing) }
 
 func watchAsksNothing(t *testing.T) {
@@ -152,7 +152,7 @@ func watchAsksNothing(t *testing.T) {
 	}
 }
 
-// TestWatchSurvivesOperators: consumers and streams get removed by people who clean up.
+// TestWatchSurvivesOperators: people who clean up remove consumers and streams.
 func TestWatchSurvivesOperators(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -218,7 +218,8 @@ func watchOfManyIsOneConsumer(t *testing.T) {
 	wait.Until(t, "the consumer is gone", func() bool { return consumers() == 0 })
 }
 
-// TestWatchSetUpIsBounded: without an answer to the set-up Watch ends with its context and leaves nothing.
+// TestWatchSetUpIsBounded: without an answer to the set-up Watch ends with its context and leaves
+// nothing behind.
 func TestWatchSetUpIsBounded(t *testing.T) { inBubble(t, watchSetUpIsBounded) }
 
 func watchSetUpIsBounded(t *testing.T) {
