@@ -13,15 +13,15 @@ import (
 var errNoRegion = errors.New("no region is known, and requests are signed for one: set AWS_REGION, give region in the " +
 	"profile, or pass the region when making the store or its client (us-east-1 does for most servers other than S3)")
 
-// FromEnvironment returns the elections in a bucket, over a client of its own that is configured as
-// all of AWS's tools are: by environment variables (AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID,
+// FromEnvironment returns the elections in a bucket, over a client of its own that is configured
+// like all of AWS's tools: by environment variables (AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID,
 // AWS_ENDPOINT_URL_S3 and so on), by the files in ~/.aws, and by the roles of containers and
-// machines. Where that names an endpoint, the bucket is addressed by path. For anything else make a
-// client and pass it to New.
+// machines. If that configuration names an endpoint, the bucket is addressed by path. For anything
+// else make a client and pass it to New.
 //
-// No request is sent: credentials are looked for with the first call. It returns an error if the
+// No request is sent: the first call looks for credentials. It returns an error if the
 // configuration cannot be read, no region is known, or the endpoint, the bucket's name or the
-// prefix cannot be one.
+// prefix is not valid.
 func FromEnvironment(ctx context.Context, bucket string, opts ...Option) (*Store, error) {
 	set := settle(opts)
 	s, err := fromEnvironment(ctx, bucket, set)
@@ -57,7 +57,7 @@ func (set settings) checkEndpoint() error {
 	return nil
 }
 
-// address comes after the environment's endpoint was looked up.
+// address runs after the environment's endpoint was looked up.
 func (set settings) address(o *s3.Options) {
 	if set.endpoint != "" {
 		o.BaseEndpoint = &set.endpoint

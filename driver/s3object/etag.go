@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// version is an ETag without its quotes. A proxy that compresses marks it as weak; the server does not know that mark.
+// version is an ETag without its quotes. A proxy that compresses marks it as weak; the server does
+// not know that mark.
 func version(etag *string) driver.Version {
 	if etag == nil {
 		return ""
@@ -16,7 +17,7 @@ func version(etag *string) driver.Version {
 	return driver.Version(strings.Trim(strings.TrimPrefix(*etag, "W/"), `"`))
 }
 
-// header is a version as it stands in If-Match.
+// header returns a version in its form for If-Match.
 func header(v driver.Version, bare bool) string {
 	if bare {
 		return string(v)
@@ -24,16 +25,18 @@ func header(v driver.Version, bare bool) string {
 	return `"` + string(v) + `"`
 }
 
-// form is how versions are written in If-Match: with quotes as the standard says, or bare. It is one for all keys.
+// form is how versions are written in If-Match: with quotes as the standard says, or bare. All keys
+// use the same form.
 type form struct {
-	mu      sync.Mutex
-	bare    bool
-	settled bool                      // a swap was applied in this form, or the other one is ignored
+	mu   sync.Mutex
+	bare bool
+	// a swap was applied in this form, or the server ignores the other one
+	settled bool
 	proving bool                      // the other one is being tried
-	doubts  map[string]driver.Version // by key, from which version the last swap was refused
+	doubts  map[string]driver.Version // by key, the version from which the last swap was refused
 }
 
-// maxDoubts bounds what is kept of keys that nobody reads again.
+// maxDoubts bounds the memory for keys that are not read again.
 const maxDoubts = 1024
 
 func (f *form) isBare() bool {
@@ -49,7 +52,7 @@ func (f *form) applied(bare bool) {
 	f.bare, f.settled, f.doubts = bare, true, nil
 }
 
-// refused notes a swap that was refused because of the version. It may well be another by now.
+// refused records a swap that was refused because of the version. The version may have changed.
 func (f *form) refused(key string, prev driver.Version, bare bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,16 +65,17 @@ func (f *form) refused(key string, prev driver.Version, bare bool) {
 	f.doubts[key] = prev
 }
 
-// doubt returns from which version the last swap of a key was refused, if the form may be the reason. A read must ask before
-// it is sent: the answer to an earlier one may show that version rightly.
+// doubt returns the version from which the last swap of a key was refused, if the form may be the
+// reason. A read must ask before it is sent: the answer to an earlier one may show that version
+// rightly.
 func (f *form) doubt(key string) driver.Version {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.doubts[key]
 }
 
-// begin settles a doubt by what a later read showed. It returns the other form, which is to be tried, if the refusal had no
-// other reason; only one caller at a time gets it.
+// begin settles a doubt by the version that a later read showed. If the refusal had no other
+// reason, it returns the other form, which the caller tries; only one caller at a time gets it.
 func (f *form) begin(key string, doubt, now driver.Version) (other, try bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +103,7 @@ func (f *form) end(other bool, result heed) {
 	}
 }
 
-// heed is what a server does about a condition.
+// heed is how a server treats a condition.
 type heed int
 
 const (
@@ -108,9 +112,10 @@ const (
 	ignored
 )
 
-// resolve is called after a read that was sent after a swap had been refused. If the cell still has the version that the
-// swap was to replace, the server did not understand the condition, and the other form may be the right one. Since a
-// server may ignore what it does not understand, that form is only used if it can refuse.
+// resolve is called after a read that was sent after a swap had been refused. If the cell still has
+// the version that the swap expected, the server did not understand the condition, and the other
+// form may be the right one. Since a server may ignore conditions that it does not understand, that
+// form is used only if it can refuse.
 func (s *Store) resolve(ctx context.Context, key string, doubt, now driver.Version) {
 	other, try := s.form.begin(key, doubt, now)
 	if !try {
@@ -119,8 +124,9 @@ func (s *Store) resolve(ctx context.Context, key string, doubt, now driver.Versi
 	s.form.end(other, s.try(ctx, condition{now, other}))
 }
 
-// try replaces an object of its own under a condition that it does not meet. The object must be there: a server may
-// refuse every condition on one that is not, and still ignore those that it does not understand.
+// try replaces an object of its own under a condition that the object does not meet. The object
+// must exist: a server may refuse every condition on a missing one, and still ignore those that it
+// does not understand.
 func (s *Store) try(ctx context.Context, c condition) heed {
 	key := probeKey()
 	if _, err := s.put(ctx, key, condition{}, []byte("{}")); err != nil {

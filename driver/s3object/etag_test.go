@@ -16,7 +16,7 @@ import (
 var (
 	quotedOnly = func(header, etag string) bool { return header == `"`+etag+`"` }
 	bareOnly   = func(header, etag string) bool { return header == etag }
-	// bareIgnored takes what it does not understand for nothing.
+	// bareIgnored ignores a header that it does not understand.
 	bareIgnored = func(header, etag string) bool { return !strings.HasPrefix(header, `"`) || quotedOnly(header, etag) }
 )
 
@@ -24,7 +24,7 @@ func matching(match func(header, etag string) bool) func(*stub) {
 	return func(s *stub) { s.match = match }
 }
 
-// bareIgnoring is a server that overwrites whatever is there, or not, if ETags come without quotes.
+// bareIgnoring is a server that writes without a condition if ETags come without quotes.
 func bareIgnoring(s *stub) {
 	s.match = bareIgnored
 	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -35,7 +35,8 @@ func bareIgnoring(s *stub) {
 	}
 }
 
-// retry does what elections do after a conflict: it reads, and tries again if the version is the expected one.
+// retry acts as elections do after a conflict: it reads, and tries again if the version is the
+// expected one.
 func retry(t *testing.T, s *stub, store *Store, key string, prev driver.Version, value string) (conflicts int, v driver.Version) {
 	t.Helper()
 	for range 4 {
@@ -77,7 +78,8 @@ func TestFormIsFoundOut(t *testing.T) {
 			if conflicts != c.want || store.form.isBare() != c.bare {
 				t.Errorf("%d conflicts, bare %t", conflicts, store.form.isBare())
 			}
-			if n := s.count("") - before; n != 1+5*c.want { // refused, read, and a trial: an object is made, not replaced, and removed
+			// refused, read, and a trial: an object is created, not replaced, and removed
+			if n := s.count("") - before; n != 1+5*c.want {
 				t.Errorf("%d requests", n)
 			}
 			s.swap(t, store, "key", v, "third")
@@ -87,7 +89,8 @@ func TestFormIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestTrueConflictLeavesTheForm: neither one that a read explains, nor one that nobody looks into, nor an earlier read.
+// TestTrueConflictLeavesTheForm: neither a conflict that a read explains changes the form, nor one
+// without a later read, nor an earlier read.
 func TestTrueConflictLeavesTheForm(t *testing.T) {
 	s := startStub(t, matching(quotedOnly))
 	store := s.open(t)
@@ -106,7 +109,8 @@ func TestTrueConflictLeavesTheForm(t *testing.T) {
 	}
 }
 
-// TestEarlierReadIsNoEvidence has a read under way, which shows the old version rightly, while the swap from it is refused.
+// TestEarlierReadIsNoEvidence has a read under way, which shows the old version rightly, while the
+// swap from it is refused.
 func TestEarlierReadIsNoEvidence(t *testing.T) {
 	var store *Store
 	var once sync.Once
@@ -136,7 +140,7 @@ func TestEarlierReadIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestFormThatWorksIsKept: once a swap was applied, refusals for no reason are the server's affair.
+// TestFormThatWorksIsKept: once a swap was applied, refusals for no reason do not change the form.
 func TestFormThatWorksIsKept(t *testing.T) {
 	moody := false
 	s := startStub(t, func(s *stub) {
@@ -157,7 +161,8 @@ func TestFormThatWorksIsKept(t *testing.T) {
 	}
 }
 
-// TestIgnoredFormIsNeverUsed has a server that refuses quoted ETags for no reason and takes bare ones for no condition.
+// TestIgnoredFormIsNeverUsed has a server that refuses quoted ETags for no reason and takes bare
+// ones for no condition.
 func TestIgnoredFormIsNeverUsed(t *testing.T) {
 	s := startStub(t, bareIgnoring, func(s *stub) {
 		s.match = func(header, etag string) bool { return false }
@@ -185,8 +190,8 @@ func TestIgnoredFormIsNeverUsed(t *testing.T) {
 	}
 }
 
-// TestSwapIsASwapInEveryForm lets many clients count up on servers of every kind, which besides refuse every third swap for
-// no reason. No version may be replaced twice, whatever the clients take the form to be.
+// TestSwapIsASwapInEveryForm lets many clients count up on servers of every kind, which also refuse
+// every third swap for no reason. No version may be replaced twice, whichever form the clients use.
 func TestSwapIsASwapInEveryForm(t *testing.T) {
 	for name, server := range map[string]func(*stub){
 		"quoted": matching(quotedOnly), "bare": matching(bareOnly), "both": func(*stub) {}, "bare ignored": bareIgnoring,
@@ -208,7 +213,7 @@ func TestSwapIsASwapInEveryForm(t *testing.T) {
 	}
 }
 
-// countUp has every second client begin without quotes, if it may.
+// countUp makes every second client begin without quotes, if it may.
 func countUp(t *testing.T, s *stub, mixed bool) {
 	s.set("key", "start")
 	var mu sync.Mutex

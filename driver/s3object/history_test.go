@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// wiped is the bucket after somebody deleted and recreated it, or a server that lost its disk.
+// wiped is the bucket after it was deleted and recreated, or a server that lost its disk.
 func (s *stub) wiped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func TestBucketIsRecreated(t *testing.T) {
 		s := startStub(t)
 		first := elected(t, candidate(t, s.open(t), "a"))
 		s.wiped()
-		second := elected(t, candidate(t, s.open(t), "b")) // which knows nothing of the former bucket
+		second := elected(t, candidate(t, s.open(t), "b")) // without knowledge of the former bucket
 		if err := first.Err(); !errors.Is(err, tenure.ErrLost) && !errors.Is(err, tenure.ErrExpired) {
 			t.Errorf("the former leader's term: %v", err)
 		}
@@ -78,7 +78,7 @@ func TestBucketIsRecreated(t *testing.T) {
 	})
 }
 
-// TestVersionsOfAFormerBucket are refused: a member that slept meanwhile claims over nothing.
+// TestVersionsOfAFormerBucket are refused: a member that slept in that time overwrites nothing.
 func TestVersionsOfAFormerBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startStub(t)

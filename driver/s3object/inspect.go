@@ -10,17 +10,17 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Inspect tries out what elections rely on, for elections with leases up to the one given. It
-// writes objects of its own, whose names begin with .tenure-probe- under the prefix, and removes
-// them again. It looks whether conditional writes are refused when they should be, one at a time
-// and then by racing: 32 times 16 writers create the same object, and 32 times 16 writers replace
-// the same version. A server that lets two of them win in one race of five is found in all but two
-// inspections of a thousand, and the worse ones always. Besides it looks at ETags, reads, the
+// Inspect tests the properties that elections rely on, for elections with leases up to the one
+// given. It writes objects of its own, whose names begin with .tenure-probe- under the prefix, and
+// removes them again. It checks whether conditional writes are refused when they should be, one at
+// a time and then in races: 32 times 16 writers create the same object, and 32 times 16 writers
+// replace the same version. A server that lets two of them win in one race of five is found in all
+// but two inspections of a thousand, and worse servers always. It also checks ETags, reads, the
 // server's clock and the bucket's versioning.
 //
 // That takes some 1,130 requests, at most 64 at a time, and a few seconds; S3 bills about half a
-// cent. Without the right to delete, the objects stay and a finding says so; without
-// s3:GetBucketVersioning that setting is not looked at.
+// cent. Without the right to delete, the objects stay and a finding reports that; without
+// s3:GetBucketVersioning that setting is not checked.
 //
 // Errors are as for Read, and one that wraps driver.ErrDenied without the right to write. An error
 // also means that the objects may have stayed.
@@ -40,7 +40,7 @@ func (p *probe) inspect(ctx context.Context) ([]driver.Finding, error) {
 	return p.found, nil
 }
 
-// run is in an order in which each step can rely on those before it.
+// run has an order in which each step can rely on those before it.
 func (p *probe) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		p.atCreation, p.atReading, p.atSwap, p.atOldVersion, p.atRemoved, p.atRaces, p.atVersioning,
@@ -88,7 +88,7 @@ func (p *probe) atReading(ctx context.Context) error {
 	return nil
 }
 
-// atClock compares in the middle of the second that the server told.
+// atClock compares in the middle of the second that the server reported.
 func (p *probe) atClock(floor uint64, now time.Time) {
 	if floor == 0 {
 		p.find(driver.Warning, "Date", "answers do not tell the server's time: where a record was deleted, a new leader may get "+
@@ -158,7 +158,7 @@ func (p *probe) atOldVersion(ctx context.Context) error {
 	return nil
 }
 
-// atRemoved writes from a version to an object that is not there.
+// atRemoved writes from a version to an object that does not exist.
 func (p *probe) atRemoved(ctx context.Context) error {
 	if !p.swaps {
 		return nil
@@ -172,8 +172,8 @@ func (p *probe) atRemoved(ctx context.Context) error {
 	return nil
 }
 
-// atVersioning goes by the default pace of three renewals a lease. Without the right to look it
-// says nothing.
+// atVersioning assumes the default pace of three renewals a lease. Without the right to read the
+// setting it reports nothing.
 func (p *probe) atVersioning(ctx context.Context) error {
 	out, err := p.s.client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &p.s.bucket}, once)
 	if err != nil || out.Status != types.BucketVersioningStatusEnabled || p.lease <= 0 {

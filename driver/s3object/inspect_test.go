@@ -36,7 +36,7 @@ func ignoring(header string) func(*stub) {
 	}
 }
 
-// racy checks, and then writes. It does so for the keys that are chosen.
+// racy checks, and then writes, for the keys that are chosen.
 func racy(chosen func(key string) bool) func(*stub) {
 	return func(s *stub) {
 		s.gap = func(key string) {
@@ -50,13 +50,13 @@ func racy(chosen func(key string) bool) func(*stub) {
 // late has a clock that is behind.
 func late(s *stub) { at(time.Now().Add(-10 * time.Minute).UTC().Format(http.TimeFormat))(s) }
 
-// oneInFive goes by the count of writes that met their condition, so that it is the same in each run.
+// oneInFive counts the writes that met their condition, so that it is the same in each run.
 func oneInFive() func(key string) bool {
 	var n atomic.Int64
 	return func(string) bool { return n.Add(1)%5 == 0 }
 }
 
-// fault is what can be wrong with a server, and what an inspection must say about it.
+// fault is a fault of a server, with the finding that an inspection must make about it.
 type fault struct {
 	name     string
 	change   func(*stub)
@@ -132,7 +132,7 @@ func swapsLost(s *stub) {
 	}
 }
 
-// overwriting refuses by its answer alone: what it refuses in a race it writes all the same.
+// overwriting refuses only by its answer: it still writes the values that it refuses in a race.
 func overwriting(s *stub) {
 	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("If-Match") == "" || r.ContentLength < 10 {
@@ -218,7 +218,7 @@ func TestInspectOfAGoodServer(t *testing.T) {
 	}
 }
 
-// TestInspectDoesWithoutSomeRights: not being allowed to look at the versioning is no finding.
+// TestInspectDoesWithoutSomeRights: a missing right to read the versioning is not a finding.
 func TestInspectDoesWithoutSomeRights(t *testing.T) {
 	s := startStub(t, func(s *stub) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {

@@ -1,6 +1,6 @@
 package s3object
 
-// Option changes what New and FromEnvironment do.
+// Option changes the behavior of New and FromEnvironment.
 type Option func(*settings)
 
 type settings struct {
@@ -20,8 +20,8 @@ func settle(opts []Option) settings {
 }
 
 // WithPrefix puts all objects under a prefix, as into a folder. "a/b", "/a/b" and "a/b/" mean the
-// same. Prefix and key make up the object's name together, so key "b/x" under "a" is key "x" under
-// "a/b".
+// same. The object's name is the prefix, a slash and the key, so key "b/x" under "a" is key "x"
+// under "a/b".
 func WithPrefix(prefix string) Option {
 	return func(set *settings) { set.prefix = prefix }
 }
@@ -38,14 +38,14 @@ func WithEndpoint(url string) Option {
 	return func(set *settings) { set.endpoint = url }
 }
 
-// WithRegion is for FromEnvironment: the region of the bucket, which goes before those of the
-// environment and the configuration files.
+// WithRegion is for FromEnvironment: the region of the bucket. It overrides the environment and the
+// configuration files.
 func WithRegion(region string) Option {
 	return func(set *settings) { set.region = region }
 }
 
 // WithPathStyle is for FromEnvironment: the bucket is addressed by path (host/bucket/key) instead
-// of by host (bucket.host/key). With an endpoint of one's own that is so anyway.
+// of by host (bucket.host/key). With an endpoint of one's own that is always so.
 func WithPathStyle() Option {
 	return func(set *settings) { set.pathStyle = true }
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// answer is what is known of a request that failed.
+// answer describes the answer to a failed request.
 type answer struct {
 	status int // 0: there was no answer
 	code   string
@@ -31,32 +31,33 @@ func look(err error) answer {
 	return a
 }
 
-// missing: no object, in a bucket that there is. A 404 of any other kind may be a proxy's.
+// missing reports whether there is no object in an existing bucket. A 404 of any other kind may be
+// a proxy's.
 func (a answer) missing() bool {
 	return a.status == http.StatusNotFound && (a.code == "NoSuchKey" || a.header.Get("X-Amz-Delete-Marker") == "true")
 }
 
-// unmet: the version was not the expected one, as far as the server understood it.
+// unmet reports whether the version was not the expected one, as far as the server understood it.
 func (a answer) unmet() bool { return a.status == http.StatusPreconditionFailed }
 
-// contended: another write to the same object is under way, and goes first.
+// contended reports whether another write to the same object is under way, and goes first.
 func (a answer) contended() bool {
 	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
 }
 
-// conflict: this write was refused for the sake of another one, or of a removal.
+// conflict reports whether this write was refused because of another one, or of a removal.
 func (a answer) conflict() bool { return a.unmet() || a.contended() || a.missing() }
 
-// busy: the server wants fewer requests, and has not looked at this one.
+// busy reports whether the server wants fewer requests, and has not looked at this one.
 func (a answer) busy() bool { return a.status == http.StatusTooManyRequests || a.code == "SlowDown" }
 
-// date is the server's clock, zero if it was not told.
+// date returns the server's clock, zero if the answer has none.
 func (a answer) date() time.Time {
 	t, _ := http.ParseTime(a.header.Get("Date"))
 	return t
 }
 
-// deed is what a request was to do.
+// deed is the purpose of a request.
 type deed int
 
 const (
@@ -64,7 +65,8 @@ const (
 	writing
 )
 
-// explain turns an error of the client library into one that the contract knows, with what a person has to do.
+// explain turns an error of the client library into one of the contract, with the remedy for an
+// operator.
 func (s *Store) explain(d deed, err error) error {
 	a := look(err)
 	switch {
@@ -86,7 +88,7 @@ func (s *Store) explain(d deed, err error) error {
 	return err
 }
 
-// unanswered tells a request that was never made from one that may have arrived.
+// unanswered distinguishes a request that was never made from one that may have arrived.
 func unanswered(err error) error {
 	var sent *smithyhttp.RequestSendError
 	var garbled *smithy.DeserializationError

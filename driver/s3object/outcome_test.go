@@ -13,11 +13,11 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// outcome is what an adapter may say.
+// outcome is a possible result of an adapter's call.
 type outcome int
 
 const (
-	open outcome = iota // nobody knows
+	open outcome = iota // the outcome is not known
 	conflict
 	denied
 )
@@ -196,7 +196,8 @@ func TestMissingCredentialsAreNamed(t *testing.T) {
 	}
 }
 
-// TestSkewedClockHealsItself has a server that takes signatures by its own clock alone, an hour ahead.
+// TestSkewedClockHealsItself has a server that takes signatures by its own clock alone, an hour
+// ahead.
 func TestSkewedClockHealsItself(t *testing.T) {
 	s := startStub(t, func(s *stub) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {

@@ -14,12 +14,12 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// probePrefix is what the names of an inspection's objects begin with.
+// probePrefix begins the names of an inspection's objects.
 const probePrefix = ".tenure-probe-"
 
 func probeKey() string { return probePrefix + strings.ToLower(rand.Text()) }
 
-// What the remedies have in common.
+// Texts that several remedies share.
 const (
 	anotherServer = "use a server, or a release of it, that keeps conditional writes, such as S3, MinIO or versitygw"
 	notVersioned  = "; some only do so in buckets without versions"
@@ -36,7 +36,7 @@ type probe struct {
 	first   string         // the object that is written to one at a time
 	version driver.Version // that it has
 	old     driver.Version // that it had before
-	bare    bool           // the form in which swaps are understood
+	bare    bool           // the form in which the server understands swaps
 	creates bool           // create-only writes are refused where they should be
 	swaps   bool           // likewise swaps
 	stale   bool           // a read was seen to be late
@@ -55,7 +55,7 @@ func (p *probe) find(severity driver.Severity, setting, problem, remedy string) 
 	p.found = append(p.found, driver.Finding{Severity: severity, Setting: setting, Problem: problem, Remedy: remedy})
 }
 
-// name draws the name of an object that is to be removed in the end.
+// name draws the name of an object that is removed in the end.
 func (p *probe) name() string {
 	key := probeKey()
 	p.mu.Lock()
@@ -70,7 +70,8 @@ const (
 	pause = 1100 * time.Millisecond
 )
 
-// write is one write that nobody races with. It is repeated only after an answer that says that it was not looked at.
+// write is one write without a race. It is repeated only after an answer that shows that the server
+// has not looked at it.
 func (p *probe) write(ctx context.Context, key string, c condition, text string) (v driver.Version, refused bool, err error) {
 	for range tries {
 		v, err = p.s.put(ctx, key, c, []byte(text))
@@ -104,7 +105,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // cleaning is how long the removal may take after the inspection's context has ended.
 const cleaning = time.Second
 
-// clean removes what the inspection wrote, as far as it may.
+// clean removes the objects of the inspection, as far as it may.
 func (p *probe) clean(ctx context.Context) {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -132,7 +133,7 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	return err
 }
 
-// lanes calls do for 0 to n-1, at most so many at a time, and waits for all.
+// lanes calls do for 0 to n-1, at most width at a time, and waits for all.
 func lanes(n, width int, do func(i int)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, width)

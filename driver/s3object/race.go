@@ -11,11 +11,13 @@ import (
 
 const (
 	contenders = 16 // writers in a race
-	races      = 32 // of each kind: of those that let a second writer win in one of five, all but 0.2 % are found, though four races decide nothing
-	abreast    = 4  // races at a time
+	// races of each kind: all but 0.2 % of the servers that let a second writer win in one of five
+	// are found, though four races decide nothing
+	races   = 32
+	abreast = 4 // races at a time
 )
 
-// race is one object that many write to at once.
+// race is one object that many writers write to at once.
 type race struct {
 	key     string
 	before  driver.Version
@@ -24,8 +26,8 @@ type race struct {
 	winners int
 	refused int
 	failed  error // why an outcome is not known
-	lost    bool  // what was acknowledged is not there, and something else is
-	late    bool  // what was there before is still there
+	lost    bool  // the acknowledged write is not there, and another state is
+	late    bool  // the earlier state is still there
 }
 
 // atRaces first creates objects, then replaces them.
@@ -45,7 +47,7 @@ func (p *probe) atRaces(ctx context.Context) error {
 	return p.hold(ctx, "If-Match", "replace the same version", settled(all))
 }
 
-// settled are races over objects that exist.
+// settled returns races over objects that exist.
 func settled(all []race) []race {
 	var again []race
 	for _, r := range all {
@@ -56,7 +58,7 @@ func settled(all []race) []race {
 	return again
 }
 
-// hold repeats a race for a while in which no writer was looked at.
+// hold repeats, for a while, races in which the server was too busy to look at any write.
 func (p *probe) hold(ctx context.Context, setting, what string, all []race) error {
 	for range tries {
 		lanes(len(all), abreast, func(i int) {
@@ -78,12 +80,12 @@ func (p *probe) hold(ctx context.Context, setting, what string, all []race) erro
 	return nil
 }
 
-// held: it was run, and is not worth another try.
+// held reports whether the race was run, and needs no further try.
 func (r race) held() bool { return r.winners+r.refused > 0 || r.failed != nil && !r.busy() }
 
 func (r race) busy() bool { return r.winners+r.refused == 0 && look(r.failed).busy() }
 
-// start runs a race, and reads what came of it. Writers of one race start at one moment.
+// start runs a race, and reads the result. Writers of one race start at one moment.
 func (p *probe) start(ctx context.Context, r *race) {
 	c := condition{r.before, p.bare}
 	versions, errs := make([]driver.Version, contenders), make([]error, contenders)
@@ -116,7 +118,8 @@ func (r *race) count(versions []driver.Version, errs []error) {
 	}
 }
 
-// settle compares what there is with what was acknowledged, where only one write can have been applied.
+// settle compares the present state with the acknowledged one, where only one write can have been
+// applied.
 func (r *race) settle(e driver.Entry, err error) {
 	certain := r.winners == 1 && r.failed == nil
 	switch {
@@ -132,7 +135,7 @@ func (r *race) settle(e driver.Entry, err error) {
 	}
 }
 
-// judge makes one finding at most of what the races have in common.
+// judge makes at most one finding from all races.
 func (p *probe) judge(setting, what string, all []race) {
 	var doubled, lost, undecided int
 	var failed error

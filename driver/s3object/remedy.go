@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// remedy is what to do about a kind of answer.
+// remedy is the remedy for one kind of answer.
 type remedy struct {
 	status int      // any answer of this status, or
 	codes  []string // with one of these codes
-	denied bool     // waiting does not help, a person must give a right
+	denied bool     // waiting does not help, an operator must grant a right
 	text   func(s *Store, d deed, a answer) string
 }
 
@@ -19,7 +19,7 @@ func (r remedy) fits(a answer) bool {
 	return r.status != 0 && a.status == r.status || slices.Contains(r.codes, a.code)
 }
 
-// remedies are looked through in order: what has a code comes before what has a status alone.
+// remedies are tried in order: those with a code come before those with a status alone.
 var remedies = []remedy{
 	{codes: []string{"NoSuchBucket"}, text: noBucket},
 	{codes: []string{"RequestTimeTooSkewed"}, text: wrongClock},
@@ -53,8 +53,8 @@ func noBucket(s *Store, _ deed, _ answer) string {
 		"\"aws s3 mb s3://%s\"", s.bucket, s.region, s.bucket)
 }
 
-// wrongClock is no denial: the client library has learnt from the answer how far the clock is off, and signs the next
-// request accordingly unless it was told not to.
+// wrongClock is not a denial: the client library has learned from the answer how far the clock is
+// off, and signs the next request accordingly unless it was configured not to.
 func wrongClock(_ *Store, _ deed, a answer) string {
 	server := a.date()
 	if server.IsZero() {

@@ -13,11 +13,12 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// errNoETag leaves the outcome of a write open: it was accepted, but what it made cannot be named.
+// errNoETag leaves the outcome of a write open: it was accepted, but its version cannot be named.
 var errNoETag = errors.New("the answer has no ETag, so there is nothing to go by: a proxy may remove it; " +
 	"let it pass, or go past the proxy")
 
-// once makes a call one attempt, and as plain as all servers take it, whatever the client says.
+// once makes a call one attempt, and as plain as all servers take it, with any settings of the
+// client.
 func once(o *s3.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
@@ -25,7 +26,7 @@ func once(o *s3.Options) {
 	o.DisableLogOutputChecksumValidationSkipped = true
 }
 
-// condition is what a write depends on: that the object has this version, or that there is none.
+// condition is the condition of a write: the object has this version, or there is none.
 type condition struct {
 	prev driver.Version
 	bare bool
@@ -39,8 +40,8 @@ func (c condition) set(in *s3.PutObjectInput) {
 	in.IfMatch = aws.String(header(c.prev, c.bare))
 }
 
-// put writes an object under a condition. Its error is the client library's, which reads nothing of the value any more once
-// it has returned.
+// put writes an object under a condition. Its error is the client library's. After its return, the
+// library reads nothing more of the value.
 func (s *Store) put(ctx context.Context, key string, c condition, value []byte) (driver.Version, error) {
 	in := &s3.PutObjectInput{
 		Bucket:        &s.bucket,
@@ -61,8 +62,8 @@ func (s *Store) put(ctx context.Context, key string, c condition, value []byte) 
 	return v, nil
 }
 
-// get reads an object. Its error is the client library's. An object that is missing, or hidden by a delete marker, is an
-// absent entry.
+// get reads an object. Its error is the client library's. An object that is missing, or hidden by a
+// delete marker, is an absent entry.
 func (s *Store) get(ctx context.Context, key string) (driver.Entry, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)}, once)
 	if err != nil {
@@ -78,7 +79,7 @@ func (s *Store) get(ctx context.Context, key string) (driver.Entry, error) {
 	}
 	date, _ := middleware.GetServerTime(out.ResultMetadata)
 	e.Floor = floor(date)
-	// One byte too many is enough for the reader to see that this is no record.
+	// One byte too many is enough for the reader to see that this is not a record.
 	e.Value, err = io.ReadAll(io.LimitReader(out.Body, driver.MaxValue+1))
 	if err != nil {
 		return driver.Entry{}, &brokenAnswerError{err}
@@ -86,18 +87,19 @@ func (s *Store) get(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// brokenAnswerError is an answer that ended before its end.
+// brokenAnswerError is an answer that ended too early.
 type brokenAnswerError struct{ cause error }
 
 func (e *brokenAnswerError) Error() string { return "the answer broke off: " + e.cause.Error() }
 func (e *brokenAnswerError) Unwrap() error { return e.cause }
 
-// latest is in the year 2109, in milliseconds: no good term is above it, also where a server's clock is
-// far behind that of others, such as at 1970.
+// latest is in the year 2109, in milliseconds: no good term is above it, also where a server's
+// clock is far behind that of others, such as at 1970.
 const latest = 1 << 42
 
-// floor is the server's clock in milliseconds, 0 if it was not told. A Date is cut off to whole seconds. That does no harm:
-// of two Dates a second apart, the later is above the earlier by 1,000, far more terms than begin in a second.
+// floor returns the server's clock in milliseconds, 0 if it is not known. A Date is cut off to
+// whole seconds. That does no harm: of two Dates a second apart, the later is above the earlier by
+// 1,000, far more terms than begin in a second.
 func floor(date time.Time) uint64 {
 	if date.IsZero() {
 		return 0

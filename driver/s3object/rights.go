@@ -12,11 +12,10 @@ import (
 )
 
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write the object is
-// missing. It asks to complete an upload in parts that nobody began. That takes the right to put
+// missing. It asks to complete an upload in parts that was never begun. That takes the right to put
 // the object, and there is nothing that a server could store, also where it ignores the conditions
-// of writes. A conditional put would overwrite the object there. A server that knows no uploads in
-// parts cannot tell: then CheckRights returns nil. It returns any other error if there was no
-// answer.
+// of writes. A conditional put would overwrite the object there. A server without uploads in parts
+// cannot tell: then CheckRights returns nil. It returns any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := s.ready(ctx, key); err != nil {
 		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)
@@ -46,7 +45,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 }
 
 // denied reports whether S3 itself refuses this user: a proxy that lets no POST pass answers 403 as
-// well, but not in these words.
+// well, but with another code.
 func (a answer) denied() bool {
 	return a.code == "AccessDenied" || slices.ContainsFunc(remedies, func(r remedy) bool {
 		return r.denied && slices.Contains(r.codes, a.code)

@@ -54,7 +54,7 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// The election reports it while another leads.
+// The election reports the missing right while another candidate leads.
 func TestStandbyWithoutTheRightToWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startStub(t, func(s *stub) {

@@ -18,7 +18,7 @@ var (
 )
 
 // Store is the elections of one bucket under one prefix. It must be made by New or FromEnvironment.
-// Its methods may be called from many goroutines. It holds nothing that needs Close.
+// Its methods may be called from many goroutines. It does not need to be closed.
 type Store struct {
 	client *s3.Client
 	bucket string
@@ -33,7 +33,7 @@ type Store struct {
 // FromEnvironment and do nothing here. No request is sent.
 //
 // It returns an error if the client has no region, which signatures need, or the bucket's name or
-// the prefix cannot be one.
+// the prefix is not valid.
 func New(client *s3.Client, bucket string, opts ...Option) (*Store, error) {
 	s, err := newStore(client, bucket, settle(opts))
 	if err != nil {
@@ -62,13 +62,13 @@ func newStore(client *s3.Client, bucket string, set settings) (*Store, error) {
 	return s, nil
 }
 
-// Read returns the state of the cell. Its value is the caller's to keep; of an object that is
-// longer than driver.MaxValue it is the first driver.MaxValue + 1 bytes. Its Floor is the server's
-// clock, in whole seconds counted in milliseconds.
+// Read returns the state of the cell. The caller may keep the value; of an object that is longer
+// than driver.MaxValue it is the first driver.MaxValue + 1 bytes. Its Floor is the server's clock,
+// in whole seconds counted in milliseconds.
 //
-// It returns an error that wraps driver.ErrDenied for want of rights or valid credentials, that of
-// CheckKey, and any other error if the state is not known: the text names a missing bucket, a wrong
-// region or a wrong clock.
+// It returns an error that wraps driver.ErrDenied if rights or valid credentials are missing, the
+// error of CheckKey, and any other error if the state is not known: the text names a missing
+// bucket, a wrong region or a wrong clock.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -96,12 +96,12 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 }
 
 // CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
-// the version of what it wrote. The value is the caller's to reuse.
+// the version of the new state. The caller may reuse the value.
 //
 // It returns an error that wraps driver.ErrConflict if the version was another, is gone, or is
-// about to be lost to another write (409); one that wraps driver.ErrDenied for want of rights or
-// valid credentials; and that of CheckKey, when nothing was sent. Any other error leaves open
-// whether the value was or will be written.
+// about to be lost to another write (409); one that wraps driver.ErrDenied if rights or valid
+// credentials are missing; and the error of CheckKey, when nothing was sent. Any other error leaves
+// open whether the value was or will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	v, err := s.swap(ctx, key, prev, value)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	return v, nil
 }
 
-// ready refuses what must not be sent.
+// ready refuses requests that must not be sent.
 func (s *Store) ready(ctx context.Context, key string) error {
 	if err := s.CheckKey(key); err != nil {
 		return err
@@ -138,17 +138,17 @@ func (s *Store) ready(ctx context.Context, key string) error {
 	return context.Cause(ctx)
 }
 
-// place is a key in a message.
+// place formats a key for a message.
 func (s *Store) place(key string) string {
 	return fmt.Sprintf("%.200q in bucket %s", s.prefix+key, s.bucket)
 }
 
-// MinLease is 2 s: a request takes some 50 ms as a rule, and now and then a second.
+// MinLease returns 2 s: a request usually takes some 50 ms, and now and then a second.
 func (s *Store) MinLease() time.Duration { return 2 * time.Second }
 
-// CheckKey returns an error unless the key can be the rest of an object's name: slashes may divide
-// it into parts, but none of these may be empty, "." or "..", since servers and proxies resolve
-// such. Control characters are refused, as are keys that are not UTF-8, and those of more than
+// CheckKey returns an error unless the key can be the rest of an object's name. Slashes may divide
+// it into parts, but no part may be empty, "." or "..", since servers and proxies resolve such
+// parts. Control characters are refused, as are keys that are not UTF-8, and those of more than
 // 1,024 bytes together with the prefix.
 func (s *Store) CheckKey(key string) error {
 	if strings.HasPrefix(key, probePrefix) {

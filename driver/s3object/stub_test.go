@@ -19,17 +19,18 @@ import (
 	"github.com/tenure-go/tenure/internal/pipenet"
 )
 
-// stub is a server that keeps conditional writes, unless it is told otherwise. It needs no sockets,
-// and works in a bubble of testing/synctest if it was started there.
+// stub is a server that keeps conditional writes, unless it is configured otherwise. It needs no
+// sockets, and works in a bubble of testing/synctest if it was started there.
 type stub struct {
 	url     string
 	network *pipenet.Network
 
-	// intercept answers a request itself if it returns true. It must be set before the first request.
+	// intercept answers a request itself if it returns true. It must be set before the first
+	// request.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
-	// match says whether an If-Match header fits an ETag, which is given without quotes.
+	// match reports whether an If-Match header fits an ETag, which is given without quotes.
 	match func(header, etag string) bool
-	// gap is what happens between the check of a write's condition and the write; nil: they are one.
+	// gap runs between the check of a write's condition and the write; nil: they are atomic.
 	gap func(key string)
 	// etag is that of a value, without quotes.
 	etag func(value string) string
@@ -171,7 +172,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>the message</Message></Error>", code)
 }
 
-// client would try five times, and send checksums, if it were asked.
+// client would by default try five times, and send checksums.
 func (s *stub) client(change ...func(*s3.Options)) *s3.Client {
 	o := s3.Options{
 		Region:           "eu-test-1",

@@ -10,17 +10,18 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// errTorn is a read that shows the ETag of one state and the content of another. With the later ETag it would be
-// dangerous: whoever took the content for the present state could replace a state that it never saw.
+// errTorn is a read that shows the ETag of one state and the content of another. With the later
+// ETag it would be dangerous: a member that took the content for the present state could replace a
+// state that it never saw.
 var errTorn = errors.New("the server answered with the ETag of one state of the object and the content of another; read again")
 
-// digests finds such reads where ETags are MD5 sums of the content, as they are on most servers: with others nothing
-// can be told. Which it is shows in the answers.
+// digests finds such reads where ETags are MD5 sums of the content, as they are on most servers;
+// with other ETags it cannot. The answers show which kind the server uses.
 type digests struct {
 	mu  sync.Mutex
 	md5 bool              // sums were seen
 	odd map[string]oddity // by key: the last read that did not fit
-	not map[string]bool   // keys of objects whose ETags were found to be no sums
+	not map[string]bool   // keys of objects whose ETags were found not to be sums
 }
 
 // oddity is a read whose ETag is not the sum of its content.
@@ -30,11 +31,12 @@ type oddity struct {
 	at      time.Time
 }
 
-// steady is how long a server must give the same odd answer until it is believed that its ETags are no sums any more, as
-// after a change of the bucket's encryption. A torn read is over in milliseconds.
+// steady is how long a server must give the same odd answer before the store believes that its
+// ETags are no longer sums, as after a change of the bucket's encryption. A torn read is over in
+// milliseconds.
 const steady = 200 * time.Millisecond
 
-// learn takes note of an ETag that is the sum of its content.
+// learn records an ETag that is the sum of its content.
 func (d *digests) learn(key string, v driver.Version, value []byte) (fits bool) {
 	if string(v) != digest(value) {
 		return false
@@ -47,7 +49,7 @@ func (d *digests) learn(key string, v driver.Version, value []byte) (fits bool) 
 	return true
 }
 
-// check returns errTorn for a read that is none of a single state, as far as can be told.
+// check returns errTorn for a read that does not show a single state, as far as it can tell.
 func (d *digests) check(key string, e driver.Entry) error {
 	if e.Absent() || len(e.Value) > driver.MaxValue || d.learn(key, e.Version, e.Value) {
 		return nil

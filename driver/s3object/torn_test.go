@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// tearing answers reads with the ETag of the newest value and the content of another, while it is asked to.
+// tearing answers reads with the ETag of the newest value and the content of another, while stale
+// is set.
 func tearing(stale *atomic.Pointer[string]) func(*stub) {
 	return func(s *stub) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -25,15 +26,17 @@ func tearing(stale *atomic.Pointer[string]) func(*stub) {
 	}
 }
 
-// A follower that took the old content for the present state would replace the new one, which it never saw.
+// A follower that took the old content for the present state would replace the new one, which it
+// never saw.
 func TestATornReadIsNoRead(t *testing.T) {
 	var stale atomic.Pointer[string]
 	s := startStub(t, tearing(&stale))
 	store := s.open(t)
 	s.set("key", "first")
-	s.read(t, store, "key") // which shows that ETags are sums here
+	s.read(t, store, "key") // it shows that ETags are sums here
 	s.set("key", "second")
-	for _, old := range []string{"first", "zeroth", "first"} { // the same for a while would be believed
+	// The same content for a while would be believed.
+	for _, old := range []string{"first", "zeroth", "first"} {
 		stale.Store(&old)
 		if e, err := store.Read(bounded(t, patience), "key"); !errors.Is(err, errTorn) {
 			t.Errorf("read %+v, %v", e, err)
@@ -101,7 +104,7 @@ func noSumsAnyMore(t *testing.T) {
 	if n := readable(t, store, "key"); n == 0 {
 		t.Error("the first read that does not fit is believed")
 	}
-	s.read(t, store, "idle") // whose ETag is a sum still, which says nothing of the other
+	s.read(t, store, "idle") // its ETag is still a sum, which proves nothing about the other
 	for range 3 {
 		s.set("key", "second")
 		if n := readable(t, store, "key"); n > 0 {

@@ -11,8 +11,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// A server may refuse each If-Match where there is no object, and still ignore those without quotes where there is one. It
-// must not be taken for one that wants them so, though a cache shows an old state just after a refused swap.
+// A server may refuse each If-Match where there is no object, and still ignore those without quotes
+// where there is one. The store must not conclude that it wants them so, although a cache shows an
+// old state just after a refused swap.
 func TestTheTrialIsOfAnObjectThatIsThere(t *testing.T) {
 	var stale atomic.Pointer[string]
 	server := startStub(t, func(s *stub) {
