@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// resource is what leaders write to. It accepts everything and keeps book.
+// resource is written to by leaders. It accepts everything and keeps a book.
 type resource struct {
 	mu      sync.Mutex
 	highest uint64
@@ -37,9 +37,9 @@ func (r *resource) act(id string, token uint64) {
 	}
 }
 
-// TestNoTwoLeadersOverFailingStores runs the whole library, not the machine alone, for a virtual hour a seed: members
-// whose requests and answers are lost, late and doubled, who are cut off, restarted, not always eligible, and have their
-// record deleted.
+// TestNoTwoLeadersOverFailingStores runs the whole library, not the machine alone, for a virtual
+// hour a seed: requests and answers of members are lost, late and doubled; members are cut off,
+// restarted, not always eligible, and have their record deleted.
 func TestNoTwoLeadersOverFailingStores(t *testing.T) {
 	seeds := 10
 	if testing.Short() {
@@ -96,7 +96,7 @@ func chaosPlan(rng *rand.Rand) faults.Plan {
 	return faults.Plan{Chances: chances, MinDelay: time.Millisecond, MaxDelay: lease, Timeout: lease}
 }
 
-// member is one process: elected now and then, cut off now and then, and started anew now and then.
+// member is one process: elected now and then, cut off now and then, and restarted now and then.
 func member(ctx context.Context, t *testing.T, store faults.Store, id string, r *resource, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		life, end := context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(20*lease))))

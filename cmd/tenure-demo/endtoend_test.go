@@ -165,14 +165,15 @@ func (s *show) nothingLeft() {
 	}
 }
 
-// gone waits until there is no such process. What has ended but is nobody's child any more may need a moment.
+// gone waits until there is no such process. An orphan that has ended may need a moment.
 func (s *show) gone(pid int) {
 	s.Helper()
 	wait.Until(s.T, fmt.Sprintf("the end of process %d", pid), func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
-// survives waits until the demo has disturbed leaders in each of its ways, and somebody has followed each time. Then it ends it, and
-// checks that there never were two, nor a lower term.
+// survives waits until the demo has disturbed leaders in each of its ways, and a successor has
+// followed each time. Then it ends it, and checks that there never were two leaders, nor a lower
+// term.
 func (s *show) survives() (sum line) {
 	s.Helper()
 	for _, do := range []string{"kill", "pause", "stop"} {
@@ -292,7 +293,7 @@ func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 	}
 }
 
-// A demo that is killed cannot end its candidates, of which one is frozen. They end all the same.
+// A demo that is killed cannot end its candidates, one of which is frozen. They end all the same.
 func TestCandidatesEndWithTheDemo(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()

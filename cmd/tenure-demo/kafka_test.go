@@ -23,7 +23,7 @@ func TestDemoOnKafkaSurvivesKillsPausesAndStops(t *testing.T) {
 	}
 }
 
-// Two demos that differ in their groups only hold one election. Both say so, and neither overlaps.
+// Two demos with different groups hold one election. Both report it, and neither overlaps.
 func TestDemoTellsOfTwoGroupsOnOneElection(t *testing.T) {
 	t.Parallel()
 	store := "kafka://" + servers.Kafka(t) + "/elections?mode=neli&session=30s&timeout=20s&group="

@@ -27,7 +27,7 @@ func openDemo(t *testing.T, env []string, args ...string) (*terminaltest.Window,
 
 const lastWords = "overlaps found: 0"
 
-// closing checks what is told when a demo has ended.
+// closing checks the last lines of a demo.
 func closing(t *testing.T, after string, code int) {
 	t.Helper()
 	if code != 0 || !strings.Contains(after, " elections, terms ") && !strings.Contains(after, " election, term ") ||
@@ -69,7 +69,7 @@ func TestSignalEndsTheDemoOnATerminal(t *testing.T) {
 	}
 }
 
-// Whoever has a terminal that cannot be written over, or wants lines, gets lines.
+// A terminal that cannot be overwritten, and --plain, get lines.
 func TestDemoLineByLineOnATerminal(t *testing.T) {
 	for why, c := range map[string]struct {
 		env  []string

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// renewals waits for so many further writes, and returns how many reads there were meanwhile.
+// renewals waits for so many further writes, and returns the number of reads in that time.
 func renewals(t *testing.T, o *servers.Objects, n int64) int64 {
 	t.Helper()
 	gets, last := o.Gets.Load(), o.Puts.Load()+n
@@ -27,7 +27,7 @@ func interrupt(t *testing.T, s *show) line {
 	return s.end()
 }
 
-// Killing, freezing and stopping leaders, with the bounds that are told beside.
+// Killing, freezing and stopping leaders, with the printed bounds.
 func TestDemoOnObjectStorageSurvivesKillsPausesAndStops(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
@@ -51,8 +51,8 @@ func TestDemoOnObjectStorageSurvivesKillsPausesAndStops(t *testing.T) {
 	}
 }
 
-// With peers followers of a living leader read nothing, and know where it is. Where the machine is slow the leader's word may be late, and
-// then they read; but those who poll do so all the time.
+// With peers followers of a living leader read nothing, and know where it is. On a slow machine the
+// leader's push may be late, and then they read; but members that poll do so all the time.
 func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {

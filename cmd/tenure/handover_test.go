@@ -105,7 +105,7 @@ func TestHandOverOfALeaderWithALineBreakInItsID(t *testing.T) {
 	h.says("hand-over", "--wait", "1ms").must(t, 1, `^error: a hint: b still leads in term 7 after 1ms$`, `^hint: it is asked`)
 }
 
-// A leader that releases, with nobody to follow it. Where the machine is slow the leader may need longer.
+// A leader that releases, without a successor. On a slow machine the leader may need longer.
 func TestHandOverThatNobodyFollows(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

@@ -20,7 +20,8 @@ func asJSON() string {
 	return strings.NewReplacer("\x1b", `\u001b`, "\x07", `\u0007`, "\r", `\r`).Replace(program.Hostile)
 }
 
-// Anybody who can write to the store decides what is in a record, and a server what it answers.
+// Every process that can write to the store decides the content of a record, and a server its
+// answers.
 func TestNothingFromOutsideReachesTheTerminalAsItIs(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

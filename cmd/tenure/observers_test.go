@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// result is what a command line leads to.
+// result is the outcome of a command line.
 type result struct {
 	code      int
 	out, errs string
@@ -44,7 +44,7 @@ func tenureUntil(t *testing.T, ctx context.Context, args ...string) (r result) {
 	return r
 }
 
-// must checks the exit code, and that these are in what is written.
+// must checks the exit code, and that the output has these texts.
 func (r result) must(t *testing.T, code int, wants ...string) {
 	t.Helper()
 	all := r.out + "\n---\n" + r.errs
@@ -107,7 +107,7 @@ func (h *home) says(command string, more ...string) result {
 	return tenureSays(h.T, h.args(command, more...)...)
 }
 
-// put replaces what the key holds, whoever else writes there.
+// put replaces the value of the key, also while others write there.
 func (h *home) put(value string) {
 	h.Helper()
 	h.insist(func() error {
@@ -119,7 +119,7 @@ func (h *home) put(value string) {
 	})
 }
 
-// version is that of what the key holds.
+// version is that of the key's value.
 func (h *home) version() (v driver.Version) {
 	h.Helper()
 	h.insist(func() error {
@@ -136,7 +136,7 @@ func (h *home) insist(try func() error) {
 	wait.Succeeds(h.T, "the store", func(context.Context) error { return try() })
 }
 
-// record is one that somebody else has written, as of a time.
+// record is a record by another member, as of a time.
 func record(leader string, term int, lease time.Duration, updated time.Time, more string) string {
 	return fmt.Sprintf(`{"leaderID":%q,"leaderAddr":"10.0.0.1:80","lastUpdated":%q,"term":%d,"leaseMillis":%d,"incarnation":"i","seq":1,"nonce":"%d"%s}`,
 		leader, updated.UTC().Format(time.RFC3339Nano), term, lease.Milliseconds(), time.Now().UnixNano(), more)
@@ -152,7 +152,7 @@ type member struct {
 func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenure.Term) error) *member {
 	h.Helper()
 	if cfg.Lease == 0 {
-		cfg.Lease = 10 * time.Minute // which nobody loses because a machine is slow
+		cfg.Lease = 10 * time.Minute // a slow machine does not lose it
 	}
 	e, err := tenure.New(h.store, "billing", cfg)
 	if err != nil {
@@ -172,7 +172,7 @@ func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenu
 	return m
 }
 
-// await waits until a member is in a state, and returns who leads then.
+// await waits until a member is in a state, and returns the leader then.
 func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 	h.Helper()
 	s, err := m.Wait(wait.Context(h.T), is)
@@ -182,8 +182,8 @@ func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 	return s.Leader
 }
 
-// handsOver asks for a hand-over to somebody until that is who leads. Whom it is handed to has a head start, which is over before it has
-// begun where a machine is slow: then another leads.
+// handsOver asks for a hand-over until the given member leads. The named successor has a head
+// start, which may be over before it begins on a slow machine: then another leads.
 func (h *home) handsOver(to string, more ...string) (r result) {
 	h.Helper()
 	wait.Succeeds(h.T, "a hand-over to "+to, func(context.Context) error {
@@ -195,7 +195,7 @@ func (h *home) handsOver(to string, more ...string) (r result) {
 	return r
 }
 
-// watches is what a watch says until it has said this, which is when it is ended.
+// watches runs a watch until it has printed a text, and returns its output.
 func (h *home) watches(text string, more ...string) result {
 	h.Helper()
 	ctx, cancel := context.WithCancel(wait.Context(h.T))

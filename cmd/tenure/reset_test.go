@@ -43,7 +43,8 @@ func TestResetSaysInJSONWhatWasThere(t *testing.T) {
 	h.says("status").must(t, 3, `^record    vacant after term \d{10,}, to be claimed after 20s$`)
 }
 
-// Nobody claims above the last term there is, so such a record is damage, and reset is the way out.
+// No claim can go above the last term there is, so such a record is damage, and reset is the way
+// out.
 func TestResetReplacesATermOutOfReach(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// A bucket that is full says so, with what to do.
+// A bucket that is full causes an error with the remedy.
 func TestBucketWithoutRoom(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()
@@ -61,7 +61,7 @@ func TestBucketWithoutRoom(t *testing.T) {
 	w.ends(0)
 }
 
-// What answers at the port is no broker, and says so by its first words.
+// The server at the port is no broker, as its first words show.
 func TestPortThatIsNotKafka(t *testing.T) {
 	t.Parallel()
 	for why, says := range map[string]struct{ greeting, want string }{

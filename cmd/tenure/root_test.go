@@ -21,7 +21,7 @@ func typed() []*cobra.Command {
 	})
 }
 
-// usageCode is what a wrong command line leads to: run keeps clear of the codes of its command.
+// usageCode is the exit code of a wrong command line: run avoids the codes of its command.
 func usageCode(c *cobra.Command) int {
 	if c.Name() == "run" {
 		return 125
@@ -72,7 +72,7 @@ func TestEveryCommandRefusesUnknownFlags(t *testing.T) {
 	}
 }
 
-// The page is for people who have not installed the command yet, so it says what the help does.
+// The page is for people who have not installed the command yet, so it says the same as the help.
 func TestThePageOfTheCommandNamesEveryFlag(t *testing.T) {
 	text, err := os.ReadFile("../../docs/command.md")
 	if err != nil {
@@ -94,7 +94,7 @@ func TestThePageOfTheCommandNamesEveryFlag(t *testing.T) {
 	}
 }
 
-// And what --json promises is in the help as well as on the page.
+// The fields of --json are in the help as well as on the page.
 func TestThePageNamesTheFieldsOfJSON(t *testing.T) {
 	text, err := os.ReadFile("../../docs/command.md")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// The first process of a container gets the orphans of all others, such as those of a command that somebody else has run in it.
+// The first process of a container gets the orphans of all others, such as those of a command that
+// was started in it from outside.
 func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

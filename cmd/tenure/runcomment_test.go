@@ -43,7 +43,7 @@ func plays(t *testing.T, e *tenure.Election) (leave func()) {
 	return func() { cancel(); <-done }
 }
 
-// crashes leaves in the store what a leader leaves there that has crashed.
+// crashes leaves the record of a crashed leader in the store.
 func crashes(t *testing.T, store *memory.Store, e *tenure.Election) {
 	t.Helper()
 	leave := plays(t, e)

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
-// The first election in a bucket waits, and says so.
+// The first election in a bucket waits, and logs the reason.
 func TestRunSaysWhyNobodyLeadsYet(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

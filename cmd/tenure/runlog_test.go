@@ -19,7 +19,7 @@ import (
 
 func TestALogThatHangsHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, w := io.Pipe() // which nobody reads
+		r, w := io.Pipe() // without a reader
 		defer func() { _ = r.Close() }()
 		l := newPatientLog(w)
 		for range 2 * logLines {

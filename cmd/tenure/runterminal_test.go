@@ -32,7 +32,7 @@ func openRun(h *home, flags []string, script string) *terminaltest.Window {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$0" "$@"; echo "code $?"; read x; echo "shell: $x"`}, w.cmd.Args...)...)
 	cmd.Env = w.cmd.Env
 	window := terminaltest.Open(h.T, cmd, 80, 24)
-	h.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // the window is closed when nobody has it any more
+	h.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // the window is closed when its last process ends
 	return window
 }
 
@@ -84,7 +84,7 @@ func up(programs ...string) string {
 	return wait + "echo up) & "
 }
 
-// Nobody could wake a leader that is suspended.
+// A leader that is suspended could not be resumed.
 func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 	t.Parallel()
 	for why, script := range map[string]string{
@@ -109,7 +109,7 @@ func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 	}
 }
 
-// The terminal is lent anew in the next term.
+// The terminal is lent again in the next term.
 func TestCommandOfTheNextTermReadsFromTheTerminal(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

@@ -125,7 +125,7 @@ func TestObserversWriteNothing(t *testing.T) {
 	h.put(record("node-1", 7, 2*time.Second, time.Now(), ""))
 	before := h.version()
 	h.watches("nobody leads").must(t, 0, "node-1 leads in term 7")
-	h.says("status").must(t, 3) // nobody has renewed it for a lease
+	h.says("status").must(t, 3) // not renewed for a lease
 	if after := h.version(); after != before {
 		t.Errorf("version %v after %v", after, before)
 	}
@@ -137,7 +137,7 @@ func TestObserversWriteNothing(t *testing.T) {
 	})
 }
 
-// Who may only look can do that, and is told what is missing for more.
+// A user with the right to read can observe, and learns which right is missing for more.
 func TestObserversNeedNoRightToWrite(t *testing.T) {
 	t.Parallel()
 	publish := []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.*.$KV.ELECTIONS.>", "$JS.FC.KV_ELECTIONS.>"}

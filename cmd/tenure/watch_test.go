@@ -109,7 +109,7 @@ func leader(id string) func(line) bool {
 
 func isEvent(event string) func(line) bool { return func(l line) bool { return l.Event == event } }
 
-// end returns what else there was.
+// end returns the rest of the output.
 func (v *vigil) end() {
 	v.Helper()
 	v.stop()

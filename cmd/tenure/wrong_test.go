@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Each wrong value is named by what has set it, alone, and nothing that nobody has set.
+// The error names the source of each wrong value, alone, and nothing that was not set.
 func TestWrongValues(t *testing.T) {
 	const at = " --store nats://127.0.0.1:1/E --election e "
 	const kafka = "status --election e --store kafka://host/topic"
@@ -135,7 +135,7 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// answers is what the program says on standard error.
+// answers returns the program's standard error.
 func answers(t *testing.T, args ...string) (code int, errs string) {
 	t.Helper()
 	var said strings.Builder

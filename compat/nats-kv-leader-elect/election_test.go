@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// handle is a bucket of which the TTL alone is known.
+// handle is a bucket with a known TTL and nothing else.
 type handle struct {
 	nats.KeyValue
 	ttl time.Duration
@@ -102,7 +102,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// shape has the names and types of nats-kv-leader-elect. What is not here does not compile.
+// shape has the names and types of nats-kv-leader-elect. A missing one does not compile.
 type shape struct {
 	newElection  func(name string, key string, bucket nats.KeyValue, opts ...Option) (Election, error)
 	onWon        func(func()) Option
@@ -129,7 +129,7 @@ func TestStatesHaveNames(t *testing.T) {
 	}
 }
 
-// fake is what users' tests have in place of an election.
+// fake replaces an election in users' tests.
 type fake struct{}
 
 func (fake) Start(context.Context) error { return nil }
@@ -208,7 +208,7 @@ func TestSplay(t *testing.T) {
 	})
 }
 
-// TestStoreThatDenies: what needs a person ends Start, and says so.
+// TestStoreThatDenies: an error that a person must mend ends Start.
 func TestStoreThatDenies(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		e, err := New("a", "billing", nil, WithStore(denying{store}), WithLease(lease), WithoutSplay(), Configure(inVirtualTime))
@@ -227,7 +227,7 @@ func (denying) Read(context.Context, string) (driver.Entry, error) {
 	return driver.Entry{}, fmt.Errorf("%w: to read", driver.ErrDenied)
 }
 
-// TestOnCampaign: renewals, and the old interval of those who wait.
+// TestOnCampaign: renewals, and the old interval of waiting candidates.
 func TestOnCampaign(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		counts := func() (*map[State]int, Option) {

@@ -18,7 +18,8 @@ import (
 
 // Each test of this file shows that a fault of nats-kv-leader-elect is not there.
 
-// TestUpdateThatHangsEndsLeadership: there a leader whose Update got no answer led on beside the next one.
+// TestUpdateThatHangsEndsLeadership: there a leader whose Update got no answer led on beside the
+// next one.
 func TestUpdateThatHangsEndsLeadership(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
@@ -72,7 +73,7 @@ func TestStopWorks(t *testing.T) {
 	}
 }
 
-// TestMethodsWorkWithinCallbacks: there each of them waited for a lock for ever.
+// TestMethodsWorkWithinCallbacks: there each of them waited for a lock without end.
 func TestMethodsWorkWithinCallbacks(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		seen := make(map[string]string)
@@ -126,7 +127,8 @@ func TestShutdownTellsAndReleases(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: there whoever did not hear that its write was applied took its own key for another's.
+// TestLostAnswers: there a candidate that did not hear that its write was applied took its own key
+// for another's.
 func TestLostAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		p := draft(t)
@@ -173,7 +175,7 @@ func TestErrorsAreTold(t *testing.T) {
 	})
 }
 
-// TestChangesAreSeenAtOnce: there nobody watched, so that a candidate found out at its next campaign.
+// TestChangesAreSeenAtOnce: there no candidate watched, so it found out at its next campaign.
 func TestChangesAreSeenAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
@@ -247,7 +249,8 @@ func TestSlowCallbackCostsNothing(t *testing.T) {
 	})
 }
 
-// TestFrozenProcess: there IsLeader was right as soon as the next Update had failed; who was stopped for long said that it leads.
+// TestFrozenProcess: there IsLeader was right as soon as the next Update had failed; a process that
+// was stopped for long said that it leads.
 func TestFrozenProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		frozen := &stopped{Clock: clock.Standard{}}

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// TestFootprint: what a candidate that waits takes up in this process, over the handle or over a store that many share, server
-// included where it is asked for more.
+// TestFootprint: the memory of a waiting candidate in this process, over the handle or over a
+// shared store, with the server where more is asked for.
 func TestFootprint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short, and perhaps under the race detector, which takes memory of its own")

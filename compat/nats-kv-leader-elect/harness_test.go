@@ -101,13 +101,13 @@ type play struct {
 	mu     sync.Mutex
 	diary  []string
 	wrongs []error
-	on     func(what string) // what else callbacks do
+	on     func(what string) // further actions of callbacks
 }
 
 // draft is a play without its elector.
 func draft(t *testing.T) *play { return &play{t: t, done: make(chan error, 1)} }
 
-// options of all plays: what the diary needs, and virtual time.
+// options are those of all plays: the diary's, and virtual time.
 func (p *play) options(opts ...Option) []Option {
 	return append([]Option{
 		WithoutSplay(), Configure(inVirtualTime), OnWon(func() { p.note("won") }), OnLost(func() { p.note("lost") }),
@@ -136,14 +136,14 @@ func (p *play) note(what string) {
 	}
 }
 
-// then sets what else callbacks do from now on.
+// then sets further actions of callbacks from now on.
 func (p *play) then(on func(what string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.on = on
 }
 
-// told is what callbacks were called since the last question; repetitions once.
+// told is the list of callbacks since the last question; repetitions once.
 func (p *play) told() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *play) expect(want ...string) {
 	}
 }
 
-// errors is what OnError was told.
+// errors are the arguments of OnError.
 func (p *play) errors() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +176,7 @@ func (p *play) begin(e Election) *play {
 		defer close(over)
 		p.done <- p.Start(ctx)
 	}()
-	p.t.Cleanup(func() { // nothing may be left in the bubble, and what a partition has swallowed ends when its time is over
+	p.t.Cleanup(func() { // nothing may be left in the bubble, and requests that a partition has swallowed end when their time is over
 		if p.line != nil {
 			p.line.Heal()
 		}
@@ -193,7 +193,7 @@ func join(t *testing.T, name string, store driver.Store, opts ...Option) *play {
 	return joinAnd(t, name, store, nil, opts...)
 }
 
-// joinAnd sets what else callbacks do before the first of them.
+// joinAnd sets further actions of callbacks before the first of them.
 func joinAnd(t *testing.T, name string, store driver.Store, on func(p *play, what string), opts ...Option) *play {
 	t.Helper()
 	p := draft(t)
@@ -249,7 +249,8 @@ func (p *play) mustLead(within time.Duration) time.Duration {
 	return took
 }
 
-// watchOver fails the test if two of them lead at once, or one is told so before the one before was told the end.
+// watchOver fails the test if two of them lead at once, or a callback says so before the end of the
+// one before.
 func watchOver(t *testing.T, plays ...*play) {
 	var mu sync.Mutex
 	leader := ""

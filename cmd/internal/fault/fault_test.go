@@ -42,7 +42,7 @@ func TestExitNeedsNoWords(t *testing.T) {
 	}
 }
 
-// What is put in front keeps all that is known of an error.
+// A prefix keeps everything that is known of an error.
 func TestBehind(t *testing.T) {
 	f := fault.Passing("wait", "down")
 	f.Code = 7

@@ -64,7 +64,7 @@ func roundTrips(text []byte, want *peers.Settings) bool {
 	return json.Unmarshal(text, &got) == nil && fmt.Sprint(got) == fmt.Sprint(*want)
 }
 
-// Whoever can write to the store can make followers dial any address that is allowed.
+// A process that can write to the store can make followers dial any address that is allowed.
 func TestWhatIsNotAllowedUnlessSomebodySaysSo(t *testing.T) {
 	for args, never := range map[string][]string{
 		"--peer 10.0.0.7:80":  {"127.0.0.1", "::1", "169.254.169.254", "fe80::1", "8.8.8.8", "100.64.0.1", "2001:db8::1", "0.0.0.0"},

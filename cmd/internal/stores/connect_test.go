@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// freePort is one at which nobody listens.
+// freePort is one without a listener.
 func freePort(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

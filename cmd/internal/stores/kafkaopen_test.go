@@ -60,7 +60,7 @@ func says(t *testing.T, err error, want, hint string) {
 	}
 }
 
-// A user who lacks a right each.
+// Users without one right each.
 func right(user, topic string, rights ...kmsg.ACLOperation) kfake.Opt {
 	var all []kfake.ACL
 	for _, r := range rights {
@@ -111,7 +111,8 @@ func TestOpenSaysThatNoBrokerSpeaks(t *testing.T) {
 	}
 }
 
-// The brokers of this test drop connections where real ones say what is wrong, so that errors of those are made up below.
+// The brokers of this test drop connections where real ones return an error, so those errors are
+// made up below.
 func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	hosts, plain := withUsers(t), servers.Kafka(t)
@@ -172,7 +173,7 @@ func TestOpenCreatesTheTopicIfAsked(t *testing.T) {
 	}
 }
 
-// Encrypted brokers, whose authority is known or not.
+// Encrypted brokers, with a known authority and an unknown one.
 func TestOpenOverTLS(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(nil)
@@ -249,7 +250,7 @@ func TestNomineeLeads(t *testing.T) {
 	}
 }
 
-// What keeps candidates out of the group, such as brokers that are away, is in the log.
+// The reason that keeps candidates out of the group, such as brokers that are away, is in the log.
 func TestNominationLogsWhyItDoesNotWork(t *testing.T) {
 	t.Parallel()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))

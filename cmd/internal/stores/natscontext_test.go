@@ -35,7 +35,7 @@ func putContext(t *testing.T, name string, fields map[string]any) (home string) 
 
 func TestContexts(t *testing.T) {
 	type fields map[string]any
-	const seed = "SUACBNSGPBQKF2H2KVKJNUNXR2NXOQ24ND5J7P3JVNQNVJK3AFE5GHQFFM" // of nobody
+	const seed = "SUACBNSGPBQKF2H2KVKJNUNXR2NXOQ24ND5J7P3JVNQNVJK3AFE5GHQFFM" // of no account
 	for _, c := range []struct {
 		why    string
 		fields fields

@@ -126,7 +126,7 @@ func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
 	}
 }
 
-// TestInspectNATS: what a bucket's settings make unsafe is found before an election is held there.
+// TestInspectNATS: unsafe settings of a bucket are found before an election is held there.
 func TestInspectNATS(t *testing.T) {
 	t.Parallel()
 	host, other := withAccounts(t), withAccounts(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// nobody listens there, and nobody is given that port.
+// nobody is an address without a listener; the port is never assigned.
 const nobody = "127.0.0.1:1"
 
 func parse(t *testing.T, url string) stores.Place {

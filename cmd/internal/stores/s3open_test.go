@@ -173,7 +173,7 @@ func TestRegionAndEndpointComeFromTheEnvironmentToo(t *testing.T) {
 	}
 }
 
-// Nobody answers; what is looked up shows how the bucket is addressed.
+// No server answers; the name that is looked up shows how the bucket is addressed.
 func TestPathStyle(t *testing.T) {
 	bareEnvironment(t)
 	for parameters, want := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
-// headline is the line that says who leads.
+// headline is the line with the leader.
 func (s *story) headline(millis int) string {
 	return strings.TrimSpace(strings.Split(s.frame(standard, millis), "\n")[2])
 }

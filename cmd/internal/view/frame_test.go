@@ -19,7 +19,7 @@ var (
 	sizes    = []size{{40, 10}, standard, {120, 40}}
 )
 
-// moment is what a golden shows.
+// moment is the content of a golden file.
 type moment struct {
 	name string
 	tell func(view.Screen) (s *story, millis int)
@@ -65,7 +65,7 @@ var moments = []moment{
 	}},
 }
 
-// watched is what somebody sees who only looks at the store.
+// watched is the view of an observer of the store.
 func watched(s view.Screen) *story {
 	s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
 	t := &story{screen: s}

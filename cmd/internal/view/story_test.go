@@ -14,7 +14,7 @@ func at(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Mil
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// story is an election as it is told, in milliseconds from noon.
+// story is an election as a list of facts, in milliseconds from noon.
 type story struct {
 	screen view.Screen
 	facts  []view.Fact

@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-go/tenure/electiontest"
 )
 
-// quoting writes what is no JSON as a JSON text, which is not the same to this store: bare text is an old leader.
+// quoting writes text that is not JSON as a JSON text, which is not the same to this store: bare
+// text is an old leader.
 type quoting struct{ *natskv.Store }
 
 func (q quoting) Read(ctx context.Context, key string) (driver.Entry, error) {
@@ -41,7 +42,7 @@ func TestElectionsWhileMigrating(t *testing.T) {
 		inprocess.Prepare(t)
 		s := inprocess.Start(t, &server.Options{})
 		operator := newJetStream(t, inprocess.Connect(t, s))
-		// The kit takes leases of two seconds, of which three must fit in the TTL.
+		// The kit takes leases of two seconds; three of them must fit in the TTL.
 		kv, err := operator.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
 			Bucket: "B", TTL: 6 * time.Second, Storage: jetstream.MemoryStorage,
 		})

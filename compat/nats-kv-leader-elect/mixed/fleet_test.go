@@ -24,7 +24,7 @@ type participant interface {
 	end(crash bool)
 }
 
-// conditions are what a migration is carried out under.
+// conditions are the circumstances of a migration.
 type conditions struct {
 	lease time.Duration
 	// spoiled is instead of the translation; nil: nothing is.
@@ -64,7 +64,7 @@ type fleet struct {
 	victim  uint64
 }
 
-// report is what the referee saw.
+// report is the referee's result.
 type report struct {
 	faults                []string
 	steps                 int

@@ -70,7 +70,8 @@ func TestCandidateReleasesAndEndsWithItsInput(t *testing.T) {
 	}
 }
 
-// A candidate on object storage has peers, and tells the demo what it writes, as that store shows nothing by itself.
+// A candidate on object storage has peers, and reports its writes to the demo, as that store shows
+// nothing by itself.
 func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
 	server, err := serveS3()
 	if err != nil {
@@ -101,7 +102,7 @@ func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
 	}
 }
 
-// released writes that nobody leads, which spares a candidate the wait for a lease that nobody knows of.
+// released writes a released record, which spares a candidate the wait for an unknown lease.
 func released(t *testing.T, place stores.Place, election string) {
 	t.Helper()
 	s, err := stores.Open(t.Context(), place, stores.Options{})
@@ -115,7 +116,7 @@ func released(t *testing.T, place stores.Place, election string) {
 	}
 }
 
-// A candidate that a group nominates publishes its group, and says so if the leader is of another one.
+// A candidate that a group nominates publishes its group, and reports a leader of another one.
 func TestCandidateOfAGroupPublishesIt(t *testing.T) {
 	server, err := serveKafka(&stores.Kafka{Topic: KafkaTopic, NELI: &stores.NELI{Session: 30 * time.Second}})
 	if err != nil {

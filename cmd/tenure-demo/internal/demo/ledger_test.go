@@ -25,7 +25,7 @@ func does(ms int, what do, id string) entry {
 	return entry{at: at(ms), deed: &deed{time: wall(ms), do: what, id: id}}
 }
 
-// renewed is a write with a nonce that nobody used before; requested copies the last one.
+// renewed is a write with a new nonce; requested copies the last one.
 func renewed(ms int, term uint64) entry {
 	return entry{at: at(ms), sight: &sight{term: term, nonce: fmt.Sprint(ms), lease: time.Second, held: true}}
 }
@@ -36,7 +36,7 @@ func requested(ms int, term uint64, copied int) entry {
 
 func deletes(ms int) entry { return entry{at: at(ms), sight: &sight{absent: true}} }
 
-// follow returns what the ledger makes of a timeline.
+// follow returns the ledger's events of a timeline.
 func follow(l *ledger, timeline []entry) []string {
 	var got []string
 	for _, e := range timeline {
@@ -146,7 +146,8 @@ func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
 	}
 }
 
-// Where the store is polled, whoever dies may be missed that much later, and a release seen that much later.
+// Where the store is polled, a dead leader may be missed that much later, and a release seen that
+// much later.
 func TestLedgerTellsTheMostWhereTheStoreIsPolled(t *testing.T) {
 	const slack = 700 * time.Millisecond
 	for _, c := range []struct {

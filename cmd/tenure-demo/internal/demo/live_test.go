@@ -42,7 +42,7 @@ func TestFactsOfTheView(t *testing.T) {
 		{entry{deed: &deed{do: doStart, id: "c1", pid: 4711}}, nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventCandidate, ID: "c1"}), nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 1}), nil},
-		{library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c2", Term: 1, Leader: tenure.Leader{ID: "c1"}}), nil}, // what followers see is seen already
+		{library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c2", Term: 1, Leader: tenure.Leader{ID: "c1"}}), nil}, // this was seen already
 		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second, address: "h:1"}}, nil},
 		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second}}, nil}, // a request was added
 		{entry{sight: &sight{term: 1, nonce: "n2"}}, nil},
@@ -105,7 +105,7 @@ func TestFactsAreDroppedRatherThanWaitedFor(t *testing.T) {
 	}
 }
 
-// What is told when the picture is gone names terms as the picture did.
+// Lines after the picture name terms as the picture did.
 func TestNumbersOfTermsOutliveTheView(t *testing.T) {
 	var out bytes.Buffer
 	o := told
@@ -121,7 +121,7 @@ func TestNumbersOfTermsOutliveTheView(t *testing.T) {
 	}
 }
 
-// What is alarming is told again when the picture is gone, but not without end.
+// Alarms are printed again after the picture, but not without end.
 func TestAlarmsOutliveTheView(t *testing.T) {
 	var out bytes.Buffer
 	o := told

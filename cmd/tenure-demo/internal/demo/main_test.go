@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // what people read is in local time
+	time.Local = time.UTC // people read local time
 	os.Exit(m.Run())
 }

@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// reckless is a candidate that elects itself, and acts whatever the others do. The number in its name is its term.
+// reckless is a candidate that elects itself, and acts beside other leaders. The number in its name
+// is its term.
 func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')

@@ -111,7 +111,7 @@ func polled(p *peers.Settings) Options {
 	return o
 }
 
-// tellPolled tells what differs.
+// tellPolled prints the differences.
 func tellPolled(t *testing.T, p printer, o Options) {
 	t.Helper()
 	p.begin(wall(0), o)

@@ -79,7 +79,8 @@ func file(t *testing.T, name, content string) *os.File {
 	return f
 }
 
-// What a service manager or a shell has opened is for the command; what connects the guard is not.
+// Files that a service manager or a shell has opened are for the command; those that connect the
+// guard are not.
 func TestInheritedFilesKeepTheirNumbers(t *testing.T) {
 	var files []*os.File
 	for range 4 {

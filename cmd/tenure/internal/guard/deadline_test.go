@@ -13,8 +13,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// These tests run real processes, on a machine that may be slow. They check what comes before what, and what must not come too
-// early. When each thing is due is checked in virtual time.
+// These tests run real processes, on a machine that may be slow. They check the order of events,
+// and that none comes too early. Virtual time checks when each thing is due.
 
 func TestNothingIsStartedWithoutALease(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {

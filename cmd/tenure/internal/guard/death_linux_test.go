@@ -39,7 +39,8 @@ func TestCommandThatHasLeftItsGroupDiesWithItsGuard(t *testing.T) {
 	})
 }
 
-// What is left of the tripwire when both are dead is with those whom it is to kill, or else the guard was the last to have it.
+// When both are dead, the processes that the tripwire is to kill hold its rest, or else the guard
+// was the last to have it.
 func TestCommandDiesWithItsCandidateAndItsGuard(t *testing.T) {
 	t.Parallel()
 	for why, w := range map[string]guardtest.Worker{

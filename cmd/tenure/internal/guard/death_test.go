@@ -115,7 +115,7 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 	})
 }
 
-// What is no guard is ended, rather than waited for.
+// A process that is not a guard is ended, without waiting for it.
 func TestGuardThatTalksNonsense(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		g, err := start(exec.Command("/bin/sh", "-c", `echo nonsense >/dev/fd/$2; exec sleep 1000`, "sh"), time.Hour)

@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// long is a lease whose end no test waits for.
+// long is a lease that no test outlasts.
 const long = time.Minute
 
 // brief is one that is enough for a command to begin in, unless the machine is slow.
@@ -50,7 +50,7 @@ func (c *candidate) worker(w guardtest.Worker) Command {
 	return NewCommand(guardtest.Self(), append([]string{"worker"}, w.Args()...), os.Environ())
 }
 
-// shell is one that does what a shell is told.
+// shell runs a shell script.
 func shell(script string, env ...string) Command {
 	return NewCommand("/bin/sh", []string{"sh", "-c", script}, append(os.Environ(), env...))
 }

@@ -16,8 +16,8 @@ func when(d time.Duration) clock.Reading {
 
 const ms = time.Millisecond
 
-// held is a lease of which 100 ms were left when it was asked about at 1 s, with 40 ms to stop in: so it is over at 1.1 s, and
-// SIGKILL is due at 1.13 s.
+// held is a lease of which 100 ms were left when it was asked about at 1 s, with 40 ms to stop in:
+// so it is over at 1.1 s, and SIGKILL is due at 1.13 s.
 func held() *lease {
 	l := &lease{}
 	q := l.ask(when(1000 * ms))

@@ -34,7 +34,8 @@ func TestLeftoversAreEnded(t *testing.T) {
 	}
 }
 
-// tidied runs a command that leaves one behind, with long to end in unless that one, or what came of it, is deaf.
+// tidied runs a command that leaves a process behind, with long to end in unless that one, or one
+// of its children, is deaf.
 func tidied(t *testing.T, left guardtest.Worker) {
 	t.Helper()
 	c := newCandidate(t)

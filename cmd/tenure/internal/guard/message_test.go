@@ -12,7 +12,7 @@ func TestExitCodesAreThoseOfAShell(t *testing.T) {
 	}
 }
 
-// Somebody may call it by hand.
+// A person may call it by hand.
 func TestGuardWithoutACandidate(t *testing.T) {
 	for _, numbers := range [][]string{nil, {"x", "4", "5", "6"}, {"700", "701", "702", "703"}} {
 		if err := Main(numbers); err == nil {

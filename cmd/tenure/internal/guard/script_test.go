@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// script is a candidate that says what a test has it say, when it has it say so.
+// script is a candidate that sends the messages of a test at the times of the test.
 type script struct {
 	*testing.T
 	files   *files

@@ -50,7 +50,8 @@ func TestKillIsAtOnce(t *testing.T) {
 	})
 }
 
-// Nobody could continue what a key that is typed has stopped, least of all where the command itself is not: then not even the guard is told.
+// A command that a key has stopped could not be continued from there, least of all where the
+// command itself is not stopped: then not even the guard would know.
 func TestNothingIsSuspendedFromTheKeyboard(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)

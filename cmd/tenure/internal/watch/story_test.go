@@ -29,7 +29,7 @@ type plot struct {
 
 func newPlot() *plot { return &plot{story: story{signs: map[uint64]*sign{}}} }
 
-// wrote: the store shows what a leader wrote.
+// wrote: the store shows a leader's write.
 func (p *plot) wrote(millis int, leader string, term uint64, more string) {
 	p.seq++
 	p.shows(millis, fmt.Sprintf(`{"leaderID":%q,"term":%d,"leaseMillis":2000,"nonce":"%d"%s}`, leader, term, p.seq, more))

@@ -91,7 +91,7 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 	}
 }
 
-// A command is told by variables, of which there is one each.
+// A command receives variables, one of each.
 func TestCommandIsToldWhoLeads(t *testing.T) {
 	alone(t, func(s *stage) {
 		for _, name := range told {

@@ -63,7 +63,8 @@ func TestDeathOfTheGuardWhileTheCommandFinishes(t *testing.T) {
 	})
 }
 
-// The command has ended, and its guard dies over what it has left behind. The exit code is that of the command all the same.
+// The command has ended, and its guard dies while it waits for the processes left behind. The exit
+// code is that of the command all the same.
 func TestDeathOfTheGuardAfterTheCommandHasEnded(t *testing.T) {
 	alone(t, func(s *stage) {
 		cfg := patient

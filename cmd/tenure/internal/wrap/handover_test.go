@@ -138,7 +138,7 @@ func TestCommandThatDoesNotFinishIsKilled(t *testing.T) {
 	})
 }
 
-// Two of them are for whoever is there.
+// Two of them go to the running command.
 func TestSignalsArePassedOn(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.leader(tenure.Config{Lease: long}, guardtest.Worker{Children: []guardtest.Worker{{Name: "child"}}})

@@ -21,7 +21,8 @@ import (
 
 const (
 	ms = time.Millisecond
-	// long is a lease that is not over within a test: whoever is elected before was let in by a release.
+	// long is a lease that no test outlasts: a candidate that is elected before was let in by a
+	// release.
 	long = 10 * time.Minute
 )
 

@@ -97,7 +97,8 @@ func (f *frozen) Now() clock.Reading {
 func (f *frozen) freeze() { now := f.Clock.Now(); f.at.Store(&now) }
 func (f *frozen) thaw()   { f.at.Store(nil) }
 
-// The guard may see the end of the lease before the candidate does. What ends at that did not end by itself.
+// The guard may see the end of the lease before the candidate does. A command that ends then did
+// not end by itself.
 func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
 	t.Parallel()
 	for why, once := range map[string]bool{"campaigns again": false, "once": true} {

@@ -2,5 +2,5 @@
 
 package wrap
 
-// reaches: what has left the group is found here, and the kernel has a timer.
+// reaches: processes that have left the group are found here, and the kernel has a timer.
 const reaches = true

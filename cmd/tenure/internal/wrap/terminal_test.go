@@ -50,7 +50,7 @@ func lendLate(t *testing.T) {
 		t.Error(err)
 	}
 	tty.back()
-	tty.back() // of which there is no more
+	tty.back() // all of them are gone
 	if owner, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err != nil || owner != unix.Getpgrp() {
 		t.Errorf("%d has it, not %d: %v", owner, unix.Getpgrp(), err)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// What cannot be killed is waited for, since nothing may be released before it has ended. A second signal says not to.
+// A process that cannot be killed is waited for, since nothing may be released before it has ended.
+// A second signal ends the wait.
 func TestSecondSignalEndsTheWaitForWhatCannotBeKilled(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be two users")

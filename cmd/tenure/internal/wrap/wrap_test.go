@@ -62,7 +62,7 @@ func TestStopWithin(t *testing.T) {
 	}
 }
 
-// A program with shared libraries whose loader is not there is found out like a script.
+// A program with shared libraries whose loader is missing is explained like a script.
 func TestLoaderThatIsMissing(t *testing.T) {
 	if loader := loaderOf(t, "/bin/sh"); loader == "" {
 		t.Skip("here /bin/sh needs none")
@@ -94,7 +94,7 @@ func loaderOf(t *testing.T, path string) string {
 	return loader(f)
 }
 
-// A shell would run it, and nobody here is one.
+// A shell would run it, but tenure is none.
 func TestScriptWithoutAFirstLineForTheSystem(t *testing.T) {
 	if runtime.GOOS != "linux" || otherFormats() {
 		t.Skip("this system may know other formats")
@@ -110,7 +110,8 @@ func TestScriptWithoutAFirstLineForTheSystem(t *testing.T) {
 	}
 }
 
-// A script whose interpreter was removed after the first look is there, though the system says that there is no such file.
+// A script whose interpreter was removed after the first look is there, though the system says that
+// there is no such file.
 func TestInterpreterThatIsRemovedLater(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "job")
 	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {

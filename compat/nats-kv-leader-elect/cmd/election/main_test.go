@@ -117,7 +117,7 @@ func (c *command) said() string {
 	return c.lines.String()
 }
 
-// says waits until it has printed what matches.
+// says waits until it has printed a match.
 func (c *command) says(pattern string) []string {
 	c.x.Helper()
 	var found []string
@@ -182,7 +182,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCommandByItself: what is there without any setting.
+// TestCommandByItself: the behavior without any setting.
 func TestCommandByItself(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
