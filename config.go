@@ -67,8 +67,8 @@ type Config struct {
 	// Clock is the source of time. Set it to clock.Standard{} in tests in virtual time.
 	Clock clock.Clock
 	// Logger logs every event. Trouble with the same lasting cause is logged again after 10 s, 20 s
-	// and so on up to 1 h, with "times": the number of times since the last line. The elections of a
-	// Group count together.
+	// and so on up to 1 h, with "times": the number of times since the last line. The elections of
+	// a Group count together.
 	Logger *slog.Logger
 	// OnEvent is called for each event, in order, one at a time. A slow one loses events and delays
 	// nothing else: beyond 1,024 events in the queue the oldest are dropped, and Event.Missed
@@ -81,8 +81,8 @@ type Config struct {
 
 // Margin returns the part of a lease that its holder does not use. It makes the term end on the
 // holder's own clock before any other candidate's wait can end. It is the sum of Lease * 2r/(1+r),
-// for clocks that run apart, Tuning.TimerLateness and StopWithin. New must accept the Config. Unset fields
-// count with their defaults.
+// for clocks that run apart, Tuning.TimerLateness and StopWithin. New must accept the Config. Unset
+// fields count with their defaults.
 func (c Config) Margin() time.Duration {
 	c = c.withDefaults()
 	return protocol.Margin(c.Lease, c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)

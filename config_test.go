@@ -71,7 +71,7 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 	}
 }
 
-// What only follows from another problem, or from a default, is no help, nor is a negative time.
+// A problem that follows from another, or from a default, is no help, nor is a negative time.
 func TestConfigNamesCausesAlone(t *testing.T) {
 	for _, c := range []struct {
 		why  string

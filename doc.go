@@ -9,9 +9,9 @@
 //	})
 //
 // A store is an adapter over a system that can compare and swap one value: NATS JetStream
-// (driver/natskv), S3-style object storage (driver/s3object), Kafka (driver/kafkalog), or memory for
-// tests (driver/memory). [New] starts nothing. [Election.Run] campaigns, leads, hands over and campaigns
-// again until its context ends.
+// (driver/natskv), S3-style object storage (driver/s3object), Kafka (driver/kafkalog), or memory
+// for tests (driver/memory). [New] starts nothing. [Election.Run] campaigns, leads, hands over and
+// campaigns again until its context ends.
 //
 // # Guarantee
 //
@@ -42,8 +42,8 @@
 //	a hook         Config.OnEvent    metrics and alerts; ReasonOf makes labels
 //	a log          Config.Logger     the same events, for people
 //
-// Leaders and Wait observe an election without campaigning. Status does not call the store: it shows
-// what this process knows while it campaigns or observes.
+// Leaders and Wait observe an election without campaigning. Status does not call the store: it
+// shows what this process knows while it campaigns or observes.
 //
 // # Many elections
 //

@@ -33,7 +33,8 @@ func TestWhoIsNotEligibleFromTheStartDoesNotLead(t *testing.T) {
 	})
 }
 
-// Work that was asked to finish has its lease until it has; then another leads, and the former leader goes on campaigning.
+// Work that was asked to finish has its lease until it has; then another leads, and the former
+// leader goes on campaigning.
 func TestALeaderThatIsNotEligibleAnyMoreHandsOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
@@ -148,7 +149,8 @@ func TestWhoIsNotEligibleDoesNotAskForAHandOver(t *testing.T) {
 	})
 }
 
-// A claim that is found applied when its sender is not eligible any more is taken back, and nobody waits for a lease.
+// A claim that is found applied when its sender is no longer eligible is taken back, and no lease
+// is waited for.
 func TestAClaimOnItsWayIsTakenBack(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{"late answer": faults.DelayAfter, "lost answer": faults.LoseAnswer, "late request": faults.DelayBefore} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +176,8 @@ func TestAClaimOnItsWayIsTakenBack(t *testing.T) {
 	}
 }
 
-// Nobody is there to overwrite what a claim of unknown fate expects, so its sender does: failures end with it.
+// No other member overwrites the version that a claim of unknown fate expects, so its sender does:
+// failures end with it.
 func TestAnUnknownClaimIsSettledThoughNobodyIsEligible(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{})

@@ -180,8 +180,9 @@ func (f *shared) write(e Event) {
 	f.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
 }
 
-// countTrouble returns how often trouble, or an alarm, was met since its cause was logged last; 0 if it
-// need not be logged. A lease that is too short explains all answers that do not come in time.
+// countTrouble returns how often trouble, or an alarm, was met since its cause was logged last; 0
+// if it need not be logged. A lease that is too short explains all answers that do not come in
+// time.
 func (f *shared) countTrouble(e Event) (times int) {
 	const short = "short lease"
 	now := f.clock.Now().Mono

@@ -67,7 +67,8 @@ func ExampleElection_Campaign() {
 	// tenure: leadership lost: lease was released
 }
 
-// An observer never campaigns. Use Leaders to follow each change, such as to label the pod that leads.
+// An observer never campaigns. Use Leaders to follow each change, such as to label the pod that
+// leads.
 func ExampleElection_Leaders() {
 	store := memory.New()
 	term, err := candidate(store, tenure.Config{ID: "node-1", Address: "10.0.0.1:80"}).Campaign(context.Background())
@@ -129,9 +130,9 @@ func ExampleTerm_Context() {
 	// saved in time: true
 }
 
-// A health check asks whether this process is well. That does not depend on leading: a follower that
-// is called unhealthy cannot take over. Whether it leads is for people and load balancers, and is no
-// permission to act later.
+// A health check asks whether this process is well. That does not depend on leading: a follower
+// that is called unhealthy cannot take over. Whether it leads is for people and load balancers, and
+// is no permission to act later.
 func ExampleStatus_Health() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	health := func(w http.ResponseWriter, _ *http.Request) {
@@ -204,8 +205,8 @@ func ExampleElection_Run_drain() {
 	// Output: finished: 4 <nil>
 }
 
-// A write that carries the token is safe even if this process is paused just before it. The table has
-// a column for the highest token that wrote to the row.
+// A write that carries the token is safe even if this process is paused just before it. The table
+// has a column for the highest token that wrote to the row.
 func ExampleTerm_Token_sql() {
 	var db *sql.DB // the database of the resource, not the store of the election
 	charge := func(ctx context.Context, term *tenure.Term, account string, cents int) error {

@@ -13,13 +13,13 @@ import (
 type Handler interface {
 	// Elected begins the work of a term and returns. Its context is the soft one. If it returns
 	// nil, the work goes on and the lease is renewed until Stop is called. If it returns an error,
-	// the work has stopped: with ErrDecline the lease is released, and after a back-off this process
-	// campaigns again; any other error ends its part in the election.
+	// the work has stopped: with ErrDecline the lease is released, and after a back-off this
+	// process campaigns again; any other error ends its part in the election.
 	Elected(ctx context.Context, term *Term) error
 	// Stop ends the work that Elected began. It is called once, when the work should finish:
 	// context.Cause of term.Soft tells why. Its context is the hard one: while it is open the lease
-	// is renewed, for FinishWithin at most. If it has ended, the term is lost. When Stop returns, the
-	// work must have stopped wherever it runs, since the lease is released then.
+	// is renewed, for FinishWithin at most. If it has ended, the term is lost. When Stop returns,
+	// the work must have stopped wherever it runs, since the lease is released then.
 	//
 	// Work that ends by itself calls term.Resign when it has stopped. That ends this process's part
 	// in the election, and Stop is not called.
@@ -37,7 +37,8 @@ func (l Lead) Elected(ctx context.Context, term *Term) error {
 	return errFinished
 }
 
-// Stop implements Handler. It is never called, since the work has stopped when its function returns.
+// Stop implements Handler. It is never called, since the work has stopped when its function
+// returns.
 func (l Lead) Stop(context.Context, *Term) error { return nil }
 
 // Group takes part in many elections on one store, with one ID and one Config. Its elections share

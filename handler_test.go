@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// steady is work that goes on without a goroutine. It sends the context of Stop to finished, and then
-// returns what is in result.
+// steady is work that goes on without a goroutine. It sends the context of Stop to finished, and
+// then returns the next result.
 type steady struct {
 	began    func(context.Context, *tenure.Term) // at the election, may be nil
 	finished chan context.Context
@@ -250,7 +250,8 @@ func TestGoexitInStopReleasesNothing(t *testing.T) {
 	})
 }
 
-// An error that declines and says why must not be lost: the election goes on, so nobody else returns it.
+// An error that declines and says why must not be lost: the election goes on, so no other function
+// returns it.
 func TestWhyLeadershipWasDeclinedIsTold(t *testing.T) {
 	for why, told := range map[error]bool{
 		tenure.ErrDecline: false,

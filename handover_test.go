@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// Who leaves for another reason takes down who is to follow, said in its own process or by way of the store; and the last
-// word counts.
+// A leader that is leaving for another reason takes note of the successor, named in its own process
+// or through the store; and the last request counts.
 func TestHandOverNamesTheSuccessorOfOneWhoLeavesAnyway(t *testing.T) {
 	leave := map[string]func(*running){
 		"shut down":    func(a *running) { a.stop() },
@@ -36,7 +36,7 @@ func namedWhileLeaving(t *testing.T, store operated, leave func(*running), asks 
 	a := start(t, mustNew(t, store, "a", quick), func(ctx context.Context, _ *tenure.Term) error {
 		<-ctx.Done()
 		cause = context.Cause(ctx)
-		time.Sleep(8 * time.Second) // a renewal shows what was asked in the store
+		time.Sleep(8 * time.Second) // a renewal shows the request in the store
 		return nil
 	})
 	within(t, lease, a.won, "term of a")

@@ -23,7 +23,8 @@ type operated interface {
 	Purge(key string)
 }
 
-// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be polled.
+// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be
+// polled.
 func bubbles(t *testing.T, test func(t *testing.T, store operated)) {
 	t.Helper()
 	for name, open := range map[string]func() operated{
@@ -38,7 +39,7 @@ func bubbles(t *testing.T, test func(t *testing.T, store operated)) {
 
 const key = "job"
 
-// lease is what the tests use; virtual time costs nothing.
+// lease is the lease in these tests; virtual time costs nothing.
 const lease = 15 * time.Second
 
 // diary records the events of an election.

@@ -83,8 +83,8 @@ func (a *away) CompareAndSwap(ctx context.Context, key string, v driver.Version,
 	return a.Store.CompareAndSwap(ctx, key, v, value)
 }
 
-// One cause is one line, and then a few with a count, also of the elections of a group. What is new, or was over,
-// is news.
+// One cause is one line, and then a few with a count, also of the elections of a group. A new
+// cause, or one that was over, gets a line at once.
 func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &away{Store: memory.NewPolled()}
@@ -144,8 +144,8 @@ func TestEachTroubleIsAnEvent(t *testing.T) {
 	})
 }
 
-// The work's own error is told although its term was lost; that the term was lost is no error of
-// the work.
+// The work's own error is reported although its term was lost; the loss of the term is not an error
+// of the work.
 func TestErrorAfterALossIsTold(t *testing.T) {
 	full := errors.New("the disk is full")
 	for _, c := range []struct {
@@ -186,7 +186,8 @@ func TestErrorAfterALossIsTold(t *testing.T) {
 	}
 }
 
-// Alarms of one cause, such as of a record that is malformed again and again, are logged like trouble.
+// Alarms of one cause, such as of a record that is malformed again and again, are logged like
+// trouble.
 func TestAlarmsOfOneCauseAreLoggedEverLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()

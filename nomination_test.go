@@ -162,7 +162,7 @@ type single struct {
 }
 
 func (s *single) Nominate(see func(bool)) (stop func()) {
-	time.Sleep(time.Millisecond) // as one does that has to ask somebody
+	time.Sleep(time.Millisecond) // as one does that has to ask a server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.see != nil {
@@ -178,7 +178,7 @@ func (s *single) Nominate(see func(bool)) (stop func()) {
 	}
 }
 
-// What ends comes before what begins, however fast an election is begun anew.
+// An end comes before the next beginning, however fast an election is begun again.
 func TestANominatorIsToldOneThingAtATime(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var by single
@@ -201,7 +201,7 @@ func TestANominatorIsToldOneThingAtATime(t *testing.T) {
 	})
 }
 
-// attentive is a Nominator that names this candidate as soon as it is told that nobody leads.
+// attentive is a Nominator that names this candidate as soon as it hears that nobody leads.
 type attentive struct {
 	appointer
 	told chan bool
@@ -250,7 +250,7 @@ func (l *late) tell(listener int, yes bool) {
 	l.sees[listener](yes)
 }
 
-// What was said of an earlier campaign is nothing to the next.
+// News of an earlier campaign do not count in the next.
 func TestANominationEndsWithTheCampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var by late
@@ -282,7 +282,7 @@ func TestTheNominatorIsForGood(t *testing.T) {
 	}
 }
 
-// stuck is a Nominator that never returns, and blocks for ever in whatever it is asked.
+// stuck is a Nominator that never returns, and blocks in every call.
 type stuck struct {
 	asked  atomic.Int64
 	unlock chan struct{}

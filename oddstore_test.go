@@ -47,7 +47,7 @@ func TestObserverThatRestedLooksAfresh(t *testing.T) {
 	})
 }
 
-// restamping changes what it is given, as a store must not.
+// restamping changes the written values, as a store must not.
 type restamping struct {
 	*memory.Store
 	writes atomic.Int64

@@ -69,8 +69,8 @@ var lies = map[string]func(r map[string]any, e *driver.Entry){
 	},
 }
 
-// Whatever a hostile leader pushes, a follower comes back to what the store says, is not alarmed for
-// long, deposes nobody, and takes over in time when the leader is gone.
+// Whatever a hostile leader pushes, a follower comes back to what the store says, is not alarmed
+// for long, deposes nobody, and takes over in time when the leader is gone.
 func TestAHostilePeerIsForgotten(t *testing.T) {
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {

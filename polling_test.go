@@ -90,7 +90,8 @@ func (r *renewals) last() time.Time {
 	return r.sent
 }
 
-// failover lets a leader die some time after it was elected and returns how long after its last renewal another leads.
+// failover lets a leader die some time after it was elected and returns how long after its last
+// renewal another leads.
 func failover(t *testing.T, store *memory.Polled, set func(*tenure.Config), at time.Duration) time.Duration {
 	t.Helper()
 	f := &renewals{Store: faults.New(store, 1, faults.Plan{})}

@@ -65,7 +65,8 @@ func TestAChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
 	})
 }
 
-// A shorter lease never cuts one that was promised: the successor waits the lease in the record, whatever its own is now.
+// A shorter lease never cuts one that was promised: the successor waits the lease in the record,
+// whatever its own is now.
 func TestAShortenedFollowerWaitsForTheLeaseInTheRecord(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{})

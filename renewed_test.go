@@ -41,7 +41,8 @@ func TestRenewedTellsOfEachRenewalAndOfNothingBetween(t *testing.T) {
 	})
 }
 
-// However a term ends those who wait are told at the end, and those who ask afterwards do not wait at all.
+// However a term ends those who wait are told at the end, and those who ask afterwards do not wait
+// at all.
 func TestRenewedTellsOfTheEnd(t *testing.T) {
 	ends := map[string]func(a *running, f faults.Store, store operated){
 		"lost":    func(_ *running, f faults.Store, _ operated) { f.Partition() },
@@ -79,7 +80,8 @@ func TestRenewedTellsOfTheEnd(t *testing.T) {
 	}
 }
 
-// toldOfTheEnd waits for the end of a term by Renewed alone, and notes when the term's context ended.
+// toldOfTheEnd waits for the end of a term by Renewed alone, and notes when the term's context
+// ended.
 func toldOfTheEnd(term *tenure.Term) (told chan struct{}, over chan time.Time) {
 	told, over = make(chan struct{}), make(chan time.Time, 1)
 	context.AfterFunc(term.Context(), func() { over <- time.Now() })
@@ -92,8 +94,8 @@ func toldOfTheEnd(term *tenure.Term) (told chan struct{}, over chan time.Time) {
 	return told, over
 }
 
-// A guard that holds the deadline for somebody else knows it at every moment: through renewals, lost answers, and a lease that
-// is made shorter and longer.
+// A guard that holds the deadline for somebody else knows it at every moment: through renewals,
+// lost answers, and a lease that is made shorter and longer.
 func TestRenewedKeepsAMirrorOfTheDeadline(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{MinDelay: 2 * time.Second, MaxDelay: 2 * time.Second})
@@ -126,7 +128,8 @@ func TestRenewedKeepsAMirrorOfTheDeadline(t *testing.T) {
 	})
 }
 
-// mirror keeps the deadline of a term as somebody else would, who is told of changes alone. It is read when all others rest.
+// mirror keeps the deadline of a term as somebody else would, who is told of changes alone. It is
+// read when all others rest.
 func mirror(term *tenure.Term) *time.Time {
 	deadline := new(time.Time)
 	go func() {
@@ -142,7 +145,8 @@ func mirror(term *tenure.Term) *time.Time {
 	return deadline
 }
 
-// The shorter promise counts from when it is sent, whatever becomes of it, and that is when one is told.
+// The shorter promise counts from when it is sent, whatever becomes of it, and that is when one is
+// told.
 func TestRenewedTellsOfAShorterLeaseAsSoonAsItIsSent(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// damaged are cells that no election goes on from, and how long a reset says that nobody can be elected.
+// damaged are cells that no election goes on from, and how long a reset says that nobody can be
+// elected.
 var damaged = map[string]struct {
 	bytes string
 	wait  time.Duration
@@ -66,7 +67,8 @@ func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
 					t.Errorf("the vacant record is of term %d and %v", term, lease)
 				}
 				term := within(t, time.Hour/2, a.won, "term of a")
-				// Where nothing is pushed it has to be found first, and one poll later found to have run out.
+				// Where nothing is pushed it has to be found first, and one poll later found to
+				// have run out.
 				if took := time.Since(began); took < wait || took > wait+2*lease {
 					t.Errorf("elected after %v; Reset promised %v", took, wait)
 				}
@@ -79,7 +81,8 @@ func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
 	}
 }
 
-// Nobody who has seen a record without a legible lease waits for the longest there may be once it is gone, either.
+// Nobody who has seen a record without a legible lease waits for the longest there may be once it
+// is gone, either.
 func TestAnIllegibleLeaseIsForgottenWithItsRecord(t *testing.T) {
 	forgotten := func(t *testing.T, store operated) {
 		store.Put(key, []byte(damaged["an illegible lease"].bytes))
@@ -204,7 +207,8 @@ func TestResetEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A leader who cannot be told what became of its record leads until its deadline, and nobody else before.
+// A leader who cannot be told what became of its record leads until its deadline, and nobody else
+// before.
 func TestResetLetsALeaderThatIsCutOffComeToItsEnd(t *testing.T) {
 	for name, d := range damaged {
 		for early := range 4 {

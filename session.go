@@ -19,8 +19,8 @@ type session struct {
 	pause    time.Duration // before the next campaign
 }
 
-// sessionStep is one step of a session. It may take long. It returns the session's result if no step
-// follows.
+// sessionStep is one step of a session. It may take long. It returns the session's result if no
+// step follows.
 type sessionStep func() (more bool, err error)
 
 func (s *session) begin(ctx context.Context, e *Election) error {

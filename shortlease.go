@@ -46,7 +46,8 @@ const (
 	suspicious = 2
 )
 
-// latencyProbe measures how slowly a store answers when it misses the limit. The elections of a Group share one.
+// latencyProbe measures how slowly a store answers when it misses the limit. The elections of a
+// Group share one.
 type latencyProbe struct {
 	took   atomic.Int64 // a time.Duration; 0: not known, or answers come in time
 	inTime atomic.Bool  // an answer came in time since the last measurement began

@@ -69,8 +69,8 @@ func (d *diary) shortLease() *tenure.ShortLeaseError {
 	return short
 }
 
-// With a round trip of half a second and a lease of 2 s nobody is ever elected. The reason is named,
-// and the remedy works.
+// With a round trip of half a second and a lease of 2 s nobody is ever elected. The reason is
+// named, and the remedy works.
 func TestALeaseTooShortForTheLinkIsCalledThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := far(510 * time.Millisecond)

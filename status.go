@@ -54,8 +54,8 @@ type Status struct {
 	Failures int
 	// Err is set if reading is denied: an operator must fix it.
 	Err error
-	// WriteErr is set if writing is denied, on a store that is a driver.RightsChecker. It is checked after
-	// the first read of the store, and after each lease while the right is missing.
+	// WriteErr is set if writing is denied, on a store that is a driver.RightsChecker. It is
+	// checked after the first read of the store, and after each lease while the right is missing.
 	WriteErr error
 }
 

@@ -15,7 +15,8 @@ var _ driver.Term = (*Term)(nil)
 // over stays over: winning again is a new Term with a higher token.
 //
 // A nil Term, such as FromContext returns for a foreign context, is over: its methods return an
-// error that wraps ErrLost, the token 0, the name "", contexts that have ended, and a closed channel.
+// error that wraps ErrLost, the token 0, the name "", contexts that have ended, and a closed
+// channel.
 type Term struct {
 	runner *runner
 	token  uint64

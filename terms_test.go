@@ -62,8 +62,8 @@ func TestStatusShowsATermOutOfReachAsMalformed(t *testing.T) {
 	})
 }
 
-// Where the store knows nothing, a term that a candidate over another handle has made of the time is
-// good, and the next one is above it.
+// Where the store knows nothing, a term that a candidate over another handle has made of the time
+// is good, and the next one is above it.
 func TestAStoreWithoutAFloorLosesNoGoodTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := groundless{memory.NewPolled()}

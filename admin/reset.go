@@ -22,8 +22,8 @@ var systemClock clock.Clock = clock.System{}
 // Reset replaces a foreign or malformed value by a vacant record, with one compare-and-swap. It is
 // the operator's remedy: no candidate ever overwrites a foreign value, and each waits up to an hour
 // for a malformed record. Before you call it, make sure that the bytes belong to nothing else, and
-// that no candidate leads with a longer lease than the given one. A leader that is still there steps
-// down when it sees the vacant record.
+// that no candidate leads with a longer lease than the given one. A leader that is still there
+// steps down when it sees the vacant record.
 //
 // The lease is that of the members, from 1 ms to 1 h. No candidate is elected before the vacant
 // record has been visible for the longer of this lease and the one that the malformed record shows.

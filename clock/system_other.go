@@ -4,9 +4,9 @@ package clock
 
 import "time"
 
-// System reads the clocks of the machine. It is the default. Here package time has no raw clock, and
-// no clock that counts suspended time. The wall clock replaces the latter, and the drift is the rate
-// by which a time daemon may slew.
+// System reads the clocks of the machine. It is the default. Here package time has no raw clock,
+// and no clock that counts suspended time. The wall clock replaces the latter, and the drift is the
+// rate by which a time daemon may slew.
 type System struct{ Standard }
 
 // Now reads package time's monotonic clock and the wall clock.

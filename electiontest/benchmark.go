@@ -13,8 +13,8 @@ import (
 const easy = 2 * time.Second
 
 // Benchmark measures elections over the store: how long it takes to acquire and release, to hand
-// over, and to replace a leader that went silent. Each part is a sub-benchmark with a harness of its
-// own from open.
+// over, and to replace a leader that went silent. Each part is a sub-benchmark with a harness of
+// its own from open.
 func Benchmark(b *testing.B, open func(t testing.TB) drivertest.Harness) {
 	for _, part := range []struct {
 		name string
@@ -33,8 +33,8 @@ func Benchmark(b *testing.B, open func(t testing.TB) drivertest.Harness) {
 	}
 }
 
-// benchmarkAcquireRelease has one candidate, which names itself its successor: a released term is otherwise left to the
-// others for a head start.
+// benchmarkAcquireRelease has one candidate, which names itself its successor: a released term is
+// otherwise left to the others for a head start.
 func benchmarkAcquireRelease(b *testing.B, t *trial) {
 	c := newContest(t, t.leaseOf(easy))
 	defer c.close()
@@ -88,8 +88,8 @@ func benchmarkHandOver(to string) func(*testing.B, *trial) {
 	}
 }
 
-// benchmarkCrashFailover measures from the end of a silent leader's lease, which is the earliest that is safe, to its
-// successor's term. An operation takes a lease more.
+// benchmarkCrashFailover measures from the end of a silent leader's lease, which is the earliest
+// that is safe, to its successor's term. An operation takes a lease more.
 func benchmarkCrashFailover(b *testing.B, t *trial) {
 	c := newContest(t, t.shortest())
 	defer c.close()

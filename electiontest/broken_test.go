@@ -43,8 +43,8 @@ func (s *store) harness() drivertest.Harness {
 	}
 }
 
-// breakage is a fault that a store may have, and the cases that must notice it, whether or not one of
-// the contract's does.
+// breakage is a fault that a store may have, and the cases that must notice it, whether or not one
+// of the contract's does.
 type breakage struct {
 	name   string
 	fails  []string

@@ -149,7 +149,8 @@ func foreignStays(c *contest) {
 	}
 }
 
-// ownClaim harms a claim, which comes after a first term, as the first write of all may be no claim.
+// ownClaim harms a claim, which comes after a first term, as the first write of all may be no
+// claim.
 func ownClaim(h harm) func(*contest) {
 	return func(c *contest) {
 		c.resign(c.elect(c.candidate("a", c.Store)))
@@ -171,7 +172,8 @@ func silentIsReplaced(c *contest) {
 	c.crash(b)
 }
 
-// crash lets a leader go silent, and returns how long after the end of its lease the survivor was elected.
+// crash lets a leader go silent, and returns how long after the end of its lease the survivor was
+// elected.
 func (c *contest) crash(survivor *tenure.Election) time.Duration {
 	c.Helper()
 	l := &line{Store: c.Store}

@@ -52,7 +52,8 @@ func (c *contest) close() {
 	}
 }
 
-// limit is how long anything may take that comes to be at all: the slowest is a record to be waited out, twice.
+// limit is how long anything may take that comes to be at all: the slowest is a record to be waited
+// out, twice.
 func (c *contest) limit() time.Duration { return c.left() + 4*c.lease }
 
 // begins takes note of a new term. A valid term beside it is the fault that elections must prevent.
@@ -95,7 +96,8 @@ func (c *contest) dooms(term *tenure.Term) {
 	c.doomed = term
 }
 
-// stalled reports whether a leader has lost its lease, or could not release it, though nothing was wrong.
+// stalled reports whether a leader has lost its lease, or could not release it, though nothing was
+// wrong.
 func (c *contest) stalled() bool {
 	select {
 	case <-c.lapsed:
@@ -194,7 +196,8 @@ func (c *contest) resign(term *tenure.Term) {
 	delete(c.open, term)
 }
 
-// observe keeps a candidate informed for as long as the contest lasts, so that it need not begin with a read.
+// observe keeps a candidate informed for as long as the contest lasts, so that it need not begin
+// with a read.
 func (c *contest) observe(e *tenure.Election) {
 	c.all.Go(func() { _, _ = e.Wait(c.ctx, func(tenure.Status) bool { return false }) })
 }

@@ -107,7 +107,8 @@ func stallable() kit.Timing {
 	return kit.Timing{Left: func() time.Duration { return max(time.Until(end), time.Second) }, Stalls: true}
 }
 
-// A lease that is lost to a stall says nothing about the store. All calls hang for longer than that.
+// A lease that is lost to a stall says nothing about the store. All calls hang for longer than
+// that.
 func TestStalledElectionsAreRepeated(t *testing.T) {
 	noticed := 0
 	for _, c := range cases() {

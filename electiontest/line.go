@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// line is one candidate's way to the store, without watch. It can go silent, and harm the answers to writes.
+// line is one candidate's way to the store, without watch. It can go silent, and harm the answers
+// to writes.
 type line struct {
 	driver.Store
 

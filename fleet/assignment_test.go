@@ -85,11 +85,11 @@ func TestElectionsOfOneHashAreBounded(t *testing.T) {
 	}
 }
 
-// What has to move when a member comes or goes is its share; the bound on loads moves a little more.
+// When a member comes or goes its share must move; the bound on loads moves a little more.
 func TestFewElectionsMove(t *testing.T) {
 	for _, x := range []struct {
 		elections, members int
-		most               float64 // of what has to move
+		most               float64 // of the number that must move
 	}{
 		{10_000, 3, 1.05}, {10_000, 10, 1.1}, {10_000, 40, 1.35}, {1_000, 3, 1.2}, {1_000, 10, 1.4}, {100, 3, 2}, {100, 10, 3},
 	} {
@@ -113,7 +113,8 @@ func TestFewElectionsMove(t *testing.T) {
 	}
 }
 
-// Members differ in their lists for a while when a program is rolled out. Few elections are then meant for different members.
+// Members differ in their lists for a while when a program is rolled out. Few elections are then
+// meant for different members.
 func TestListsThatDifferALittleAreAssignedAlike(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 3))
 	elections, seats := named("job-", 10_000), seated(dice, 10)
@@ -133,7 +134,7 @@ func TestWithoutSeatsNobodyIsMeant(t *testing.T) {
 	}
 }
 
-// BenchmarkAssign computes what every member computes at each change of members.
+// BenchmarkAssign measures the computation of every member at each change of members.
 func BenchmarkAssign(b *testing.B) {
 	elections, seats := named("job-", 10_000), seated(rand.New(rand.NewPCG(4, 4)), 64)
 	for b.Loop() {

@@ -109,14 +109,14 @@ func (f *Fleet) makeSeats() (err error) {
 // The work is a function, tenure.Lead(f), which runs in a goroutine until its context ends, or a
 // type with methods Elected and Stop, which needs no goroutine while the work goes on. Work that
 // ends unasked, with any result, declines: the election is released, and this member waits for the
-// Backoff of Config.Election before it campaigns for that one again. The soft context also ends, with
-// tenure.ErrNominationLost, when the election is assigned to another member. With Spread that is
-// also the cause when Run's context has ended, as a member that ends hands over its elections.
+// Backoff of Config.Election before it campaigns for that one again. The soft context also ends,
+// with tenure.ErrNominationLost, when the election is assigned to another member. With Spread that
+// is also the cause when Run's context has ended, as a member that ends hands over its elections.
 //
 // It returns nil if ctx ended first, an error that wraps driver.ErrDenied if reading a seat was
 // denied before it was ever allowed, or, once no election goes on, the first error with which one
-// ended. An election that ends alone, as after such a denial or if the work calls runtime.Goexit, does
-// not end the others. It returns tenure.ErrRunning if another Run is under way.
+// ended. An election that ends alone, as after such a denial or if the work calls runtime.Goexit,
+// does not end the others. It returns tenure.ErrRunning if another Run is under way.
 func (f *Fleet) Run(ctx context.Context, work tenure.Handler) error {
 	if !f.busy.CompareAndSwap(false, true) {
 		return tenure.ErrRunning

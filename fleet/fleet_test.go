@@ -12,11 +12,13 @@ import (
 	"github.com/tenure-go/tenure/fleet"
 )
 
-// calm is long after a change: first seats wait for a lease of theirs, new elections for one, and what went another way is asked
-// for after two. The odd part has nobody cut off in the very moment of a renewal, when what is known of it differs by an interval.
+// calm is long after a change: first seats wait for a lease of theirs, new elections for one, and
+// elections that another member won are asked for after two. The odd part avoids cutting a member
+// off at the very moment of a renewal, when the knowledge of it differs by an interval.
 const calm = 5*lease + 31*time.Millisecond
 
-// many elections are enough for shares to show. What moves may be half as much again as a share of so few, or somewhat more.
+// many elections are enough for shares to show. With so few, half as many again as a share may
+// move, or somewhat more.
 const many = 40
 
 // few are enough where none may move.
@@ -33,10 +35,11 @@ func TestLeadershipIsSpread(t *testing.T) {
 	})
 }
 
-// limits are what a store allows: where nothing is pushed the next leader may look a lease later, and so may one who sees that it is none.
+// limits depend on the store: where nothing is pushed the next leader may look a lease later, and
+// so may a leader that must stop.
 func (p *port) limit() time.Duration {
 	if p.pushed() {
-		return 1200 * time.Millisecond // the precedence, and what a claim takes
+		return 1200 * time.Millisecond // the precedence, and the time of a claim
 	}
 	return 2 * lease
 }
@@ -112,8 +115,9 @@ func TestWhoCrashesIsReplacedWhenItsLeasesEnd(t *testing.T) {
 	})
 }
 
-// A member that is cut off for less than a lease leads on, though all others believe that it is gone once its seat is free. They
-// may then move a few elections among themselves, as whenever one goes.
+// A member that is cut off for less than a lease leads on, though all others believe that it is
+// gone once its seat is free. They may then move a few elections among themselves, as whenever one
+// goes.
 func TestWhoIsCutOffForAWhileLeadsOn(t *testing.T) {
 	for while, others := range map[time.Duration]int{6 * time.Second: 0, 12 * time.Second: few / 4, 18 * time.Second: few / 4} {
 		t.Run(fmt.Sprint(while), func(t *testing.T) {
@@ -189,8 +193,8 @@ func TestWhoComesAndGoesMovesNothing(t *testing.T) {
 	})
 }
 
-// TestWhoComesAndCrashesMovesNothing: the seat of one that has crashed is held for a while longer.
-// Elections that were handed to it meanwhile would have no leader, or one that crashes next.
+// TestWhoComesAndCrashesMovesNothing: the seat of a crashed member is held for a while longer.
+// Elections that were handed to it in that time would have no leader, or one that crashes next.
 func TestWhoComesAndCrashesMovesNothing(t *testing.T) {
 	bubbles(t, many, func(p *port) {
 		p.join("a", "b", "c")
@@ -266,7 +270,7 @@ func TestNoElections(t *testing.T) {
 	})
 }
 
-// Those without a seat lead nothing while those who have one do, and take over from them.
+// Members without a seat lead nothing while those with one do, and take over from them.
 func TestMoreMembersThanSeats(t *testing.T) {
 	bubbles(t, 30, func(p *port) {
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -291,7 +295,8 @@ func TestMoreMembersThanSeats(t *testing.T) {
 	})
 }
 
-// Members that do not see the same seats are led astray, and all elections are led by one at a time all the same.
+// Members that do not see the same seats are led astray, and all elections are led by one at a time
+// all the same.
 func TestARosterThatIsWrongCostsPrecedence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), many)
@@ -315,7 +320,8 @@ func TestARosterThatIsWrongCostsPrecedence(t *testing.T) {
 	})
 }
 
-// The seats' leases are longer than the others', so that elections have to be taken over from one who is thought to be there.
+// The seats' leases are longer than the others', so that elections have to be taken over from a
+// member that counts as present.
 func TestWhoCrashesIsReplacedThoughItIsThoughtToBeThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), many)

@@ -23,7 +23,8 @@ import (
 // lease is that of the elections; virtual time costs nothing.
 const lease = 30 * time.Second
 
-// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be polled.
+// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be
+// polled.
 func bubbles(t *testing.T, elections int, test func(p *port)) {
 	t.Helper()
 	for name, open := range map[string]func() driver.Store{
@@ -36,19 +37,19 @@ func bubbles(t *testing.T, elections int, test func(p *port)) {
 	}
 }
 
-// port is where the members of a fleet are, and who leads what.
+// port holds the members of a fleet, and the leader of each election.
 type port struct {
 	t     *testing.T
 	store driver.Store
 	names []string
-	// work is what all do, and works what some do; nil is to wait. Steady: without a goroutine.
+	// work is the work of all, and works that of some; nil is to wait. Steady: without a goroutine.
 	work   tenure.Lead
 	works  map[string]tenure.Lead
 	steady bool
 
 	mu      sync.Mutex
 	members map[string]*member
-	terms   map[string][]held // by election, those whose work has not returned
+	terms   map[string][]held // by election, terms whose work has not returned
 	began   int               // terms that were ever begun
 	vacant  map[string]time.Time
 	gap     time.Duration // the longest time for which an election had no work under way
@@ -137,7 +138,7 @@ func (s steady) Stop(_ context.Context, term *tenure.Term) error {
 	return nil
 }
 
-// lead notes who leads.
+// lead notes the leader.
 func (m *member) lead(ctx context.Context, term *tenure.Term) error {
 	m.port.begin(m.id, term)
 	defer m.port.end(term)
@@ -180,7 +181,7 @@ func (p *port) end(term *tenure.Term) {
 	}
 }
 
-// forget begins to count anew.
+// forget restarts the counts.
 func (p *port) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +271,7 @@ func (p *port) leave(ids ...string) {
 	}
 }
 
-// crash cuts a member off for ever.
+// crash cuts a member off for good.
 func (p *port) crash(id string) { p.member(id).line.Partition() }
 
 // refuse has the store refuse members at once, so that they may try again soon, or ends that.

@@ -45,7 +45,8 @@ func (r reporter) Elected(_ context.Context, term *tenure.Term) error {
 
 func (reporter) Stop(context.Context, *tenure.Term) error { return nil }
 
-// TestWorkThatResignsIsElectedAgain: resigning ends a term, and not this member's part in the election.
+// TestWorkThatResignsIsElectedAgain: resigning ends a term, and not this member's part in the
+// election.
 func TestWorkThatResignsIsElectedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terms := make(chan *tenure.Term, 100)
@@ -69,7 +70,7 @@ func TestWorkThatResignsIsElectedAgain(t *testing.T) {
 	})
 }
 
-// TestListChangesWhileTheFleetEnds: what is left then comes back as if it were new.
+// TestListChangesWhileTheFleetEnds: elections that were left then come back as new ones.
 func TestListChangesWhileTheFleetEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, end := begin(t, tenure.Lead(func(ctx context.Context, _ *tenure.Term) error {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// rehearsal is a roster whose member renews its seat, and a clock.
+// rehearsal is a roster with a member that renews its seat, and a clock.
 type rehearsal struct {
 	*testing.T
 	roster
@@ -35,7 +35,8 @@ func (r *rehearsal) renewal(seat int) time.Time {
 func (r *rehearsal) sees(seat int, who string) { r.see(r.now, seat, who) }
 func (r *rehearsal) sits(seat int)             { r.sit(r.now, seat) }
 
-// counts fails unless these seats count after some time, in which the roster is asked whenever it says.
+// counts fails unless these seats count after some time, in which the roster is asked whenever it
+// says.
 func (r *rehearsal) counts(after time.Duration, want ...int) {
 	r.Helper()
 	for end := r.now + after; ; {
@@ -72,7 +73,7 @@ func TestWhoComesIsWaitedFor(t *testing.T) {
 	r.counts(4*sec, 3)
 	r.sees(1, "c") // as long as others come
 	r.counts(4*sec, 3)
-	r.sees(2, "d") // but not for ever
+	r.sees(2, "d") // but not without end
 	r.counts(2*sec+look-1, 3)
 	r.counts(1, 1, 2, 3, 5)
 	r.sees(5, "")
@@ -120,7 +121,7 @@ func TestWhoComesBackWasNotAway(t *testing.T) {
 	r.sees(5, "b")
 	r.counts(4*sec, 3)
 	r.counts(sec+look, 3, 5)
-	r.sees(5, "c") // who takes the seat of another is not the other
+	r.sees(5, "c") // a member that takes the seat of another is not the other
 	r.counts(4*sec, 3)
 }
 

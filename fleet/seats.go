@@ -17,8 +17,8 @@ type seats struct {
 	all  []*seat
 	own  uint64 // a number that no other member has
 	told chan struct{}
-	// seen is called at each change of a seat, with the incarnation of its holder, and sitsOn with the
-	// seat of this member, or none.
+	// seen is called at each change of a seat, with the incarnation of its holder, and sitsOn with
+	// the seat of this member, or none.
 	seen   func(number int, who string)
 	sitsOn func(number int)
 	fail   func(error)

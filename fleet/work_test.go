@@ -148,7 +148,7 @@ func TestSteadyWork(t *testing.T) {
 	})
 }
 
-// Who is asked for its seat takes it again, and is not missed.
+// A member that is asked for its seat takes it again, and is not missed.
 func TestASeatHandedOverMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 50)
@@ -207,7 +207,7 @@ func TestElectionsComeAndGo(t *testing.T) {
 	})
 }
 
-// countedReads is a polled store that counts what is read.
+// countedReads is a polled store that counts the reads.
 type countedReads struct {
 	driver.Store
 	mu    sync.Mutex
@@ -280,7 +280,7 @@ func TestElectionThatComesBackAtOnce(t *testing.T) {
 	})
 }
 
-// What was released or never begun is not held against its name.
+// An election that was released or never begun may begin again under its name.
 func TestAnElectionLeftAtOnceIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 3)
@@ -308,7 +308,7 @@ func TestListsThatDiffer(t *testing.T) {
 		p.leave("c")
 		p.join("d")
 		time.Sleep(calm)
-		p.led() // also those that are meant for a and b, who do not know them
+		p.led() // also the elections of a and b, which do not know them
 		for _, id := range []string{"a", "b"} {
 			if err := p.member(id).fleet.SetElections(all); err != nil {
 				p.t.Fatal(err)
@@ -355,7 +355,7 @@ func TestAFleetRunsOnceAtATimeAndAgain(t *testing.T) {
 	})
 }
 
-// denied is a store that refuses reading what begins with a prefix.
+// denied is a store that refuses to read keys with a prefix.
 type denied struct {
 	driver.Store
 	prefix string

@@ -29,7 +29,7 @@ func TestOriginOf(t *testing.T) {
 	}
 }
 
-// TestOneAddressCannotKeepOthersOut: 1,024 streams that nobody reads once took all places.
+// TestOneAddressCannotKeepOthersOut: 1,024 streams without a reader once took all places.
 func TestOneAddressCannotKeepOthersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, wires{}, memory.NewPolled(), func(c *Config) { c.MaxStreams = 100 })

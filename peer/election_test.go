@@ -163,8 +163,9 @@ func followersReadNothing(t *testing.T, on wires) {
 	}
 }
 
-// A release is claimed on as it was pushed: the winner needs no read before its claim. A machine that
-// stands still for a second makes it read all the same (rule L3a), so reads do not fail for ever.
+// A release is claimed on as it was pushed: the winner needs no read before its claim. A machine
+// that stands still for a second makes it read all the same (rule L3a), so reads do not fail for
+// ever.
 func TestHandOverIsPushed(t *testing.T) {
 	overPipes(t, func(t *testing.T, on wires) {
 		began := time.Now()
@@ -211,8 +212,9 @@ func TestCrashIsActedOnWhenTheLeaseEnds(t *testing.T) {
 	})
 }
 
-// crashIsActedOn returns the time from the last renewal of a leader that crashed to the next election.
-// It holds for a leader that has lost its lease before, as it may where the machine stalls.
+// crashIsActedOn returns the time from the last renewal of a leader that crashed to the next
+// election. It holds for a leader that has lost its lease before, as it may where the machine
+// stalls.
 func crashIsActedOn(t *testing.T, on wires) time.Duration {
 	leader, _, terms, cells := fleet(t, on, lease)
 	leader.member.cells.Partition()
@@ -243,7 +245,8 @@ func status(t *testing.T, on wires, address string) int {
 	return resp.StatusCode
 }
 
-// A leader that cannot reach the store says so as soon as its lease is over, though its process is well.
+// A leader that cannot reach the store says so as soon as its lease is over, though its process is
+// well.
 func TestLeaderWithoutStoreSays404(t *testing.T) { overPipes(t, leaderWithoutStoreSays404) }
 
 func leaderWithoutStoreSays404(t *testing.T, on wires) {

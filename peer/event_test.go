@@ -69,7 +69,8 @@ func TestWhatIsNoEvent(t *testing.T) {
 	}
 }
 
-// FuzzDecoder: no input makes it panic, or hand out what breaks a bound, and what it hands out is written as it was read.
+// FuzzDecoder: no input makes it panic, or hand out what breaks a bound, and what it hands out is
+// written as it was read.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte(heartbeat + string(event{version: "1", value: []byte("{}"), proof: "p"}.bytes())))
 	f.Add([]byte("id: %22x%22\r\nproof:p\r\ndata:{}\r\n\r\n"))

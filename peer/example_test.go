@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-go/tenure/peer"
 )
 
-// All members of an election are configured alike: each is a follower, and the leader once it is elected.
+// All members of an election are configured alike: each is a follower, and the leader once it is
+// elected.
 func Example() {
 	objects := memory.NewPolled() // in production: s3object.New(client, "bucket")
 	store, err := peer.New(objects, peer.Config{

@@ -110,7 +110,8 @@ func ask(t *testing.T, on wires, address string) asked {
 	return asked{resp.StatusCode, resp.Body, leave}
 }
 
-// A stream of a leader that cannot renew goes on with heartbeats while the lease is valid, and not a moment longer.
+// A stream of a leader that cannot renew goes on with heartbeats while the lease is valid, and not
+// a moment longer.
 func TestStreamEndsWithTheLease(t *testing.T) { overPipes(t, streamEndsWithTheLease) }
 
 func streamEndsWithTheLease(t *testing.T, on wires) {
@@ -265,9 +266,9 @@ func TestAbilitiesPassThrough(t *testing.T) {
 	}
 }
 
-// TestConformance runs the kit's cases for stores. Those for watches write values that are no records, in nobody's name,
-// and a leader pushes nothing but its own records; push_test.go has the like for these. So the kit is not shown that
-// this is a driver.Watcher.
+// TestConformance runs the kit's cases for stores. Those for watches write values that are no
+// records, in nobody's name, and a leader pushes nothing but its own records; push_test.go has the
+// like for these. So the kit is not shown that this is a driver.Watcher.
 func TestConformance(t *testing.T) {
 	drivertest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		cells := memory.NewPolled()

@@ -154,8 +154,8 @@ func (h *hub) changed(r *run, err error) bool {
 	return true
 }
 
-// notify calls the watches of a key without the lock, so that they may use the store, and gives each
-// a value of its own.
+// notify calls the watches of a key without the lock, so that they may use the store, and gives
+// each a value of its own.
 func (h *hub) notify(key string, e driver.Entry) { h.notifyFrom(nil, key, e) }
 
 // notifyFrom is notify for a run's change: a run that was replaced is ignored.

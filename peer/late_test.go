@@ -29,7 +29,8 @@ func (s *slowAnswer) CompareAndSwap(ctx context.Context, key string, prev driver
 	return v, err
 }
 
-// A read that overtakes the answer to a renewal: the renewal is applied, the answer is on its way, another read passes.
+// A read that overtakes the answer to a renewal: the renewal is applied, the answer is on its way,
+// another read passes.
 func TestAReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
 	cells := &slowAnswer{Polled: memory.NewPolled()}
 	s := open(t, wires{}, cells, nil)

@@ -57,8 +57,8 @@ func (d *desk) shows(n uint64) {
 // margin is more than the part of the lease that a holder does not use, and less than half of it.
 const margin = time.Second
 
-// TestServedWhileLeaseIsValid: what a leader says of itself ends with its lease as the leader counts it, whatever the
-// store did with its writes.
+// TestServedWhileLeaseIsValid: what a leader says of itself ends with its lease as the leader
+// counts it, whatever the store did with its writes.
 func TestServedWhileLeaseIsValid(t *testing.T) {
 	tests := []struct {
 		name string

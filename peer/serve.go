@@ -118,8 +118,8 @@ func serve(server *http.Server, l net.Listener, secure *tls.Config) error {
 	return server.ServeTLS(l, "", "")
 }
 
-// serverLog takes the lines of the server's log, such as that a handshake failed, and reports one at
-// a time.
+// serverLog takes the lines of the server's log, such as that a handshake failed, and reports one
+// at a time.
 type serverLog struct {
 	cfg *Config
 

@@ -17,7 +17,8 @@ import (
 // sockets are those of the loopback.
 var sockets = wires{listen: net.Listen, any: "127.0.0.1:0"}
 
-// TestOverSockets repeats over TCP what other tests do over pipes, where the network itself matters.
+// TestOverSockets repeats over TCP what other tests do over pipes, where the network itself
+// matters.
 func TestOverSockets(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, wires){
 		"a follower hears each write":    followerHearsEachWrite,
@@ -43,7 +44,8 @@ func TestWrongCertificateOverSockets(t *testing.T) {
 	}
 }
 
-// reset answers with the end of the connection. The report has the port of this end, another each time.
+// reset answers with the end of the connection. The report has the port of this end, another each
+// time.
 func reset(w http.ResponseWriter, _ []byte) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {

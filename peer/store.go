@@ -12,8 +12,8 @@ import (
 var errClosed = errors.New("peer: the store is closed")
 
 // Store is a store whose members receive the leader's writes from the leader. It is made by New and
-// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.RightsChecker and
-// driver.Identifier. Its methods may be called from many goroutines.
+// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.RightsChecker
+// and driver.Identifier. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config

@@ -78,8 +78,8 @@ func newImpostor(t *testing.T) *impostor {
 	return &impostor{t: t, keys: keys, name: keys.issue()}
 }
 
-// TestThreats goes through those of the package comment. In each case a sound event comes first, so that the connection
-// is known to work, and the bad one is dropped with the connection.
+// TestThreats goes through those of the package comment. In each case a sound event comes first, so
+// that the connection is known to work, and the bad one is dropped with the connection.
 func TestThreats(t *testing.T) {
 	stranger := newIdentities()
 	other := stranger.issue()

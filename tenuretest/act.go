@@ -21,8 +21,9 @@ func (s *Stage) Elect(id string) {
 	})
 }
 
-// Ask asks the leader to finish its work and hand over to the rival: the soft context ends, the hard one goes on. It
-// returns once the leader is asked; Await(Rival) waits for the end of its work.
+// Ask asks the leader to finish its work and hand over to the rival: the soft context ends, the
+// hard one goes on. It returns once the leader is asked; Await(Rival) waits for the end of its
+// work.
 func (s *Stage) Ask() {
 	s.t.Helper()
 	now, ok := s.leading()
@@ -44,9 +45,9 @@ func (s *Stage) ask(now tenure.Leader, to string) error {
 	return err
 }
 
-// Fence takes the leader's term away as if its process had been suspended until the lease was over and the rival
-// elected. When it returns Term.Err tells of ErrExpired, both contexts have ended, and the rival leads with a higher
-// token.
+// Fence takes the leader's term away as if its process had been suspended until the lease was over
+// and the rival elected. When it returns Term.Err tells of ErrExpired, both contexts have ended,
+// and the rival leads with a higher token.
 func (s *Stage) Fence() {
 	s.t.Helper()
 	fenced, ok := s.leading()

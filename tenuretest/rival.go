@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// rival is the stage's own candidate, and its eyes: it observes the election all the time. It leads without doing
-// anything, and lets go when asked.
+// rival is the stage's own candidate, and its eyes: it observes the election all the time. It leads
+// without doing anything, and lets go when asked.
 type rival struct {
 	election *tenure.Election
 	clock    *stageClock

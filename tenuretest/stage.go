@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// Rival is the ID of the stage's own candidate. It leads at first, hands over when it is asked to, and seeks leadership
-// again only for Ask and Fence.
+// Rival is the ID of the stage's own candidate. It leads at first, hands over when it is asked to,
+// and seeks leadership again only for Ask and Fence.
 const Rival = "rival"
 
 // lease is long enough for a machine that stalls to renew it.
@@ -37,7 +37,8 @@ type Stage struct {
 	seats map[string]*seat
 }
 
-// New opens a stage for the election of this name, on which the rival leads. It is closed by t.Cleanup.
+// New opens a stage for the election of this name, on which the rival leads. It is closed by
+// t.Cleanup.
 func New(t TB, election string) *Stage {
 	t.Helper()
 	s := &Stage{t: t, election: election, store: memory.New(), seats: map[string]*seat{}}
@@ -53,8 +54,8 @@ func New(t TB, election string) *Stage {
 	return s
 }
 
-// Store returns the store as the candidate of this ID reaches it: each has a line of its own, which Cut cuts. Elections
-// of other names may use it too; on them there is no rival.
+// Store returns the store as the candidate of this ID reaches it: each has a line of its own, which
+// Cut cuts. Elections of other names may use it too; on them there is no rival.
 func (s *Stage) Store(id string) driver.Store {
 	s.t.Helper()
 	return s.seat(id).line
@@ -77,8 +78,8 @@ func (s *Stage) Election(id string) *tenure.Election {
 	return e
 }
 
-// seat returns that of a candidate. It is there from when it is first spoken of, since a test may well speak of a
-// candidate before that gets to ask for its store.
+// seat returns that of a candidate. It is there from when it is first spoken of, since a test may
+// well speak of a candidate before that gets to ask for its store.
 func (s *Stage) seat(id string) *seat {
 	s.t.Helper()
 	if id == Rival {

@@ -135,7 +135,8 @@ func TestElect(t *testing.T) {
 	})
 }
 
-// A test starts its services and goes on; none may be elected in the place of one that is a little late.
+// A test starts its services and goes on; none may be elected in the place of one that is a little
+// late.
 func TestElectWaitsForTheCandidate(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		stage := tenuretest.New(t, "billing")

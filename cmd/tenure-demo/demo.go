@@ -1,5 +1,5 @@
-// Command tenure-demo shows an election at work, and checks it. It starts candidates as processes and,
-// unless a store is named, a server for them:
+// Command tenure-demo shows an election at work, and checks it. It starts candidates as processes
+// and, unless a store is named, a server for them:
 //
 //	tenure-demo
 //	tenure-demo --help

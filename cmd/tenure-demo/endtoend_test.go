@@ -200,7 +200,8 @@ func (s *show) survives() (sum line) {
 	return sum
 }
 
-// leastIsTold: some failover has a least time beside it. How that is reckoned is tested where no clock runs.
+// leastIsTold: some failover has a least time beside it. How that is reckoned is tested where no
+// clock runs.
 func (s *show) leastIsTold() {
 	s.Helper()
 	if s.count(func(l line) bool { return l.Do == "failover" && l.LeastMillis != nil }) == 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// addGenerated adds the commands that come with the library for commands, with errors like those of the others.
+// addGenerated adds the commands that come with the library for commands, with errors like those of
+// the others.
 func addGenerated(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()

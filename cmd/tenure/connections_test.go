@@ -20,7 +20,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// A connection that the other end breaks is no reader of standard output that went away, though the system has one signal for both.
+// A connection that the other end breaks is no reader of standard output that went away, though the
+// system has one signal for both.
 func TestBrokenConnectionIsToldAndEndsNoWatch(t *testing.T) {
 	t.Parallel()
 	s := servers.NATS(t)
@@ -42,7 +43,8 @@ func TestBrokenConnectionIsToldAndEndsNoWatch(t *testing.T) {
 	w.ends(0)
 }
 
-// A reader that is gone already, as with "tenure status | true", costs neither the exit code nor a message.
+// A reader that is gone already, as with "tenure status | true", costs neither the exit code nor a
+// message.
 func TestStatusWithoutAReader(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

@@ -35,7 +35,8 @@ func (o *observerFlags) define(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "one JSON object per line")
 }
 
-// settle takes the settings from the environment that are not on the command line, and finds out where the election is.
+// settle takes the settings from the environment that are not on the command line, and finds out
+// where the election is.
 func (o *observerFlags) settle(c *cobra.Command) error {
 	from, err := cli.Fill(c.Flags(), os.Getenv, nil)
 	if err != nil {
@@ -61,7 +62,8 @@ func (o *observerFlags) validate(cfg tenure.Config) error {
 	return fault.OfValue(err)
 }
 
-// observing is how a member follows that never campaigns. Its lease bounds one look at the store and nothing else.
+// observing is how a member follows that never campaigns. Its lease bounds one look at the store
+// and nothing else.
 func observing(cfg tenure.Config) tenure.Config {
 	if cfg.Lease == 0 {
 		cfg.Lease = 5 * time.Second
@@ -80,8 +82,8 @@ type observer struct {
 	close func() error
 }
 
-// open connects once the flags are settled, and tells on standard error if that takes a while. Tap is the store as the election
-// is to use it.
+// open connects once the flags are settled, and tells on standard error if that takes a while. Tap
+// is the store as the election is to use it.
 func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(driver.Store) driver.Store) (*observer, error) {
 	cfg = observing(cfg)
 	if err := o.validate(cfg); err != nil {

@@ -92,7 +92,8 @@ func TestRunStepsAsideWithoutItsCommand(t *testing.T) {
 	w.ends(4)
 }
 
-// A command that is deleted while its candidate waits is missed in each lease, and that is said once.
+// A command that is deleted while its candidate waits is missed in each lease, and that is said
+// once.
 func TestCommandThatIsDeletedIsMissedOnce(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// typed are the commands that people type, but for those that only explain, and for those that come with the library for commands.
+// typed are the commands that people type, but for those that only explain, and for those that come
+// with the library for commands.
 func typed() []*cobra.Command {
 	return slices.DeleteFunc(newRoot().Commands(), func(c *cobra.Command) bool {
 		return c.Hidden || c.Name() == "stores" || c.Name() == "help" || c.Name() == "completion"

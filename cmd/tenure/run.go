@@ -148,8 +148,8 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 	return w.Run(e)
 }
 
-// hear hands the wrapper the signals that this process receives, until the returned function is called. One that was ignored
-// from the beginning, as nohup has it, stays so.
+// hear hands the wrapper the signals that this process receives, until the returned function is
+// called. One that was ignored from the beginning, as nohup has it, stays so.
 func hear(w *wrap.Wrapper) (stop func()) {
 	signals := make(chan os.Signal, 16)
 	for _, s := range guard.Forwarded {

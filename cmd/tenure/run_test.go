@@ -28,7 +28,8 @@ type wrapped struct {
 	out, errs guardtest.Output
 }
 
-// wrap makes a "tenure run" with a lease that does not end within a test, unless the flags say otherwise.
+// wrap makes a "tenure run" with a lease that does not end within a test, unless the flags say
+// otherwise.
 func (h *home) wrap(flags []string, command ...string) *wrapped {
 	h.Helper()
 	args := append(h.args("run", "--id", "node-1", "--lease", "10m"), flags...)

@@ -44,8 +44,8 @@ func (r *runFlags) look(ctx context.Context, s *stores.Store, log *slog.Logger) 
 	return nil
 }
 
-// levelOf is that of a finding in the log. Each bucket that other tools made has sequences that begin
-// at 1, and most operators leave it at that: only --inspect warns of it.
+// levelOf is that of a finding in the log. Each bucket that other tools made has sequences that
+// begin at 1, and most operators leave it at that: only --inspect warns of it.
 func (r *runFlags) levelOf(f driver.Finding) slog.Level {
 	if f.Severity < driver.Warning || !r.inspect && f.Severity == driver.Warning && f.Setting == "first_seq" {
 		return slog.LevelDebug

@@ -22,10 +22,12 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// lent waits in a script until the terminal is lent to it, since keys that are typed before are for others.
+// lent waits in a script until the terminal is lent to it, since keys that are typed before are for
+// others.
 const lent = `until [ $(ps -o tpgid= -p $$) -eq $$ ]; do sleep 0.02; done; `
 
-// openRun runs a shell in a terminal that has "tenure run" run a script, and then says its exit code and reads a line itself.
+// openRun runs a shell in a terminal that has "tenure run" run a script, and then says its exit
+// code and reads a line itself.
 func openRun(h *home, flags []string, script string) *terminaltest.Window {
 	h.Helper()
 	w := h.wrap(append([]string{"--log-level", "error"}, flags...), "sh", "-c", script)

@@ -140,8 +140,8 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	v.end()
 }
 
-// A hand-over, one state of the record after the other: a store may leave out those that were replaced
-// before it pushed them.
+// A hand-over, one state of the record after the other: a store may leave out those that were
+// replaced before it pushed them.
 func TestWatchTellsOfAHandOver(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -162,7 +162,8 @@ func TestWatchTellsOfAHandOver(t *testing.T) {
 	v.end()
 }
 
-// A leader that goes silent, and one that follows it a lease later. That it is measured from the last renewal is tested where no clock runs.
+// A leader that goes silent, and one that follows it a lease later. That it is measured from the
+// last renewal is tested where no clock runs.
 func TestWatchTellsOfALeaderThatGoesSilent(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

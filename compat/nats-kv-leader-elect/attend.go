@@ -22,7 +22,8 @@ type holding struct {
 	abandoned bool          // or never will be: a callback has not returned
 }
 
-// lead is the work of a leader: to have the program told. It returns when that is done, so nothing is released before.
+// lead is the work of a leader: to have the program told. It returns when that is done, so nothing
+// is released before.
 func (a *attendance) lead(ctx context.Context, t *tenure.Term) error {
 	h := &holding{term: t, over: make(chan struct{})}
 	select {
@@ -70,7 +71,8 @@ func (a *attendance) reign(h *holding) {
 	h.abandoned = false
 }
 
-// serve returns when the term is over or this candidate is to leave. It reports whether the program was told of the term.
+// serve returns when the term is over or this candidate is to leave. It reports whether the program
+// was told of the term.
 func (a *attendance) serve(t *tenure.Term) bool {
 	if !leads(t) {
 		return false

@@ -52,9 +52,10 @@ func (s State) String() string {
 // statusWithin bounds the one request of New.
 const statusWithin = 5 * time.Second
 
-// NewElection returns a candidate of the given name for the election on the key of the bucket. The name is for people: two
-// candidates may have the same. It asks for the bucket's TTL, and returns an error if the server does not tell it, if no
-// lease can be made of it, or if a name, the key or an option is wrong. It starts nothing.
+// NewElection returns a candidate of the given name for the election on the key of the bucket. The
+// name is for people: two candidates may have the same. It asks for the bucket's TTL, and returns
+// an error if the server does not tell it, if no lease can be made of it, or if a name, the key or
+// an option is wrong. It starts nothing.
 func NewElection(name string, key string, bucket nats.KeyValue, opts ...Option) (Election, error) {
 	o := settle(opts)
 	if bucket != nil {

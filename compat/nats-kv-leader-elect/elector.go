@@ -18,8 +18,8 @@ var (
 	errTwice   = errors.New("Migrating is for the handle; with WithStore pass mixed.Migrating to natskv.Open")
 )
 
-// Elector is a candidate. It must be made by New or NewElection. Its methods may be called from many goroutines, and from
-// within callbacks.
+// Elector is a candidate. It must be made by New or NewElection. Its methods may be called from
+// many goroutines, and from within callbacks.
 type Elector struct {
 	options
 	name     string
@@ -96,11 +96,12 @@ func (e *Elector) settings() tenure.Config {
 	return c
 }
 
-// Start takes part until ctx ends or Stop is called, and returns when OnLost has, if this candidate led, and the lease was
-// released. It may be called again then.
+// Start takes part until ctx ends or Stop is called, and returns when OnLost has, if this candidate
+// led, and the lease was released. It may be called again then.
 //
-// It returns nil at the end; an error if this candidate takes part already; one that wraps tenure.ErrTermOpen if a callback of an
-// earlier Start panicked; or, over WithStore, one that wraps driver.ErrDenied if reading was denied before it was ever allowed.
+// It returns nil at the end; an error if this candidate takes part already; one that wraps
+// tenure.ErrTermOpen if a callback of an earlier Start panicked; or, over WithStore, one that wraps
+// driver.ErrDenied if reading was denied before it was ever allowed.
 func (e *Elector) Start(ctx context.Context) error {
 	ctx, err := e.begin(ctx)
 	if err != nil {
@@ -135,8 +136,9 @@ func (e *Elector) end() {
 	e.cancel, e.term = nil, nil
 }
 
-// Stop has Start end: OnLost is called, if this candidate leads, the lease is released, and Start returns. It does not wait
-// for that, so that it can be called from anywhere. It has no effect on a candidate that does not take part.
+// Stop has Start end: OnLost is called, if this candidate leads, the lease is released, and Start
+// returns. It does not wait for that, so that it can be called from anywhere. It has no effect on a
+// candidate that does not take part.
 func (e *Elector) Stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,8 +147,8 @@ func (e *Elector) Stop() {
 	}
 }
 
-// IsLeader reports whether this candidate leads: OnWon was or is being called, OnLost was not, and the lease is valid at this
-// moment by its own clock.
+// IsLeader reports whether this candidate leads: OnWon was or is being called, OnLost was not, and
+// the lease is valid at this moment by its own clock.
 func (e *Elector) IsLeader() bool { return leads(e.Term()) }
 
 func leads(t *tenure.Term) bool {
@@ -167,8 +169,9 @@ func (e *Elector) State() State {
 	return CandidateState
 }
 
-// Token is the fencing token of the term that this candidate holds at this moment, 0 if it holds none. Each OnWon comes with
-// a higher one than any leader ever had before. Hand it to the resource along with each write.
+// Token is the fencing token of the term that this candidate holds at this moment, 0 if it holds
+// none. Each OnWon comes with a higher one than any leader ever had before. Hand it to the resource
+// along with each write.
 func (e *Elector) Token() uint64 {
 	if t := e.Term(); t != nil && t.Err() == nil {
 		return t.Token()
@@ -176,8 +179,8 @@ func (e *Elector) Token() uint64 {
 	return 0
 }
 
-// Term is that term, over or not, from the call of OnWon until OnLost has returned; nil otherwise. Its Context ends with the
-// lease, also while the process is busy elsewhere.
+// Term is that term, over or not, from the call of OnWon until OnLost has returned; nil otherwise.
+// Its Context ends with the lease, also while the process is busy elsewhere.
 func (e *Elector) Term() *tenure.Term {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -206,8 +206,8 @@ func TestTokensGrow(t *testing.T) {
 	})
 }
 
-// TestBackoffKeepsTheGrace: there a back-off below 75 % of the TTL took the promised grace away, so that the next leader was told
-// before the last one had noticed.
+// TestBackoffKeepsTheGrace: there a back-off below 75 % of the TTL took the promised grace away, so
+// that the next leader was told before the last one had noticed.
 func TestBackoffKeepsTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		often := WithBackoff(every(20 * time.Millisecond))

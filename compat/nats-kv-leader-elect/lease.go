@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's clock, by which records
-	// expire, is set.
+	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's
+	// clock, by which records expire, is set.
 	leasesInTTL = 3
 	// withoutTTL is the lease where there is no TTL to tell it.
 	withoutTTL = 15 * time.Second

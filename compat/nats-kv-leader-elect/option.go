@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Option changes how a candidate takes part. Those from WithLease on are not nats-kv-leader-elect's.
+// Option changes how a candidate takes part. Those from WithLease on are not
+// nats-kv-leader-elect's.
 type Option func(o *options)
 
 type options struct {
@@ -57,9 +58,9 @@ func OnLost(cb func()) Option {
 	return func(o *options) { set(&o.onLost, cb) }
 }
 
-// OnCampaign is called with LeaderState after each renewal, and with CandidateState as long as this candidate does not lead:
-// at the beginning, and then each 2.25 leases, which is 75 % of the TTL, or at the intervals of WithBackoff. Nothing is
-// asked of the server on these occasions.
+// OnCampaign is called with LeaderState after each renewal, and with CandidateState as long as this
+// candidate does not lead: at the beginning, and then each 2.25 leases, which is 75 % of the TTL,
+// or at the intervals of WithBackoff. Nothing is asked of the server on these occasions.
 func OnCampaign(cb func(s State)) Option {
 	return func(o *options) {
 		if cb != nil {
@@ -77,7 +78,8 @@ func WithBackoff(bo Backoff) Option {
 	return func(o *options) { o.backoff = bo }
 }
 
-// WithoutSplay has the candidate campaign at once, where otherwise it waits for a random time of up to 5 s after Start.
+// WithoutSplay has the candidate campaign at once, where otherwise it waits for a random time of up
+// to 5 s after Start.
 func WithoutSplay() Option {
 	return func(o *options) { o.noSplay = true }
 }
@@ -92,8 +94,8 @@ func WithDebug(cb func(format string, a ...any)) Option {
 	}
 }
 
-// WithLease sets the lease, instead of to a third of the bucket's TTL, or to 15 s where it has none: whole milliseconds,
-// from 500 ms to 1 h, and at most a third of the TTL if there is one.
+// WithLease sets the lease, instead of to a third of the bucket's TTL, or to 15 s where it has
+// none: whole milliseconds, from 500 ms to 1 h, and at most a third of the TTL if there is one.
 func WithLease(d time.Duration) Option {
 	return func(o *options) { o.lease = d }
 }
@@ -121,8 +123,9 @@ func Migrating() Option {
 	return func(o *options) { o.migrating = true }
 }
 
-// WithStore holds the election in a store of the same bucket that natskv.Open has opened, or in any other, instead of over the
-// handle, which then tells the TTL alone and may be nil. Several elections may share one; it stays the caller's to close.
+// WithStore holds the election in a store of the same bucket that natskv.Open has opened, or in any
+// other, instead of over the handle, which then tells the TTL alone and may be nil. Several
+// elections may share one; it stays the caller's to close.
 func WithStore(s driver.Store) Option {
 	return func(o *options) { o.store = s }
 }

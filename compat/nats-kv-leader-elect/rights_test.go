@@ -13,7 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// documented is what docs/nats-kv-leader-elect.md says that a program over a handle may have to publish to.
+// documented is the list of subjects in docs/nats-kv-leader-elect.md that a program over a handle
+// may have to publish to.
 func documented(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/nats-kv-leader-elect.md")
@@ -39,7 +40,8 @@ func withRights(rights []string) *server.Options {
 	}, NoAuthUser: "operator"}
 }
 
-// takesPart has two candidates with these rights lead one after the other, and reports whether that went well.
+// takesPart has two candidates with these rights lead one after the other, and reports whether that
+// went well.
 func takesPart(t *testing.T, rights []string) (well bool) {
 	onServerOf(t, withRights(rights), func(w *world) {
 		operator := w.bucket(ttl)

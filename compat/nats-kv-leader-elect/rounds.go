@@ -42,7 +42,8 @@ func (r *rounds) stop() { r.timer.Stop() }
 
 func (r *rounds) due() <-chan time.Time { return r.timer.C }
 
-// begin starts over with a campaign at once, so that the program hears of that before anything can come of it.
+// begin starts over with a campaign at once, so that the program hears of that before anything can
+// come of it.
 func (r *rounds) begin() {
 	r.n, r.eager, r.trying = 0, true, true
 	r.look(false)
@@ -67,7 +68,8 @@ func (r *rounds) wait() time.Duration {
 	return max(r.backoff.Duration(r.n), leastWait)
 }
 
-// look decides whether this candidate tries for leadership at present. One that was elected stays eligible.
+// look decides whether this candidate tries for leadership at present. One that was elected stays
+// eligible.
 func (r *rounds) look(due bool) {
 	if r.backoff == nil {
 		return

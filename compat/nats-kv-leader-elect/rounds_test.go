@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// growing is a back-off that doubles, from a second, and keeps what it was asked for.
+// growing is a back-off that doubles, from a second, and keeps its arguments.
 type growing struct {
 	mu    sync.Mutex
 	asked []int
@@ -23,7 +23,7 @@ func (g *growing) Duration(n int) time.Duration {
 	return time.Second << min(n, 6)
 }
 
-// were is what it was asked for since the last question.
+// were are its arguments since the last question.
 func (g *growing) were() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,7 +32,8 @@ func (g *growing) were() []int {
 	return asked
 }
 
-// TestBackoffSlowsDown: the longer a candidate has waited, the seldomer it campaigns, from the beginning after a term.
+// TestBackoffSlowsDown: the longer a candidate has waited, the seldomer it campaigns, from the
+// beginning after a term.
 func TestBackoffSlowsDown(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
@@ -57,7 +58,7 @@ func TestBackoffSlowsDown(t *testing.T) {
 	})
 }
 
-// TestBackoffKeepsTheLeader: when the servers were gone for a while, whoever led comes first.
+// TestBackoffKeepsTheLeader: when the servers were gone for a while, the last leader comes first.
 func TestBackoffKeepsTheLeader(t *testing.T) {
 	slow := WithBackoff(UpTo(20 * time.Second))
 	kept := 0
@@ -96,7 +97,7 @@ func TestBackoffHandsOverAtOnce(t *testing.T) {
 		if took := b.mustLead(soon); took > 20*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		store.Delete("billing") // as nats kv del does: b releases what is gone, and leads again
+		store.Delete("billing") // as nats kv del does: b releases a record that is gone, and leads again
 		time.Sleep(time.Millisecond)
 		if took := b.mustLead(soon); took > 600*time.Millisecond {
 			t.Errorf("took %v", took)

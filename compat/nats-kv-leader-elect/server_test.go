@@ -27,7 +27,8 @@ func over(t *testing.T, name string, kv nats.KeyValue, opts ...Option) *play {
 	return p.begin(e)
 }
 
-// TestOverAHandle: a fresh election, a crash, an orderly end and a deleted key, with ten candidates on one server.
+// TestOverAHandle: a fresh election, a crash, an orderly end and a deleted key, with ten candidates
+// on one server.
 func TestOverAHandle(t *testing.T) {
 	onServer(t, func(w *world) {
 		kv := w.bucket(ttl)
@@ -131,7 +132,8 @@ func (c *crowd) join(name string) {
 
 var crashes = flag.Int("crashes", 4, "how many leaders of TestCrashes crash")
 
-// TestCrashes: a leader whose connection ends is followed when its lease is over, at the latest.
+// TestCrashes: a leader whose connection ends has a successor when its lease is over, at the
+// latest.
 func TestCrashes(t *testing.T) {
 	onServer(t, func(w *world) {
 		c := newCrowd(w)
@@ -180,7 +182,7 @@ func TestMessagesPerMinute(t *testing.T) {
 	})
 }
 
-// TestUnsafeBucketIsTold: what nats-kv-leader-elect's users ask about, a bucket that forgets.
+// TestUnsafeBucketIsTold: a bucket that forgets, which nats-kv-leader-elect's users ask about.
 func TestUnsafeBucketIsTold(t *testing.T) {
 	onServer(t, func(w *world) {
 		a := over(w.T, "a", w.bucket(ttl))
@@ -191,7 +193,7 @@ func TestUnsafeBucketIsTold(t *testing.T) {
 	})
 }
 
-// TestOldValue: without Migrating the value of an old candidate is somebody else's, until it expires.
+// TestOldValue: without Migrating the value of an old candidate is foreign, until it expires.
 func TestOldValue(t *testing.T) {
 	onServer(t, func(w *world) {
 		kv := w.bucket(ttl)

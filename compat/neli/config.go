@@ -19,32 +19,35 @@ import (
 // Duration returns a pointer to d, for the fields of Config.
 func Duration(d time.Duration) *time.Duration { return &d }
 
-// KafkaConfigMap holds properties of Kafka's clients by their names. Values are texts, numbers and truth values.
+// KafkaConfigMap holds properties of Kafka's clients by their names. Values are texts, numbers and
+// truth values.
 type KafkaConfigMap map[string]interface{}
 
-// Config says how to take part. Each zero value is a default; SetDefaults fills them in. The fields after HeartbeatTimeout are
-// not goNELI's.
+// Config says how to take part. Each zero value is a default; SetDefaults fills them in. The fields
+// after HeartbeatTimeout are not goNELI's.
 type Config struct {
-	// KafkaConfig says how to reach the brokers, by the names of librdkafka or of the Java clients. bootstrap.servers is
-	// localhost:9092 if not given. A property that is not known, or cannot be kept, is an error; docs/neli.md lists all.
+	// KafkaConfig says how to reach the brokers, by the names of librdkafka or of the Java clients.
+	// bootstrap.servers is localhost:9092 if not given. A property that is not known, or cannot be
+	// kept, is an error; docs/neli.md lists all.
 	KafkaConfig KafkaConfigMap
 	// LeaderTopic is the topic whose partition 0 the group assigns to one member. Default:
 	// LeaderGroupID + ".neli". The leases are in LeaderTopic + ".log". Both are created if they do
 	// not exist.
 	LeaderTopic string
-	// LeaderGroupID is the consumer group of the candidates, and the name of the election. Default: the file name of
-	// the program.
+	// LeaderGroupID is the consumer group of the candidates, and the name of the election. Default:
+	// the file name of the program.
 	LeaderGroupID string
 	// Scribe logs all events. Nil: slog.Default(). FromScribe makes one of goNELI's Scribe.
 	Scribe *slog.Logger
-	// Name is this process's, for people; without "%". Default: host, process id and time. It is published while it leads.
+	// Name is this process's, for people; without "%". Default: host, process id and time. It is
+	// published while it leads.
 	Name string
 	// PollDuration is accepted and has no effect: Pulse does not poll.
 	PollDuration *time.Duration
 	// MinPollInterval is the interval of Deadline. Default: 100 ms. News arrive without it.
 	MinPollInterval *time.Duration
-	// HeartbeatTimeout is how long a leader stays one after it sent the last renewal that was confirmed. Default: 5 s;
-	// from 1 s to 10 min. The session of the group is three times as long.
+	// HeartbeatTimeout is how long a leader stays one after it sent the last renewal that was
+	// confirmed. Default: 5 s; from 1 s to 10 min. The session of the group is three times as long.
 	HeartbeatTimeout *time.Duration
 
 	// Precedence lets candidates without the partition lead as well, when nobody has led for this
@@ -117,8 +120,8 @@ var strange = regexp.MustCompile(`[^a-zA-Z0-9._-]`)
 // Sanitise puts "_" for each character that the names of Kafka's topics and groups cannot have.
 func Sanitise(name string) string { return strange.ReplaceAllString(name, "_") }
 
-// Validate returns an error that names everything that is wrong, or not given where there is no default any more: it is
-// for after SetDefaults.
+// Validate returns an error that names everything that is wrong, or not given where there is no
+// default any more: it is for after SetDefaults.
 func (c Config) Validate() error {
 	_, err := c.check()
 	return err
@@ -176,7 +179,8 @@ func atLeast(field string, d *time.Duration, least time.Duration) error {
 	return nil
 }
 
-// String shows the settings; of KafkaConfig only the names, since there may be a password among the values.
+// String shows the settings; of KafkaConfig only the names, since there may be a password among the
+// values.
 func (c Config) String() string {
 	return fmt.Sprintf("Config[KafkaConfig=%v, LeaderTopic=%s, LeaderGroupID=%s, Name=%s, PollDuration=%s, MinPollInterval=%s, HeartbeatTimeout=%s]",
 		slices.Sorted(maps.Keys(c.KafkaConfig)), c.LeaderTopic, c.LeaderGroupID, c.Name,

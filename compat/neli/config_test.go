@@ -126,7 +126,8 @@ func TestNoPropertyIsInTwoPlaces(t *testing.T) {
 	}
 }
 
-// TestLeaseKeepsTheTimeout: a leader that is cut off stops by HeartbeatTimeout, and not much before.
+// TestLeaseKeepsTheTimeout: a leader that is cut off stops by HeartbeatTimeout, and not much
+// before.
 func TestLeaseKeepsTheTimeout(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Second, 1234567 * time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute} {
 		lease := leaseFor(timeout)

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Deadline knows when Pulse last looked for news, and when one that waits will look next at the latest. Its methods may be
-// called from many goroutines.
+// Deadline knows when Pulse last looked for news, and when one that waits will look next at the
+// latest. Its methods may be called from many goroutines.
 type Deadline interface {
-	// TryRun calls f if more than the interval has passed since the last run, which is now. It reports whether it did.
+	// TryRun calls f if more than the interval has passed since the last run, which is now. It
+	// reports whether it did.
 	TryRun(f func()) bool
 	// Elapsed is the time since the last run.
 	Elapsed() time.Duration

@@ -24,7 +24,8 @@
 // Pulse returns an error, and the Pulser of Background ends with it, if the instance was closed
 // (ErrNonLivePulse), or if it can never lead as it is configured:
 //
-//   - the brokers refuse the user, or a right is missing, before the first successful read (the error wraps driver.ErrDenied);
+//   - the brokers refuse the user, or a right is missing, before the first successful read (the
+//     error wraps driver.ErrDenied);
 //   - a topic has settings that would make two leaders, or cannot be created;
 //   - the group refuses the member, as for a session timeout that is out of the brokers' bounds;
 //   - candidates of another group take part in this election;

@@ -54,7 +54,7 @@ func TestLeadershipGoesRound(t *testing.T) {
 	})
 }
 
-// TestNoWorkBeforeTheBarrierReturned from LeaderAcquired, whoever asks.
+// TestNoWorkBeforeTheBarrierReturned from LeaderAcquired, through any call.
 func TestNoWorkBeforeTheBarrierReturned(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
@@ -83,7 +83,8 @@ func TestNoWorkBeforeTheBarrierReturned(t *testing.T) {
 	})
 }
 
-// TestRevokedMayTakeItsTime: nobody else is elected before the barrier has returned, however long others wait.
+// TestRevokedMayTakeItsTime: no other candidate is elected before the barrier has returned, however
+// long others wait.
 func TestRevokedMayTakeItsTime(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, b := enter(t, "a", store, owner), enter(t, "b", store, other)
@@ -104,7 +105,8 @@ func TestRevokedMayTakeItsTime(t *testing.T) {
 	})
 }
 
-// TestRevokedIsBounded: a barrier that does not return within max.poll.interval.ms keeps nobody from leading.
+// TestRevokedIsBounded: a barrier that does not return within max.poll.interval.ms prevents no
+// other leader.
 func TestRevokedIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, b := enter(t, "a", store, owner), enter(t, "b", store, other)
@@ -135,8 +137,8 @@ func TestRevokedIsBounded(t *testing.T) {
 func owner(_ *Config, s *stub) { s.nominee.is = true }
 func other(_ *Config, s *stub) { s.nominee.is = false }
 
-// TestFencedByTheClock: who is cut off stops leading within HeartbeatTimeout without any Pulse, is told by the next one, and
-// leads again only by another term.
+// TestFencedByTheClock: a leader that is cut off stops leading within HeartbeatTimeout without any
+// Pulse, is fenced by the next one, and leads again only by another term.
 func TestFencedByTheClock(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
@@ -173,7 +175,8 @@ func TestFencedByTheClock(t *testing.T) {
 	})
 }
 
-// TestWhoDoesNotPulseIsReplaced: a loop that hangs loses its place after max.poll.interval.ms, without a release, and comes back.
+// TestWhoDoesNotPulseIsReplaced: a loop that hangs loses its place after max.poll.interval.ms,
+// without a release, and comes back.
 func TestWhoDoesNotPulseIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		short := func(c *Config, _ *stub) { c.KafkaConfig = KafkaConfigMap{"max.poll.interval.ms": 60000} }
@@ -208,8 +211,8 @@ func TestWhoDoesNotPulseIsReplaced(t *testing.T) {
 	})
 }
 
-// TestElectedWithoutAnybodyPulsing: who does not pulse is told nothing, leads in nobody's eyes, and lets others lead in the
-// end.
+// TestElectedWithoutAnybodyPulsing: an instance without Pulses gets no events, does not count as
+// leader, and lets others lead in the end.
 func TestElectedWithoutAnybodyPulsing(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, b := enter(t, "a", store), enter(t, "b", store, other)
@@ -265,7 +268,7 @@ func TestBackground(t *testing.T) {
 	})
 }
 
-// TestTaskThatComesTooLate: what Pulse said is old by the time that the task would begin.
+// TestTaskThatComesTooLate: the answer of Pulse is old by the time that the task would begin.
 func TestTaskThatComesTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, ran := enter(t, "a", store), false
@@ -288,7 +291,8 @@ func TestTaskThatComesTooLate(t *testing.T) {
 	})
 }
 
-// TestAnyoneMayPulse: of several who pulse one is told at a time, and a task of Background is waited for.
+// TestAnyoneMayPulse: of several Pulses one gets events at a time, and a task of Background is
+// waited for.
 func TestAnyoneMayPulse(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
@@ -332,7 +336,8 @@ func TestAnyoneMayPulse(t *testing.T) {
 	})
 }
 
-// TestCloseOfItself: from within the barrier or a task Close does not wait for ever, and closing goes on.
+// TestCloseOfItself: from within the barrier or a task Close returns after its limit, and closing
+// goes on.
 func TestCloseOfItself(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
@@ -445,7 +450,8 @@ func TestPrecedence(t *testing.T) {
 	})
 }
 
-// TestClosedIsLeaderNoMore: not while closing either, though the lease is still held for the work that drains.
+// TestClosedIsLeaderNoMore: not while closing either, though the lease is still held for the work
+// that drains.
 func TestClosedIsLeaderNoMore(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)

@@ -16,8 +16,8 @@ func Example() {
 		LeaderTopic:   "billing.topic",
 	}, func(e goneli.Event) {
 		switch e.(type) {
-		case goneli.LeaderAcquired: // prepare what a leader needs
-		case goneli.LeaderRevoked: // finish what is under way: nobody else is elected before this returns
+		case goneli.LeaderAcquired: // prepare the leader's work
+		case goneli.LeaderRevoked: // finish the work: no other process is elected before this returns
 		case goneli.LeaderFenced: // stop at once
 		}
 	})

@@ -61,12 +61,12 @@ func (n *nominee) gone() bool {
 	return n.left
 }
 
-// stub is what electors of a test stand on: a store in memory, and nominations by hand.
+// stub is the base of electors in a test: a store in memory, and nominations by hand.
 type stub struct {
 	store   driver.Store
 	nominee *nominee
-	opens   []error // what open returns, one after the other, before it succeeds
-	wrong   error   // what check finds
+	opens   []error // the errors of open, one after the other, before it succeeds
+	wrong   error   // the error of check
 	closed  bool
 }
 
@@ -109,7 +109,7 @@ type play struct {
 
 	mu    sync.Mutex
 	diary []string
-	on    func(Event) // what else the barrier does
+	on    func(Event) // further actions of the barrier
 }
 
 func enter(t *testing.T, name string, store driver.Store, change ...func(*Config, *stub)) *play {
@@ -146,14 +146,14 @@ func (p *play) barrier(e Event) {
 	}
 }
 
-// then sets what else the barrier does from now on.
+// then sets further actions of the barrier from now on.
 func (p *play) then(on func(Event)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.on = on
 }
 
-// told is what the barrier was told since the last question.
+// told is the list of the barrier's events since the last question.
 func (p *play) told() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

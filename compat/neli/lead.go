@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// lead is the work of a leader: to have the program told. It returns when that is done, so nothing is released before.
+// lead is the work of a leader: to have the program told. It returns when that is done, so nothing
+// is released before.
 func (s *session) lead(ctx context.Context, t *tenure.Term) error {
 	n, h := s.n, &holding{term: t, over: make(chan struct{})}
 	s.term = t

@@ -39,7 +39,8 @@ func (c MockConfig) String() string {
 	return fmt.Sprintf("MockConfig[MinPollInterval=%s]", show(c.MinPollInterval))
 }
 
-// NewMock returns a mock. It returns an error if the config is wrong or there is more than one barrier.
+// NewMock returns a mock. It returns an error if the config is wrong or there is more than one
+// barrier.
 func NewMock(config MockConfig, barrier ...Barrier) (MockNeli, error) {
 	tell, err := sole(barrier)
 	if err != nil {

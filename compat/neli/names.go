@@ -11,8 +11,8 @@ var own = map[string]string{
 	"queue.buffering.max.ms": "the election, to 0",
 }
 
-// refused are those that a program may rely on and there is nothing for. Others that are not supported are known to package
-// clientprops.
+// refused are those that a program may rely on and there is nothing for. Others that are not
+// supported are known to package clientprops.
 var refused = map[string]string{
 	"transactional.id":     "an election is no transaction; package fenced has a producer that is bound to a term",
 	"plugin.library.paths": "there are no plug-ins",
@@ -34,8 +34,8 @@ const (
 	leaderReads = "an election reads from the partition's leader"
 )
 
-// needless are the properties of librdkafka and its Go package that are accepted and have no effect. Each is about the
-// consumer and the producer that goNELI had.
+// needless are the properties of librdkafka and its Go package that are accepted and have no
+// effect. Each is about the consumer and the producer that goNELI had.
 var needless = invert(map[string][]string{
 	notPolled: {
 		"auto.offset.reset", "check.crcs", "consume.callback.max.messages", "enable.partition.eof", "fetch.error.backoff.ms",

@@ -10,8 +10,9 @@ import (
 
 // Neli takes part in the election of a leader. Token and Term are not goNELI's.
 type Neli interface {
-	// IsLeader reports whether this process leads at this moment: it was told LeaderAcquired and neither LeaderRevoked nor
-	// LeaderFenced, its lease is valid by its own clock, and Close was not called.
+	// IsLeader reports whether this process leads at this moment: it was told LeaderAcquired and
+	// neither LeaderRevoked nor LeaderFenced, its lease is valid by its own clock, and Close was
+	// not called.
 	IsLeader() bool
 	// Pulse is PulseCtx with a limit to the waiting.
 	Pulse(timeout time.Duration) (bool, error)
@@ -35,16 +36,18 @@ type Neli interface {
 	Await()
 	// State tells whether the instance is live, closing or closed.
 	State() State
-	// Background starts a goroutine that pulses, and calls the task whenever this process leads, over and over. It
-	// returns an error if there is no task.
+	// Background starts a goroutine that pulses, and calls the task whenever this process leads,
+	// over and over. It returns an error if there is no task.
 	Background(task LeaderTask) (Pulser, error)
-	// Token is the fencing token of the term that this process holds at this moment, 0 if it holds none. Each
-	// LeaderAcquired comes with a higher one than any leader of this group ever had before. It is there from the call of
-	// the barrier with LeaderAcquired until its call with LeaderRevoked has returned, or the lease is over. Hand it to the
-	// resource along with each write.
+	// Token is the fencing token of the term that this process holds at this moment, 0 if it holds
+	// none. Each LeaderAcquired comes with a higher one than any leader of this group ever had
+	// before. It is there from the call of the barrier with LeaderAcquired until its call with
+	// LeaderRevoked has returned, or the lease is over. Hand it to the resource along with each
+	// write.
 	Token() uint64
-	// Term is that term, over or not: from the call of the barrier with LeaderAcquired until the call that tells its end
-	// has returned; nil otherwise, and always for a mock. Its Context ends in time, also while the process is busy elsewhere.
+	// Term is that term, over or not: from the call of the barrier with LeaderAcquired until the
+	// call that tells its end has returned; nil otherwise, and always for a mock. Its Context ends
+	// in time, also while the process is busy elsewhere.
 	Term() *tenure.Term
 }
 
@@ -70,9 +73,10 @@ var (
 	errBusy     = errors.New("neli: a barrier or a task has not returned; closing goes on when it has")
 )
 
-// New returns an instance that takes part in the election of its group from now on. It connects in the background, so that
-// brokers need not be up. It fills in the defaults of config, without changing the caller's, and returns an error that
-// names everything that is wrong with it. At most one barrier may be given. The caller closes the instance.
+// New returns an instance that takes part in the election of its group from now on. It connects in
+// the background, so that brokers need not be up. It fills in the defaults of config, without
+// changing the caller's, and returns an error that names everything that is wrong with it. At most
+// one barrier may be given. The caller closes the instance.
 func New(config Config, barrier ...Barrier) (Neli, error) {
 	tell, err := sole(barrier)
 	if err != nil {

@@ -34,8 +34,8 @@ const (
 	mostSilence    = 24 * time.Hour
 )
 
-// sort tells the properties of a connection, which package clientprops knows, from those that are about consumers and
-// producers.
+// sort tells the properties of a connection, which package clientprops knows, from those that are
+// about consumers and producers.
 func sort(given KafkaConfigMap) (properties, error) {
 	p := properties{silence: defaultSilence, needless: map[string]string{}}
 	rest := map[string]string{}

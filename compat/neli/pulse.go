@@ -17,7 +17,8 @@ func (n *elector) PulseCtx(ctx context.Context) (bool, error) {
 	return await(ctx, n.deadline, n.news, n.look)
 }
 
-// await looks until this process leads, there is an error or ctx ends: at each change, and whenever the deadline has passed.
+// await looks until this process leads, there is an error or ctx ends: at each change, and whenever
+// the deadline has passed.
 func await(ctx context.Context, d *deadline, news func() <-chan struct{}, look func() (bool, error)) (bool, error) {
 	for {
 		changed := news()

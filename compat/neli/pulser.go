@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// LeaderTask is some of a leader's work. It is called again and again while this process leads, so it should do a little
-// and return.
+// LeaderTask is some of a leader's work. It is called again and again while this process leads, so
+// it should do a little and return.
 type LeaderTask func()
 
 // Pulser pulses in a goroutine of its own, until it or its instance is closed or there is an error.

@@ -15,8 +15,8 @@ type Loggers[L ~func(format string, args ...interface{})] interface {
 	E() L
 }
 
-// FromScribe returns a logger that writes to a Scribe of goNELI's (package scribe of libstdgo), or to anything else with
-// its five methods:
+// FromScribe returns a logger that writes to a Scribe of goNELI's (package scribe of libstdgo), or
+// to anything else with its five methods:
 //
 //	Scribe: neli.FromScribe(scribe.New(scribelogrus.Bind())),
 func FromScribe[L ~func(format string, args ...interface{})](s Loggers[L]) *slog.Logger {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// leastTimeout keeps the lease above the shortest that kafkalog allows, and mostTimeout the session below the longest that
-	// brokers do.
+	// leastTimeout keeps the lease above the shortest that kafkalog allows, and mostTimeout the
+	// session below the longest that brokers do.
 	leastTimeout = time.Second
 	mostTimeout  = 10 * time.Minute
 	// sessions is how many heartbeat timeouts a session of the group lasts.
@@ -39,7 +39,8 @@ func answerWithin(lease time.Duration) time.Duration {
 	return min(max(lease/3, leastAnswer), mostAnswer)
 }
 
-// heartbeat is the time between two requests of a member of the group: at most a third of the session.
+// heartbeat is the time between two requests of a member of the group: at most a third of the
+// session.
 func heartbeat(c Config, p properties) time.Duration {
 	if p.heartbeat == 0 {
 		return sessions * *c.HeartbeatTimeout / beats

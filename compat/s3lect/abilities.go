@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// assemble gives the decorator the abilities of the store inside that cannot be had without it: callers find them by
-// type assertion, so each combination is a type of its own.
+// assemble gives the decorator the abilities of the store inside that cannot be had without it:
+// callers find them by type assertion, so each combination is a type of its own.
 func assemble(l *legacy) driver.Store {
 	w, watches := l.inner.(driver.Watcher)
 	i, identifies := l.inner.(driver.Identifier)

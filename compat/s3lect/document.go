@@ -27,7 +27,8 @@ type fields struct {
 	Released    bool      `json:"released"`
 }
 
-// parse returns false unless the text is an object in which those fields that there are have the right types.
+// parse returns false unless the text is an object in which those fields that there are have the
+// right types.
 func parse(text []byte) (document, bool) {
 	d := document{text: text, places: map[string]place{}}
 	if json.Unmarshal(text, &d.fields) != nil {

@@ -12,7 +12,8 @@ import (
 
 // Elector is S3lect's interface, which *S3Elector implements.
 type Elector interface {
-	// Start begins to campaign. The context is the elector's life: when it ends, leadership is given up.
+	// Start begins to campaign. The context is the elector's life: when it ends, leadership is
+	// given up.
 	Start(ctx context.Context) error
 	// Stop gives up leadership and ends the elector.
 	Stop() error
@@ -20,7 +21,8 @@ type Elector interface {
 	IsLeader() bool
 	// WaitForLeadership returns nil once this process leads and OnAcquireLeadership has returned.
 	WaitForLeadership(ctx context.Context) error
-	// WaitForNextElection returns the status once the lockfile was seen after the given time; the zero time means ever.
+	// WaitForNextElection returns the status once the lockfile was seen after the given time; the
+	// zero time means ever.
 	WaitForNextElection(ctx context.Context, since time.Time) (*LeadershipStatus, error)
 	// LeaderID is the ServerID of the leader, empty while none is known.
 	LeaderID() string
@@ -44,7 +46,8 @@ type LeadershipStatus struct {
 	LeaderAddr string `json:"leaderAddr"`
 	// LeaderLastSeen is when this process last heard of that leader, by its own clock.
 	LeaderLastSeen time.Time `json:"leaderLastSeen"`
-	// LastElectionTime is when this process was last elected; zero if never, or if OnAcquireLeadership failed.
+	// LastElectionTime is when this process was last elected; zero if never, or if
+	// OnAcquireLeadership failed.
 	LastElectionTime time.Time `json:"lastElectionTime"`
 	// ConsecutiveFails is how many store operations failed in a row.
 	ConsecutiveFails int `json:"consecutiveFails"`
@@ -67,8 +70,8 @@ type LeaderRecordMetadata struct {
 // after Logger are not S3lect's.
 type S3ElectorOptions struct {
 	Config *ElectorConfig
-	// Storage holds the lockfile. Without it, and without Store, Config.LockfilePath names a bucket of S3, which is
-	// reached as the AWS SDK is configured.
+	// Storage holds the lockfile. Without it, and without Store, Config.LockfilePath names a bucket
+	// of S3, which is reached as the AWS SDK is configured.
 	Storage Storage
 	// Logger logs all events. Nil: slog.Default().
 	Logger *slog.Logger

@@ -25,7 +25,7 @@ import (
 
 const lockfilePath = "leader/my-group.json"
 
-// counted counts what reaches the storage.
+// counted counts the requests to the storage.
 type counted struct {
 	s3lect.Storage
 	gets, puts atomic.Int64
@@ -210,7 +210,8 @@ func TestAcquireHookThatFailsResigns(t *testing.T) {
 	})
 }
 
-// The lease is released after the hook, and not before. The store pushes, so that b is there as soon as it may.
+// The lease is released after the hook, and not before. The store pushes, so that b is there as
+// soon as it may.
 func TestNobodyLeadsBeforeTheLoseHookReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, other := options(nil, "a"), options(nil, "b")
@@ -238,7 +239,8 @@ func TestNobodyLeadsBeforeTheLoseHookReturns(t *testing.T) {
 	})
 }
 
-// A hook that does not heed its context must not make anybody believe that this process still leads.
+// A hook that does not heed its context must not make any process believe that this one still
+// leads.
 func TestLeadershipIsByTheLeaseWhileAHookHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		line := faults.New(store, 1, faults.Plan{})
@@ -300,7 +302,7 @@ func TestStopGivesUpOnAHookThatHangs(t *testing.T) {
 	})
 }
 
-// S3lect lets a leader that cannot reach the storage go on for ever.
+// S3lect lets a leader that cannot reach the storage go on without end.
 func TestLeaderThatIsCutOffStopsInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		line := faults.New(store, 1, faults.Plan{})
@@ -482,8 +484,8 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// Two renewals must fit, or each slow request ends leadership. The least timeout that an error names
-// is accepted.
+// Two renewals must fit, or each slow request ends leadership. The least timeout that an error
+// names is accepted.
 func TestTwoRenewalsFitIntoTheTimeout(t *testing.T) {
 	cases := []struct {
 		interval, timeout time.Duration
@@ -557,7 +559,7 @@ func (r *refused) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return r.Store.Read(ctx, key)
 }
 
-// S3lect tries for ever.
+// S3lect tries without end.
 func TestElectorTriesAgainAfterItWasDenied(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		door := &refused{Store: store}

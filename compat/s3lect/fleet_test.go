@@ -14,18 +14,20 @@ import (
 // process is one of either kind.
 type process interface {
 	name() string
-	// acts reports whether the process does a leader's work now, since when it leads, and until when it was frozen.
+	// acts reports whether the process does a leader's work now, since when it leads, and until
+	// when it was frozen.
 	acts() (since, awake time.Time, ok bool)
 	trouble(kind int, d time.Duration) (undo func())
 	end(crash bool)
 }
 
-// conditions are what a migration is carried out under.
+// conditions are the circumstances of a migration.
 type conditions struct {
 	skew   time.Duration // clocks differ by at most this
 	lease  time.Duration
-	meddle func(driver.Store) driver.Store // spoils what candidates write
-	// electors makes the new ones electors of this package, whose lease must be the timeout of the old ones.
+	meddle func(driver.Store) driver.Store // spoils the writes of candidates
+	// electors makes the new ones electors of this package; their lease must be the timeout of the
+	// old ones.
 	electors bool
 	bare     bool // candidates too reach the lockfile through S3lect's two methods, without a floor
 }
@@ -43,7 +45,7 @@ type fleet struct {
 	done   chan struct{}
 }
 
-// report is what the referee saw.
+// report is the referee's result.
 type report struct {
 	faults      []string
 	longest     time.Duration // for which a process of S3lect's went on after another took over from it
@@ -57,7 +59,8 @@ type report struct {
 
 const look = 50 * time.Millisecond
 
-// slack is for what is under way: a read and a write of an old one, at most 300 ms each way, and the referee's look.
+// slack is for requests that are under way: a read and a write of an old one, at most 300 ms each
+// way, and the referee's look.
 const slack = 1300 * time.Millisecond
 
 func newFleet(seed uint64, cond conditions) *fleet {
@@ -202,8 +205,8 @@ func (f *fleet) pick() int {
 	return alive[f.rng.IntN(len(alive))]
 }
 
-// look is the referee: nobody may act while another does, but a process of S3lect's from which somebody took over, until
-// its next look at the lockfile.
+// look is the referee: no two processes may act at once. A process of S3lect that another took over
+// from may act until its next look at the lockfile.
 func (f *fleet) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,7 +262,7 @@ func (f *fleet) fault(format string, args ...any) {
 	}
 }
 
-// turn notes who leads after whom.
+// turn notes each leader and the one before it.
 func (f *fleet) turn(p process) {
 	if p == f.last {
 		return

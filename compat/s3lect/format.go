@@ -63,8 +63,8 @@ func (f format) encode(value []byte, now time.Time) ([]byte, error) {
 	return out, nil
 }
 
-// decode is for reading. Bytes that are no record of either kind are left alone, and so is a record of a candidate
-// without this translation.
+// decode is for reading. Bytes that are no record of either kind are left alone, and so is a record
+// of a candidate without this translation.
 func (f format) decode(value []byte, version driver.Version) []byte {
 	d, ok := parse(value)
 	switch {
@@ -78,8 +78,8 @@ func (f format) decode(value []byte, version driver.Version) []byte {
 	return value
 }
 
-// ahead is by how much lastUpdated must lie in the future, so that no process of S3lect's, by its own clock, finds the
-// record out of date before its lease is over.
+// ahead is by how much lastUpdated must lie in the future, so that no process of S3lect's, by its
+// own clock, finds the record out of date before its lease is over.
 func (f format) ahead(d *document) time.Duration {
 	lease := time.Duration(d.fields.LeaseMillis) * time.Millisecond
 	return f.skew + max(0, lease-f.timeout)
@@ -107,8 +107,8 @@ func (f format) undo(d *document) []byte {
 	return d.with(id, stamp)
 }
 
-// adopt makes a record out of a lockfile of S3lect's. Each of its versions is a new state, because a leader of S3lect's
-// changes nothing but the time when it renews.
+// adopt makes a record out of a lockfile of S3lect's. Each of its versions is a new state, because
+// a leader of S3lect's changes nothing but the time when it renews.
 func (f format) adopt(d *document, version driver.Version) []byte {
 	out, err := json.Marshal(struct {
 		fields
@@ -147,7 +147,8 @@ func (d *document) suffix() []byte {
 	return quoted[1 : len(quoted)-1]
 }
 
-// attach puts a suffix into a JSON string, and detach takes it out: as text, so that the rest keeps its escapes.
+// attach puts a suffix into a JSON string, and detach takes it out: as text, so that the rest keeps
+// its escapes.
 func attach(quoted, suffix []byte) []byte {
 	out := append([]byte{}, quoted[:len(quoted)-1]...)
 	return append(append(out, suffix...), '"')

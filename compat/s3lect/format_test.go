@@ -25,7 +25,8 @@ const (
 		`"incarnation":"","seq":0,"nonce":"0123456789abcdef"}`
 )
 
-// asked is a record with a request, as a reader adds it: at the end, with every other byte as it was.
+// asked is a record with a request, as a reader adds it: at the end, with every other byte as it
+// was.
 func asked(record string) string {
 	return strings.TrimSuffix(record, "}") + `,"request":{"term":42,"to":"node-2"}}`
 }
@@ -34,7 +35,7 @@ func lease(record, millis string) string {
 	return strings.Replace(record, `"leaseMillis":15000`, `"leaseMillis":`+millis, 1)
 }
 
-// lockfile is what S3lect would see.
+// lockfile is the view of S3lect.
 type lockfile struct {
 	LeaderID    string    `json:"leaderID"`
 	LeaderAddr  string    `json:"leaderAddr"`

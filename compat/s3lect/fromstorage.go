@@ -25,17 +25,19 @@ var (
 	errOvertaken = errors.New("written, and no longer there when its ETag was asked for")
 )
 
-// FromStorage returns a store over a storage that was written for S3lect. It is nil if the storage is.
+// FromStorage returns a store over a storage that was written for S3lect. It is nil if the storage
+// is.
 //
-// A version is an ETag. PutIfMatch does not tell the new one, so that after each write the object is read once, unless the
-// storage is an ETagStorage. The storage must be atomic among all writers; whether it is cannot be found out from here.
-// Its errors are classified as driver.Store wants them: ErrStoragePrecondition, and ErrStorageNotFound of a write, are
-// conflicts; one that wraps driver.ErrDenied is kept; all others leave the outcome open.
+// A version is an ETag. PutIfMatch does not tell the new one, so that after each write the object
+// is read once, unless the storage is an ETagStorage. The storage must be atomic among all writers;
+// whether it is cannot be found out from here. Its errors are classified as driver.Store wants
+// them: ErrStoragePrecondition, and ErrStorageNotFound of a write, are conflicts; one that wraps
+// driver.ErrDenied is kept; all others leave the outcome open.
 //
-// There is no Floor, because such a storage has no clock or counter of its own. After the object was
-// deleted, or S3lect has led, the next token is above the highest that the elected candidate has
-// itself seen. One that has seen none begins at 1 again, even beside candidates that have seen higher
-// ones. Package s3object has a Floor. The shortest lease is 2 s.
+// There is no Floor, because such a storage has no clock or counter of its own. After the object
+// was deleted, or S3lect has led, the next token is above the highest that the elected candidate
+// has itself seen. One that has seen none begins at 1 again, even beside candidates that have seen
+// higher ones. Package s3object has a Floor. The shortest lease is 2 s.
 //
 // A call ends with its context even if the storage does not heed it.
 func FromStorage(s Storage) driver.Store {
@@ -94,7 +96,8 @@ func (s *storageStore) CompareAndSwap(ctx context.Context, key string, prev driv
 	return driver.Version(etag), nil
 }
 
-// put writes and finds out the new ETag. If that fails the write may count all the same: the election reads and finds it.
+// put writes and finds out the new ETag. If that fails the write may count all the same: the
+// election reads and finds it.
 func (s *storageStore) put(ctx context.Context, key string, data []byte, etag string) (string, error) {
 	if teller, ok := s.storage.(ETagStorage); ok {
 		newETag, err := teller.PutIfMatchETag(ctx, key, data, etag)
@@ -116,8 +119,8 @@ func (s *storageStore) put(ctx context.Context, key string, data []byte, etag st
 	return string(e.Version), nil
 }
 
-// outcome classifies the error of a write that expected an ETag. If the object that should have it is gone, that is
-// another version too.
+// outcome classifies the error of a write that expected an ETag. If the object that should have it
+// is gone, that is another version too.
 func outcome(err error, etag string) error {
 	if errors.Is(err, ErrStoragePrecondition) || etag != "" && errors.Is(err, ErrStorageNotFound) {
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
@@ -131,7 +134,8 @@ func hideDenied(err error) error { return errors.New(err.Error()) }
 // MinLease returns 2 s.
 func (s *storageStore) MinLease() time.Duration { return minLease }
 
-// CheckKey returns an error unless the key is valid UTF-8 of 1 to 1024 bytes. The storage may refuse more of them.
+// CheckKey returns an error unless the key is valid UTF-8 of 1 to 1024 bytes. The storage may
+// refuse more of them.
 func (s *storageStore) CheckKey(key string) error {
 	switch {
 	case key == "":

@@ -68,7 +68,7 @@ func TestHealthServerIsChecked(t *testing.T) {
 	}
 }
 
-// ownElector is a program's own, of which the handler asks nothing but the status.
+// ownElector is a program's own; the handler calls only its status.
 type ownElector struct {
 	s3lect.Elector
 	status s3lect.LeadershipStatus

@@ -22,8 +22,8 @@ type HealthServerConfig struct {
 	Logger      *slog.Logger
 }
 
-// HealthServer is an HTTPS server of its own for NewLeadershipHandler. It is made by NewHealthServer and serves for one
-// Start.
+// HealthServer is an HTTPS server of its own for NewLeadershipHandler. It is made by
+// NewHealthServer and serves for one Start.
 type HealthServer struct {
 	log     *slog.Logger
 	server  *http.Server
@@ -36,8 +36,8 @@ type HealthServer struct {
 
 const healthTimeout = 10 * time.Second
 
-// NewHealthServer returns a server that was not started. It returns an error without an address, an elector or a
-// certificate.
+// NewHealthServer returns a server that was not started. It returns an error without an address, an
+// elector or a certificate.
 func NewHealthServer(config HealthServerConfig) (*HealthServer, error) {
 	switch {
 	case config.BindAddress == "":
@@ -65,8 +65,8 @@ func NewHealthServer(config HealthServerConfig) (*HealthServer, error) {
 	return h, nil
 }
 
-// Start listens and serves in the background until Stop. The context bounds listening alone. It returns an error if the
-// address cannot be listened on, and if the server was started before.
+// Start listens and serves in the background until Stop. The context bounds listening alone. It
+// returns an error if the address cannot be listened on, and if the server was started before.
 func (h *HealthServer) Start(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 // hookWithin is the time for OnLoseLeadership.
 const hookWithin = 5 * time.Second
 
-// lead is the work of a leader: to call the hooks. Its context ends when leadership is to end, or has ended.
+// lead is the work of a leader: to call the hooks. Its context ends when leadership is to end, or
+// has ended.
 func (e *S3Elector) lead(ctx context.Context, t *tenure.Term) error {
 	e.begin(t)
 	if hook := e.config().OnAcquireLeadership; hook != nil {

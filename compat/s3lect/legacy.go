@@ -13,10 +13,11 @@ import (
 // maxTimeout is the longest lease there is, which a lockfile of S3lect's is given.
 const maxTimeout = time.Hour
 
-// LegacyConfig describes the S3lect processes that share a lockfile. All candidates must be given the same.
+// LegacyConfig describes the S3lect processes that share a lockfile. All candidates must be given
+// the same.
 type LegacyConfig struct {
-	// LeaderTimeout is that of the S3lect processes: how long they let a leader be silent. From 1 ms to 1 h; zero is
-	// S3lect's default, 15 s.
+	// LeaderTimeout is that of the S3lect processes: how long they let a leader be silent. From 1
+	// ms to 1 h; zero is S3lect's default, 15 s.
 	LeaderTimeout time.Duration
 	// MaxSkew is how far the time of day on the machine of any candidate may differ from that of
 	// any S3lect process. It must be shorter than LeaderTimeout, since with more S3lect's processes
@@ -50,8 +51,13 @@ func (c LegacyConfig) validate() error {
 // Legacy returns the store for candidates that share their election with S3lect processes, during a
 // rolling migration and no longer. It translates bytes and does nothing else:
 //
-//   - A record of Tenure is written so that S3lect's processes see a leader with another ID than theirs, and wait it out: its leaderID is "ID#incarnation", and its lastUpdated lies in the future by MaxSkew and by the time that the lease exceeds LeaderTimeout. A vacant record has a leader of its own, "vacant#nonce". A released one has the zero time, S3lect's sign of resignation. Every other byte stays, and reading undoes it.
-//   - A lockfile of S3lect is read as a record of term 0. Its leader is "s3lect:" and a hash of its leaderID, and its lease is LeaderTimeout. If its time is zero it is a released one.
+//   - A record of Tenure is written so that S3lect's processes see a leader with another ID than
+//     theirs, and wait it out: its leaderID is "ID#incarnation", and its lastUpdated lies in the
+//     future by MaxSkew and by the time that the lease exceeds LeaderTimeout. A vacant record has a
+//     leader of its own, "vacant#nonce". A released one has the zero time, S3lect's sign of
+//     resignation. Every other byte stays, and reading undoes it.
+//   - A lockfile of S3lect is read as a record of term 0. Its leader is "s3lect:" and a hash of its
+//     leaderID, and its lease is LeaderTimeout. If its time is zero it is a released one.
 //   - All other bytes stay unchanged.
 //
 // It has the abilities of the store, and adds a finding to those of Inspect. It returns an error

@@ -99,7 +99,8 @@ var suffix = regexp.MustCompile(`("leaderID":"[^#"]*)#[^"]*"`)
 // noSuffix writes the bare id.
 func noSuffix(b []byte) []byte { return suffix.ReplaceAll(b, []byte(`$1"`)) }
 
-// noOffset writes the time of sending. It keeps the millisecond, so that the bytes differ from those of other writes.
+// noOffset writes the time of sending. It keeps the millisecond, so that the bytes differ from
+// those of other writes.
 func noOffset(b []byte) []byte {
 	var l lockfile
 	if json.Unmarshal(b, &l) != nil || l.LastUpdated.IsZero() {

@@ -38,8 +38,8 @@ func (c clockAhead) Now() clock.Reading {
 	return r
 }
 
-// startNew starts a candidate whose records go through meddle on their way to the line, if that is not nil. It is an
-// elector of this package, if it has no need for what that cannot do.
+// startNew starts a candidate whose records go through meddle on their way to the line, if that is
+// not nil. It is an elector of this package where that has all that the conditions need.
 func startNew(id string, line faults.Store, skew time.Duration, cond conditions) (*newOne, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &newOne{id: id, line: line, cancel: cancel, done: make(chan struct{})}
@@ -69,7 +69,8 @@ func startNew(id string, line faults.Store, skew time.Duration, cond conditions)
 	return n, nil
 }
 
-// elector is S3lect's API, whose LeaderTimeout is its lease and what it takes for the timeout of the old ones.
+// elector is S3lect's API. Its LeaderTimeout is its lease, and counts as the timeout of the old
+// ones.
 func (n *newOne) elector(ctx context.Context, skew, lease time.Duration) error {
 	e, err := NewS3Elector(S3ElectorOptions{
 		Config: &ElectorConfig{

@@ -10,10 +10,11 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 )
 
-// oldOne is a process of S3lect's, by its documentation and by what is known of its faults. It looks at the lockfile every
-// 5 s. It leads if it is named there, as long as the time is younger than 15 s by its own clock, and renews; follows if
-// another is; and otherwise, or where there is no lockfile, writes its own name under the ETag that it saw. It resigns by
-// the zero time. A failed read changes nothing, which is why it may go on leading while it cannot reach the store.
+// oldOne is a process of S3lect, by its documentation and its known faults. It looks at the
+// lockfile every 5 s. It leads if it is named there, as long as the time is younger than 15 s by
+// its own clock, and renews; follows if another is; and otherwise, or where there is no lockfile,
+// writes its own name under the ETag that it saw. It resigns by the zero time. A failed read
+// changes nothing, which is why it may go on leading while it cannot reach the store.
 type oldOne struct {
 	id   string
 	line faults.Store
@@ -183,7 +184,8 @@ func (o *oldOne) acts() (since, awake time.Time, ok bool) {
 
 func (o *oldOne) name() string { return "old " + o.id }
 
-// trouble does one of the things that happen to a process, for a while, and returns what undoes it.
+// trouble does one of the things that happen to a process, for a while, and returns a function that
+// undoes it.
 func (o *oldOne) trouble(kind int, d time.Duration) (undo func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -206,7 +208,7 @@ func (o *oldOne) trouble(kind int, d time.Duration) (undo func()) {
 
 func (o *oldOne) end(crash bool) {
 	if crash {
-		o.lead(false) // whatever it was about to do is no act
+		o.lead(false) // an interrupted action is not an act
 		close(o.die)
 	} else {
 		close(o.resign)

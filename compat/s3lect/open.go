@@ -61,7 +61,8 @@ func (o *S3ElectorOptions) store(path string) (driver.Store, string, error) {
 	return s, key, nil
 }
 
-// withPeers serves and follows over the network. Whether followers follow is the election's NoWatch, which can be changed.
+// withPeers serves and follows over the network. Whether followers follow is the election's
+// NoWatch, which can be changed.
 func (e *S3Elector) withPeers(store driver.Store, opts S3ElectorOptions) (*peer.Store, error) {
 	networks := opts.PeerNetworks
 	if networks == nil {

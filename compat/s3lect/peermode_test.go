@@ -26,14 +26,14 @@ type member struct {
 	server  *s3lect.HealthServer
 }
 
-// The lease outlasts the stalls of a busy machine, whose subject here is who is heard.
+// The lease outlasts the stalls of a busy machine: these tests are about pushes.
 const (
 	longLease = 30 * time.Second
 	interval  = 500 * time.Millisecond
 )
 
-// resigned is the lockfile of an elector of S3lect's that has resigned, after which the first to come
-// leads at once.
+// resigned is the lockfile of an elector of S3lect's that has resigned, after which the first to
+// come leads at once.
 const resigned = `{"leaderID":"old","leaderAddr":"","lastUpdated":"0001-01-01T00:00:00Z"}`
 
 // resignedStore holds that lockfile. It does not push.
@@ -82,8 +82,8 @@ func join(t *testing.T, store driver.Store, id string, cert tls.Certificate, cha
 	return m
 }
 
-// quiet waits until the elector hears of some renewals, one after another, and reads nothing
-// meanwhile.
+// quiet waits until the elector hears of some renewals, one after another, and reads nothing in
+// that time.
 func (m member) quiet(t *testing.T) {
 	t.Helper()
 	ctx := wait.Context(t)
@@ -152,7 +152,8 @@ func TestPeersThatAreNotTrustedAreNotHeard(t *testing.T) {
 			store := resignedStore()
 			trusting := func(authority []byte) func(*s3lect.S3ElectorOptions) {
 				return func(o *s3lect.S3ElectorOptions) {
-					// Reads are a part of the lease apart. It does no harm if a leader loses this one.
+					// Reads are a part of the lease apart. It does no harm if a leader loses this
+					// one.
 					o.Config.PeerCACert, o.Config.LeaderTimeout = authority, 2*time.Second
 				}
 			}

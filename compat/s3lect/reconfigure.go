@@ -15,8 +15,8 @@ func (e *S3Elector) GetConfig() *ElectorConfig {
 	return &c
 }
 
-// EnablePeerMode turns on PeerMode with these authorities (PEM; empty: the system's). It returns an error if they cannot be
-// read. Where the store pushes changes by itself it makes no difference.
+// EnablePeerMode turns on PeerMode with these authorities (PEM; empty: the system's). It returns an
+// error if they cannot be read. Where the store pushes changes by itself it makes no difference.
 func (e *S3Elector) EnablePeerMode(caCert []byte) error {
 	return e.update(func(c *ElectorConfig) { c.PeerMode, c.PeerCACert = true, caCert })
 }

@@ -21,8 +21,8 @@ var (
 	errNoHost        = errors.New("s3lect: it is not known whose certificate to expect")
 )
 
-// roots are the authorities that a leader's certificate must be of. They can be changed while connections are made, which
-// those in a tls.Config cannot.
+// roots are the authorities that a leader's certificate must be of. They can be changed while
+// connections are made, which those in a tls.Config cannot.
 type roots struct{ pool atomic.Pointer[x509.CertPool] }
 
 func (r *roots) check(pem []byte) error {

@@ -21,8 +21,8 @@ var (
 // stopWithin bounds Stop: a hook has hookWithin, and the release 2 s.
 const stopWithin = 10 * time.Second
 
-// S3Elector is S3lect's elector over Tenure. It is made by NewS3Elector, its methods may be called from many goroutines, and
-// it serves for one Start.
+// S3Elector is S3lect's elector over Tenure. It is made by NewS3Elector, its methods may be called
+// from many goroutines, and it serves for one Start.
 type S3Elector struct {
 	log       *slog.Logger
 	configure func(*tenure.Config)
@@ -80,8 +80,8 @@ func (e *S3Elector) settings(c *ElectorConfig) tenure.Config {
 	return t
 }
 
-// Start campaigns in the background until ctx ends or Stop is called; either gives up leadership. It returns an error if
-// the elector was started before.
+// Start campaigns in the background until ctx ends or Stop is called; either gives up leadership.
+// It returns an error if the elector was started before.
 func (e *S3Elector) Start(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// IsLeader reports whether this process leads: it was elected, its lease is valid at this moment by its own clock, and it
-// is not about to give up. It is true already while OnAcquireLeadership runs.
+// IsLeader reports whether this process leads: it was elected, its lease is valid at this moment by
+// its own clock, and it is not about to give up. It is true already while OnAcquireLeadership runs.
 func (e *S3Elector) IsLeader() bool {
 	e.mu.Lock()
 	t := e.term
@@ -43,8 +43,8 @@ func (e *S3Elector) GetLeadershipStatus() *LeadershipStatus {
 	return status
 }
 
-// WaitForLeadership returns nil once this process leads and OnAcquireLeadership has succeeded. It returns ctx's error if
-// that ends first, and another once the elector has stopped.
+// WaitForLeadership returns nil once this process leads and OnAcquireLeadership has succeeded. It
+// returns ctx's error if that ends first, and another once the elector has stopped.
 func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
 	for {
 		e.mu.Lock()
@@ -69,8 +69,9 @@ func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
 // lookEvery is the time between two looks of WaitForNextElection: a renewal changes nothing else.
 const lookEvery = 100 * time.Millisecond
 
-// WaitForNextElection returns the status once this process has seen the state of the lockfile after the given time; the
-// zero time means ever. It returns ctx's error if that ends first, and another once the elector has stopped.
+// WaitForNextElection returns the status once this process has seen the state of the lockfile after
+// the given time; the zero time means ever. It returns ctx's error if that ends first, and another
+// once the elector has stopped.
 func (e *S3Elector) WaitForNextElection(ctx context.Context, since time.Time) (*LeadershipStatus, error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -15,11 +15,12 @@ var (
 
 // Storage is S3lect's view of an object store. Its methods may be called from many goroutines.
 type Storage interface {
-	// Get returns the contents of the object and its ETag, or an error that wraps ErrStorageNotFound if there is none.
+	// Get returns the contents of the object and its ETag, or an error that wraps
+	// ErrStorageNotFound if there is none.
 	Get(ctx context.Context, key string) (data []byte, etag string, err error)
-	// PutIfMatch writes the object if its ETag is the given one; the empty ETag means that it must not exist. It
-	// returns an error that wraps ErrStoragePrecondition if that does not hold. After any other error the object may
-	// have been written.
+	// PutIfMatch writes the object if its ETag is the given one; the empty ETag means that it must
+	// not exist. It returns an error that wraps ErrStoragePrecondition if that does not hold. After
+	// any other error the object may have been written.
 	PutIfMatch(ctx context.Context, key string, data []byte, etag string) error
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// scripted answers as it is told.
+// scripted gives the answers of a script.
 type scripted struct {
 	get func(ctx context.Context) ([]byte, string, error)
 	put func(ctx context.Context) error

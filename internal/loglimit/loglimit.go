@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// A cause that goes on is told again after this, and then after twice the time before.
+	// A lasting cause is reported again after this, and then after twice the time before.
 	firstRepeat, lastRepeat = 10 * time.Second, time.Hour
 	// quietFor ends a series of one cause: the next time it is news.
 	quietFor = time.Minute
@@ -25,7 +25,7 @@ type Limiter struct {
 
 // series is one cause that goes on.
 type series struct {
-	last, next time.Duration // when it was met, and when it is told again
+	last, next time.Duration // when it was met, and when it is reported again
 	pause      time.Duration
 	times      int // since the last line
 }

@@ -19,8 +19,8 @@ type Edit struct {
 	Old, New string
 }
 
-// Write puts the changed files into dir and returns the file that says so, for go build -overlay. It fails if an edit is not of the
-// source as it is now.
+// Write puts the changed files into dir and returns the list of them for go build -overlay. It
+// fails if an edit does not fit the present source.
 func Write(top, dir string, edits []Edit) (list string, err error) {
 	changed := map[string]string{}
 	for _, e := range edits {

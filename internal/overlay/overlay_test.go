@@ -29,7 +29,7 @@ func module(t *testing.T) string {
 	return top
 }
 
-// TestStale: an edit of what is no longer there, or is there twice, is no edit.
+// TestStale: an edit of a text that is no longer there, or is there twice, is an error.
 func TestStale(t *testing.T) {
 	top := module(t)
 	for _, c := range []struct{ old, want string }{

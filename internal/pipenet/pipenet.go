@@ -25,7 +25,7 @@ type address string
 func (address) Network() string  { return "tcp" }
 func (a address) String() string { return string(a) }
 
-// listener hands over connections one by one, to those who accept.
+// listener hands over connections one by one, to callers of Accept.
 type listener struct {
 	on      *Network
 	address address
@@ -56,7 +56,7 @@ func (n *Network) Listen(_, at string) (net.Listener, error) {
 }
 
 // DialContext connects to a listener, as net.Dialer does. It waits until the connection is
-// accepted. It returns an error if nobody listens on the address, and when the context ends.
+// accepted. It returns an error if no listener has the address, and when the context ends.
 func (n *Network) DialContext(ctx context.Context, _, at string) (net.Conn, error) {
 	n.mu.Lock()
 	l := n.listeners[at]

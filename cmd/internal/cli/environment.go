@@ -74,8 +74,8 @@ func warnOfStrangers(c *cobra.Command) {
 	}
 }
 
-// Fill sets the flags that the command line has not set from the environment: from their own variables, or else from others
-// that stand for them. An empty variable is none.
+// Fill sets the flags that the command line has not set from the environment: from their own
+// variables, or else from others that stand for them. An empty variable is none.
 func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources, error) {
 	from := Sources{}
 	var problems []error

@@ -17,8 +17,8 @@ import (
 type StoreFlags struct {
 	// Creates: the command can make the bucket or topic.
 	Creates bool
-	// Serves says in the help which servers the command starts itself. Then no store need be named, and one that is gets no
-	// patience unless that is asked for.
+	// Serves says in the help which servers the command starts itself. Then no store need be named,
+	// and one that is gets no patience unless that is asked for.
 	Serves string
 	// Bucket is that of a context that is given without one.
 	Bucket string
@@ -66,8 +66,9 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	}
 }
 
-// Place is the one that the flags, or the variables in their stead, name. It is zero only if the command starts a server
-// itself and no other is named. Its errors are for people and show no credentials.
+// Place is the one that the flags, or the variables in their stead, name. It is zero only if the
+// command starts a server itself and no other is named. Its errors are for people and show no
+// credentials.
 func (s *StoreFlags) Place(f *pflag.FlagSet, from Sources, env func(string) string) (stores.Place, error) {
 	p, err := s.named(f, from, env)
 	return p, fault.OfValue(err)
@@ -112,7 +113,8 @@ func (s *StoreFlags) inContext(f *pflag.FlagSet, from Sources) bool {
 	return s.context != "" && (from.ByHand(f, FlagContext) || s.store == "")
 }
 
-// WithoutProperties refuses the flag that is for Kafka alone. Variables may be there for other commands.
+// WithoutProperties refuses the flag that is for Kafka alone. Variables may be there for other
+// commands.
 func (s *StoreFlags) WithoutProperties(f *pflag.FlagSet, from Sources) error {
 	if from.ByHand(f, flagProperties) {
 		return fault.OfUsage(errors.New("--" + flagProperties + " needs --store kafka://..."))

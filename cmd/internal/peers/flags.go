@@ -1,4 +1,5 @@
-// Package peers is about members that tell one another of renewals, as the command line describes them.
+// Package peers is about members that tell one another of renewals, as the command line describes
+// them.
 package peers
 
 import (

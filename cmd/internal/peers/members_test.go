@@ -63,7 +63,8 @@ func lead(ctx context.Context, t *testing.T, m *peers.Member) {
 	}
 }
 
-// pushed waits for a renewal that the follower, which has read once, can only have heard of from the leader.
+// pushed waits for a renewal that the follower, which has read once, can only have heard of from
+// the leader.
 func pushed(ctx context.Context, t *testing.T, m *peers.Member) {
 	t.Helper()
 	heard := make(chan driver.Entry, 100)

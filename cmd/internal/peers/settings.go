@@ -14,8 +14,8 @@ import (
 
 // Settings are those of one member.
 type Settings struct {
-	// Listen is where it listens, Address where others reach that. Port 0 of Listen is a free one, port 0 of Address the
-	// one that was found.
+	// Listen is where it listens, Address where others reach that. Port 0 of Listen is a free one,
+	// port 0 of Address the one that was found.
 	Listen  Endpoint `json:"listen"`
 	Address Endpoint `json:"address"`
 	// CA, Cert and Key are files; all or none.
@@ -34,8 +34,8 @@ func (s *Settings) Scheme() string {
 	return "http"
 }
 
-// ForMember are the settings of the i-th of n members on this machine, from 0: a port that is given is the first one's, and
-// the others have those after it.
+// ForMember are the settings of the i-th of n members on this machine, from 0: a port that is given
+// is the first one's, and the others have those after it.
 func (s *Settings) ForMember(i int) *Settings {
 	if s == nil {
 		return nil

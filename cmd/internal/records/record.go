@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Record holds those fields of the documented record that matter to people. Bytes that are none show nothing.
+// Record holds those fields of the documented record that matter to people. Bytes that are none
+// show nothing.
 type Record struct {
 	// Absent: there is none.
 	Absent bool

@@ -1,8 +1,9 @@
-// Package stamp reads the one clock that all processes of a machine share: it never steps, and readings of different
-// processes can be compared as long as the machine has not been restarted in between.
+// Package stamp reads the one clock that all processes of a machine share: it never steps, and
+// readings of different processes can be compared as long as the machine has not been restarted in
+// between.
 //
-// No election does that, since its members are on different machines. Here it is a witness that stands outside of the
-// election and checks it.
+// No election does that, since its members are on different machines. Here it is a witness that
+// stands outside of the election and checks it.
 package stamp
 
 import "time"

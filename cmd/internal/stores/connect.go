@@ -19,8 +19,8 @@ type Patience struct {
 	Told func(error)
 }
 
-// How long attempts may take: the first one little, so that soon something can be told; each later one twice as long, as
-// reading a long log may need it. And the pauses between them.
+// How long attempts may take: the first one little, so that soon something can be told; each later
+// one twice as long, as reading a long log may need it. And the pauses between them.
 const (
 	firstAttempt = 5 * time.Second
 	lastAttempt  = time.Minute

@@ -28,8 +28,8 @@ func freePort(t *testing.T) *net.TCPAddr {
 	return l.Addr().(*net.TCPAddr)
 }
 
-// settles tries until it succeeds, or fails as wanted, or in a way that does not pass: where the machine is slow a server may answer
-// too late.
+// settles tries until it succeeds, or fails as wanted, or in a way that does not pass: where the
+// machine is slow a server may answer too late.
 func settles[T any](t *testing.T, want string, try func(ctx context.Context) (T, error)) (T, error) {
 	t.Helper()
 	for ctx := wait.Context(t); ; {
@@ -40,7 +40,8 @@ func settles[T any](t *testing.T, want string, try func(ctx context.Context) (T,
 	}
 }
 
-// await connects with much patience, has the server started at the first failure, and returns how often it was told of one.
+// await connects with much patience, has the server started at the first failure, and returns how
+// often it was told of one.
 func await(t *testing.T, url string, start func()) int {
 	t.Helper()
 	told := 0

@@ -19,7 +19,8 @@ type Kafka struct {
 	Topic    string   `json:"topic"`
 	// NELI is nil where no candidate has precedence.
 	NELI *NELI `json:"neli,omitempty"`
-	// Replicas is how many brokers keep a topic that is created; 0: three, or all where there are fewer.
+	// Replicas is how many brokers keep a topic that is created; 0: three, or all where there are
+	// fewer.
 	Replicas int `json:"replicas,omitempty"`
 	// Timeout is how long a broker may take for an answer; 0: half of the lease, 2 s at most.
 	Timeout time.Duration `json:"timeout,omitempty"`

@@ -13,8 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// brokerNews hears from the client library when a broker cannot be reached, and when it can again. Connections that merely
-// end are no news: the library has several to each broker, and closes those that are idle.
+// brokerNews hears from the client library when a broker cannot be reached, and when it can again.
+// Connections that merely end are no news: the library has several to each broker, and closes those
+// that are idle.
 type brokerNews struct {
 	told func(up bool, err error) // may be nil
 

@@ -27,7 +27,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// enter opens a place in Kafka and reads a record there. It returns an error that passes only if it is the wanted one.
+// enter opens a place in Kafka and reads a record there. It returns an error that passes only if it
+// is the wanted one.
 func enter(t *testing.T, url string, properties map[string]string, create bool, want string) (*stores.Store, error) {
 	t.Helper()
 	place := parse(t, url)
@@ -78,8 +79,8 @@ func withUsers(t *testing.T) string {
 		right("stranger", "other", kmsg.ACLOperationRead))
 }
 
-// withoutTLS is a broker that has none, and takes a greeting of TLS for the size of a request, beyond any limit: real ones hang up. Those of
-// the tests would wait for so much.
+// withoutTLS is a broker that has none, and takes a greeting of TLS for the size of a request,
+// beyond any limit: real ones hang up. Those of the tests would wait for so much.
 func withoutTLS(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

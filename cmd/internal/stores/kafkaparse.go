@@ -34,7 +34,8 @@ const (
 const elsewhere = "credentials and TLS come from a file of client properties (--kafka-properties) or from " +
 	"TENURE_KAFKA_USER, TENURE_KAFKA_PASSWORD and TENURE_KAFKA_SECURITY_PROTOCOL"
 
-// parseKafka reads a URL of the form kafka://[user:password@]host[:port][,host[:port]...]/topic[?parameter=value[&...]].
+// parseKafka reads a URL of the form
+// kafka://[user:password@]host[:port][,host[:port]...]/topic[?parameter=value[&...]].
 func parseKafka(raw string) (*Kafka, error) {
 	hosts, u, err := splitKafka(strings.TrimPrefix(raw, "kafka://"))
 	if err != nil {
@@ -59,8 +60,8 @@ func parseKafka(raw string) (*Kafka, error) {
 	return k, k.set(u.RawQuery)
 }
 
-// ParseEmbeddedKafka reads kafka-embedded:[?parameter=value[&...]], with a topic of that name on brokers that are still to be
-// started.
+// ParseEmbeddedKafka reads kafka-embedded:[?parameter=value[&...]], with a topic of that name on
+// brokers that are still to be started.
 func ParseEmbeddedKafka(setting, raw, topic string) (*Kafka, error) {
 	k := &Kafka{Topic: topic}
 	_, rest, _ := strings.Cut(raw, ":")

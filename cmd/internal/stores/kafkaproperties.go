@@ -22,8 +22,8 @@ type KafkaSettings struct {
 	Env func(string) string
 }
 
-// With returns the place with the properties that the settings name, the variables before the file. Another place than Kafka
-// stays as it is. Its errors are for people and show no credentials.
+// With returns the place with the properties that the settings name, the variables before the file.
+// Another place than Kafka stays as it is. Its errors are for people and show no credentials.
 func (p Place) With(s KafkaSettings) (Place, error) {
 	if p.Kafka == nil {
 		return p, nil

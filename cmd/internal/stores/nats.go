@@ -10,9 +10,11 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// NATS is a key-value bucket of JetStream, on servers that a URL or a context of the nats command names.
+// NATS is a key-value bucket of JetStream, on servers that a URL or a context of the nats command
+// names.
 type NATS struct {
-	// Context names a context of the nats command, which then knows the servers and the credentials.
+	// Context names a context of the nats command, which then knows the servers and the
+	// credentials.
 	Context string `json:"context,omitempty"`
 	// Servers are URLs without credentials.
 	Servers  []string `json:"servers,omitempty"`
@@ -32,8 +34,8 @@ func InContext(setting, name, bucket string) Place {
 	return Place{Setting: setting, NATS: &NATS{Context: name, Bucket: bucket}}
 }
 
-// ParseContext reads NAME[/BUCKET]; without a bucket it is the one given. No context has a slash in its name. Its errors name
-// the setting.
+// ParseContext reads NAME[/BUCKET]; without a bucket it is the one given. No context has a slash in
+// its name. Its errors name the setting.
 func ParseContext(setting, raw, bucket string) (Place, error) {
 	name, own, ok := strings.Cut(raw, "/")
 	if !ok {

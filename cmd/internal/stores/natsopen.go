@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// open connects to find out whether that goes at all, and leaves it to the driver to make a connection that suits elections.
+// open connects to find out whether that goes at all, and leaves it to the driver to make a
+// connection that suits elections.
 func (n *NATS) open(ctx context.Context, o Options) (*Store, error) {
 	nc, js, err := n.connect()
 	if err != nil {

@@ -100,7 +100,8 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-// A server that hangs up while the client still writes is quoted all the same, and so is why it does.
+// A server that hangs up while the client still writes is quoted all the same, and so is why it
+// does.
 func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
 	t.Parallel()
 	full := startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxConn: 1})
@@ -171,7 +172,8 @@ func TestInspectNATS(t *testing.T) {
 	}
 }
 
-// TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates, and waiting does not mend it.
+// TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates, and waiting
+// does not mend it.
 func TestOpenWhileMigrating(t *testing.T) {
 	t.Parallel()
 	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true, "")

@@ -20,7 +20,8 @@ const (
 // natsParameters are to be joined by &.
 var natsParameters = []string{migrating, pristine}
 
-// parseNATS reads a URL of the form nats://[user:password@]host[:port][,host[:port]...]/BUCKET[?parameter[&parameter]], or with
+// parseNATS reads a URL of the form
+// nats://[user:password@]host[:port][,host[:port]...]/BUCKET[?parameter[&parameter]], or with
 // tls:// to insist on an encrypted connection.
 func parseNATS(raw string) (*NATS, error) {
 	u, err := url.Parse(raw)

@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 )
 
-// Nomination is part of an election where something outside of it says which candidate has precedence.
+// Nomination is part of an election where something outside of it says which candidate has
+// precedence.
 type Nomination struct {
 	driver.Nominator
 	// NomineeOnly lets only the nominee claim, ever.
@@ -23,8 +24,8 @@ type Nomination struct {
 	Close func() error
 }
 
-// Nominate takes part in the nomination for an election, if the place has one; it returns nil otherwise. Candidates do, and
-// observers do not. Its errors are for people.
+// Nominate takes part in the nomination for an election, if the place has one; it returns nil
+// otherwise. Candidates do, and observers do not. Its errors are for people.
 func (s *Store) Nominate(ctx context.Context, election string) (*Nomination, error) {
 	k := s.place.Kafka
 	if k == nil || k.NELI == nil {

@@ -28,7 +28,8 @@ type Store struct {
 
 // Options say how to open a store.
 type Options struct {
-	// Client is the name of the connection that operators see on the server, where there are such names.
+	// Client is the name of the connection that operators see on the server, where there are such
+	// names.
 	Client string
 	// Create makes the bucket or topic if it is missing.
 	Create bool
@@ -43,8 +44,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Open makes a store that is ready to be used. Its errors are for people. Where nothing is asked for that needs it, the
-// server is not called before the first use: Check does that.
+// Open makes a store that is ready to be used. Its errors are for people. Where nothing is asked
+// for that needs it, the server is not called before the first use: Check does that.
 func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 	s, err := p.kind().open(ctx, o)
 	if err != nil {
@@ -54,8 +55,8 @@ func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Check reads an election's record, to find out early whether it may and whether the store is there. Its errors are for
-// people.
+// Check reads an election's record, to find out early whether it may and whether the store is
+// there. Its errors are for people.
 func (s *Store) Check(ctx context.Context, key string) error {
 	if err := s.place.kind().check(ctx, s, key); err != nil {
 		return s.place.blame(err)

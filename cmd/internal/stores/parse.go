@@ -17,8 +17,8 @@ func Missing(setting string) error {
 	return &fault.Error{Err: fmt.Errorf("%s is missing", setting), Hint: shape, Code: fault.Usage}
 }
 
-// Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka:// for Kafka. Its errors name the setting and
-// show no credentials.
+// Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka://
+// for Kafka. Its errors name the setting and show no credentials.
 func Parse(setting, raw string) (Place, error) {
 	p := Place{Setting: setting}
 	scheme, err := schemeOf(raw)

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Place is where elections are kept: one of the kinds of store that there are. It may hold credentials; String leaves them
-// out.
+// Place is where elections are kept: one of the kinds of store that there are. It may hold
+// credentials; String leaves them out.
 type Place struct {
 	// Setting is the source of the place, for errors: "--store", "--context", or a variable of the
 	// environment.
@@ -114,7 +114,8 @@ type deniedError struct{ text string }
 func (e *deniedError) Error() string { return e.text }
 func (e *deniedError) Unwrap() error { return driver.ErrDenied }
 
-// madeBy is the hint for a bucket or topic that is missing. Those commands that only look cannot make it.
+// madeBy is the hint for a bucket or topic that is missing. Those commands that only look cannot
+// make it.
 func madeBy(command string) string {
 	return "check its name; --create, which tenure run and tenure-demo have, makes it, and so does: " + command
 }

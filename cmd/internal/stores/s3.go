@@ -10,14 +10,16 @@ import (
 	"github.com/tenure-go/tenure/driver/s3object"
 )
 
-// S3 is a bucket of S3 or of a server that speaks its protocol. Credentials are not a part of it: they come from the
-// environment, the configuration files or the machine's role, as for all of AWS's tools.
+// S3 is a bucket of S3 or of a server that speaks its protocol. Credentials are not a part of it:
+// they come from the environment, the configuration files or the machine's role, as for all of
+// AWS's tools.
 type S3 struct {
 	Bucket   string `json:"bucket"`
 	Prefix   string `json:"prefix,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
 	Region   string `json:"region,omitempty"`
-	// PathStyle addresses the bucket by path, or not; nil: by path if there is an endpoint other than S3's.
+	// PathStyle addresses the bucket by path, or not; nil: by path if there is an endpoint other
+	// than S3's.
 	PathStyle *bool `json:"pathStyle,omitempty"`
 	// Unquoted begins with ETags without quotes.
 	Unquoted bool `json:"unquoted,omitempty"`

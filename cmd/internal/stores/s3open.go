@@ -68,7 +68,8 @@ func (s *S3) address(o *s3.Options) {
 	}
 }
 
-// login finds credentials, which would otherwise happen within the first request and be hard to tell from its failure.
+// login finds credentials, which would otherwise happen within the first request and be hard to
+// tell from its failure.
 func login(ctx context.Context, client *s3.Client) error {
 	c := client.Options().Credentials
 	if c == nil { // nothing is signed
@@ -94,7 +95,8 @@ func (s *S3) check(ctx context.Context, store *Store, key string) error {
 // createWithin is how long a bucket may take to be there.
 const createWithin = 20 * time.Second
 
-// create makes the bucket if it is missing. Anything else that is wrong comes out better when a record is read.
+// create makes the bucket if it is missing. Anything else that is wrong comes out better when a
+// record is read.
 func (s *S3) create(ctx context.Context, client *s3.Client) error {
 	if err := login(ctx, client); err != nil {
 		return err

@@ -57,7 +57,8 @@ func (c columns) before() int {
 
 const nobodyLane = "nobody"
 
-// lanes is a line for each of the members that matter most, and if there is room one for the times without a leader.
+// lanes is a line for each of the members that matter most, and if there is room one for the times
+// without a leader.
 func (m *Model) lanes(f frame, lines int) []string {
 	c := m.columns(f.width)
 	l := m.timeline(c.time, f.now)

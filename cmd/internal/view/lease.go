@@ -10,8 +10,8 @@ var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
 const leaseLabel = " lease "
 
-// lease is a bar of the time that is left, as an observer can know it: it counts from the last renewal that was seen, and
-// each renewal fills it again.
+// lease is a bar of the time that is left, as an observer can know it: it counts from the last
+// renewal that was seen, and each renewal fills it again.
 func (m *Model) leaseBar(f frame, _ int) []string {
 	whole, left, how := m.leaseLeft(f.now)
 	text := m.leaseText(whole, left)

@@ -29,7 +29,8 @@ func TestPictureOfTheREADME(t *testing.T) {
 	}
 }
 
-// Measures of the picture, in pixels. The columns are as wide as those of most monospaced fonts of that size.
+// Measures of the picture, in pixels. The columns are as wide as those of most monospaced fonts of
+// that size.
 const (
 	fontSize = 14
 	across   = 8.43
@@ -125,7 +126,8 @@ func runeLen(run string) int {
 	return len(run)
 }
 
-// shape draws a sign that fonts draw differently, so that bars are without gaps; nil for all others.
+// shape draws a sign that fonts draw differently, so that bars are without gaps; nil for all
+// others.
 func shape(sign string) func(x, y, wide float64, fill string) string {
 	box := func(top, tall, part float64, more string) func(x, y, wide float64, fill string) string {
 		return func(x, y, wide float64, fill string) string {

@@ -13,9 +13,10 @@ import (
 // pace is the time from one frame to the next.
 const pace = 100 * time.Millisecond
 
-// Run shows facts as they come, on the terminal out, until ctx ends, facts is closed, or the user wants no more, and
-// returns nil then. In all cases, and after a panic in here too, which makes it return an error, the terminal is as it was
-// before. Keys are read from in if that is a terminal; it may be nil.
+// Run shows facts as they come, on the terminal out, until ctx ends, facts is closed, or the user
+// wants no more, and returns nil then. In all cases, and after a panic in here too, which makes it
+// return an error, the terminal is as it was before. Keys are read from in if that is a terminal;
+// it may be nil.
 //
 // A terminal that hangs makes Run stop reading facts: send them without waiting.
 func Run(ctx context.Context, in, out *os.File, s Screen, facts <-chan Fact) error {

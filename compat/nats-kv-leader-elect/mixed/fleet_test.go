@@ -59,7 +59,8 @@ type fleet struct {
 	report report
 	last   participant
 	gap    time.Duration
-	// deleted is when a record was deleted under a leader of ours, and victim its term: it may not know it yet.
+	// deleted is when a record was deleted under a leader of ours, and victim its term: it may not
+	// know it yet.
 	deleted time.Time
 	victim  uint64
 }
@@ -70,7 +71,7 @@ type report struct {
 	steps                 int
 	all, led, longest     time.Duration // longest: without a leader
 	oldToNew, newToOld    int
-	window                time.Duration // the longest for which an old one led beside a leader whose record was deleted
+	window                time.Duration // the longest time for which an old one led beside a leader whose record was deleted
 	token, tokensNotAbove uint64
 }
 
@@ -226,7 +227,7 @@ func (f *fleet) leader() (int, participant) {
 	return 0, nil
 }
 
-// begin is called when somebody begins to lead: if another leads at that moment, there are two.
+// begin is called when a candidate begins to lead: if another leads at that moment, there are two.
 func (f *fleet) begin() { f.look(0) }
 
 func (f *fleet) look(d time.Duration) {
@@ -284,7 +285,7 @@ func (f *fleet) check(ok bool, format string, args ...any) {
 	}
 }
 
-// turn notes who leads after whom.
+// turn notes each leader and the one before it.
 func (f *fleet) turn(p participant) {
 	if f.last != nil {
 		_, wasOld := f.last.(*oldOne)
@@ -310,7 +311,8 @@ func (f *fleet) await(what string, limit time.Duration, ok func() bool) {
 	f.check(wait.Within(limit, ok), "not within %v: %s", limit, what)
 }
 
-// remove deletes the record as operators do: with a marker, or without a trace. It is noted if a leader of ours loses it.
+// remove deletes the record as operators do: with a marker, or without a trace. It is noted if a
+// leader of ours loses it.
 func (f *fleet) remove(trace bool) {
 	f.mu.Lock()
 	for _, p := range f.places {
@@ -348,7 +350,7 @@ func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// setClock is what becomes of a record when the server's clock is set forward: it expires that much sooner.
+// setClock moves the server's clock forward: records expire that much sooner.
 func (f *fleet) setClock(by time.Duration) {
 	s, err := f.js.Stream(context.Background(), "KV_B")
 	if err != nil {

@@ -50,7 +50,8 @@ type fields struct {
 	Released    bool   `json:"released,omitempty"`
 }
 
-// parse returns false unless this is a record of Tenure's. A broken one is left alone, here as everywhere.
+// parse returns false unless this is a record of Tenure's. A broken one is left alone, here as
+// everywhere.
 func parse(value []byte) (fields, bool) {
 	var r fields
 	if json.Unmarshal(value, &r) != nil {
@@ -93,8 +94,8 @@ func (f format) prolong(value []byte, r fields) []byte {
 	return r.encode()
 }
 
-// adopt makes a record out of an old leader's name. The version makes each of its writes a new state, since it changes
-// nothing else when it renews.
+// adopt makes a record out of an old leader's name. The version makes each of its writes a new
+// state, since it changes nothing else when it renews.
 func (f format) adopt(name string, v driver.Version) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return fields{

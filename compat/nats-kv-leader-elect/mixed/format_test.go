@@ -97,7 +97,8 @@ func TestWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestVacantRecordIsWaitedOutForOldOnes: each in its own way: longer than they renew, and not so long as it lasts.
+// TestVacantRecordIsWaitedOutForOldOnes: each in its own way: longer than they renew, and not so
+// long as it lasts.
 func TestVacantRecordIsWaitedOutForOldOnes(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{
 		time.Second: 52500 * time.Millisecond, time.Minute: 52500 * time.Millisecond, time.Hour: time.Hour,
@@ -113,7 +114,7 @@ func TestVacantRecordIsWaitedOutForOldOnes(t *testing.T) {
 	}
 }
 
-// FuzzShow: whatever is there is left alone, or a record that decodes.
+// FuzzShow: any value is left alone, or is a record that decodes.
 func FuzzShow(f *testing.F) {
 	for _, seed := range []string{"server-1", "{", `{"nonce":"n","leaseMillis":1000}`, `{"leaderID":"a","nonce":"n","leaseMillis":3600000,"released":true}`, "\xff", "1e400"} {
 		f.Add([]byte(seed))

@@ -1,5 +1,5 @@
-// Package mixed lets candidates of nats-kv-leader-elect and of Tenure take part in the same elections,
-// while the ones are replaced by the others.
+// Package mixed lets candidates of nats-kv-leader-elect and of Tenure take part in the same
+// elections, while the ones are replaced by the others.
 //
 //	store, err := natskv.Open(ctx, js, "ELECTIONS", mixed.Migrating())
 //
@@ -25,10 +25,17 @@ import (
 // each three quarters of the bucket's TTL while leading, stop leading when an Update fails; the
 // value is the candidate's name. So for this store
 //
-//   - a value that is a name, which is text and not JSON (a number will do), is a leader that is waited out for the TTL. Each of its writes is a new state. It has the term 0, cannot be asked to hand over, and is never renewed. JSON of another program stays foreign: nothing overwrites it, and nobody leads;
-//   - a released record is marked as deleted, which ends their waiting too. For candidates of Tenure it stays a released record;
-//   - nobody leads before a key that was deleted, purged or expired has been vacant for seven eighths of the TTL, because one of them may lead there for three quarters and not know. A vacant record is not marked, so that they stay away;
-//   - a lease longer than a third of the TTL is refused when a leader's record is to be written, since they take over expired keys; see natskv.Store.MaxLease.
+//   - a value that is a name, which is text and not JSON (a number will do), is a leader that is
+//     waited out for the TTL. Each of its writes is a new state. It has the term 0, cannot be asked
+//     to hand over, and is never renewed. JSON of another program stays foreign: nothing overwrites
+//     it, and nobody leads;
+//   - a released record is marked as deleted, which ends their waiting too. For candidates of
+//     Tenure it stays a released record;
+//   - nobody leads before a key that was deleted, purged or expired has been vacant for seven
+//     eighths of the TTL, because one of them may lead there for three quarters and not know. A
+//     vacant record is not marked, so that they stay away;
+//   - a lease longer than a third of the TTL is refused when a leader's record is to be written,
+//     since they take over expired keys; see natskv.Store.MaxLease.
 //
 // The bucket must have a TTL, of 1.5 s to 1 h, as nats-kv-leader-elect needs one too. natskv.Open
 // returns ErrUnshareable otherwise; over a handle the first call does. It must not be changed while
@@ -43,8 +50,8 @@ func Migrating() natskv.Option { return natskv.Translating(translator{}) }
 var ErrUnshareable = errors.New("the bucket cannot be shared with candidates of nats-kv-leader-elect")
 
 const (
-	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's clock, by which records
-	// expire, is set.
+	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's
+	// clock, by which records expire, is set.
 	leasesInTTL = 3
 	// longestTTL is the longest lease there is, which a leader of the old kind is given.
 	longestTTL = tenure.MaxLease

@@ -8,12 +8,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// oldOne is a candidate of nats-kv-leader-elect, by its documentation. It campaigns each three quarters of the TTL, or more
-// often where it has a back-off: it Creates the key, which succeeds where it is absent or deleted. Then it leads, and each three
-// quarters of the TTL it Updates the key with the last sequence. When an Update fails it stops leading. It never reads, and
-// releases nothing when it ends.
+// oldOne is a candidate of nats-kv-leader-elect, by its documentation. It campaigns each three
+// quarters of the TTL, or more often where it has a back-off: it Creates the key, which succeeds
+// where it is absent or deleted. Then it leads, and each three quarters of the TTL it Updates the
+// key with the last sequence. When an Update fails it stops leading. It never reads, and releases
+// nothing when it ends.
 //
-// That it leads counts from when the server took its Create, and until the answer to a failed Update is there.
+// That it leads counts from when the server took its Create, and until the answer to a failed
+// Update is there.
 type oldOne struct {
 	id    string
 	kv    jetstream.KeyValue

@@ -104,7 +104,7 @@ func (b *bucket) putMarked(value []byte) {
 	b.must(err)
 }
 
-// TestAllWaysTranslateAlike: what is pushed is what is read.
+// TestAllWaysTranslateAlike: pushes show the same as reads.
 func TestAllWaysTranslateAlike(t *testing.T) { withBucket(t, time.Minute, allWaysTranslateAlike) }
 
 func allWaysTranslateAlike(b *bucket) {
@@ -176,7 +176,7 @@ func releaseIsADeletedKey(b *bucket) {
 	}
 }
 
-// wrapped hides what the library's own handle tells beyond its interface.
+// wrapped hides the methods of the library's own handle beyond its interface.
 type wrapped struct{ jetstream.KeyValue }
 
 func (w wrapped) Status(context.Context) (jetstream.KeyValueStatus, error) { return nil, nil }
@@ -215,7 +215,8 @@ func refusesABucketThatCannotBeShared(b *bucket) {
 	refused("a hidden stream", "does not describe its stream", wrapped{b.kv})
 }
 
-// TestTTLThatChanges: a change is followed, except that an old candidate does not notice that the TTL was taken away.
+// TestTTLThatChanges: a change is followed, except that an old candidate does not notice that the
+// TTL was taken away.
 func TestTTLThatChanges(t *testing.T) { withBucket(t, time.Minute, ttlThatChanges) }
 
 func ttlThatChanges(b *bucket) {

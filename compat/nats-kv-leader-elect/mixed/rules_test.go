@@ -33,7 +33,7 @@ func (s spoiled) Write(ttl time.Duration, value []byte, overAbsence bool) ([]byt
 	return s.Translator.Write(ttl, value, overAbsence)
 }
 
-// seen changes what elections see of some records.
+// seen changes some records for elections.
 func seen(of func(fields) bool, change func(*fields)) natskv.Translator {
 	return spoiled{Translator: translator{}, show: func(value []byte) []byte {
 		if r, ok := parse(value); ok && of(r) {
@@ -117,7 +117,7 @@ func longLease(f *fleet) {
 	n.line.Heal()
 }
 
-// resign: a leader of ours resigns, and nobody but an old candidate is there.
+// resign: a leader of ours resigns, and the only other candidate is an old one.
 func resign(f *fleet) {
 	n := f.startNew(0)
 	f.await("the new one leads", fleetTTL, n.leads)
@@ -127,7 +127,8 @@ func resign(f *fleet) {
 	f.await("the old one leads", 2*time.Second+100*time.Millisecond, old.leads)
 }
 
-// deleteTwice: while a leader of ours is cut off its record is deleted, an old one leads, and loses its record likewise.
+// deleteTwice: while a leader of ours is cut off its record is deleted, an old one leads, and loses
+// its record likewise.
 func deleteTwice(f *fleet) {
 	n := f.startNew(0)
 	f.await("the new one leads", fleetTTL, n.leads)
@@ -140,7 +141,8 @@ func deleteTwice(f *fleet) {
 	time.Sleep(2 * fleetTTL)
 }
 
-// deleteUnderCutOff: the record of a leader of ours that is cut off is deleted, and an old candidate comes a second later.
+// deleteUnderCutOff: the record of a leader of ours that is cut off is deleted, and an old
+// candidate comes a second later.
 func deleteUnderCutOff(f *fleet) {
 	n := f.startNew(0)
 	f.await("the new one leads", fleetTTL, n.leads)
@@ -156,7 +158,7 @@ func deleteUnderCutOff(f *fleet) {
 	f.check(window == 0, "an old one led for %v beside a leader whose record was deleted", window)
 }
 
-// askOld: somebody asks an old leader to hand over.
+// askOld: an operator asks an old leader to hand over.
 func askOld(f *fleet) {
 	old := f.startOld(0, oldInterval)
 	f.await("the old one leads", time.Second, old.leads)

@@ -35,7 +35,8 @@ func TestWithoutOneRuleFleetsFail(t *testing.T) {
 	}
 }
 
-// TestMovingOverInRealTime is a migration, and half of the way back, with a server on a network and files.
+// TestMovingOverInRealTime is a migration, and half of the way back, with a server on a network and
+// files.
 func TestMovingOverInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one pass only, because of -short")

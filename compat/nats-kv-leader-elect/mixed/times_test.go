@@ -7,12 +7,12 @@ import (
 
 // TestTimeWithoutLeader holds the table in docs/nats.md, for the worst case of each of its rows.
 func TestTimeWithoutLeader(t *testing.T) {
-	const some = time.Second // for what is under way
+	const some = time.Second // for requests that are under way
 	led := func(f *fleet, p participant) { f.await(p.name()+" leads", fleetTTL, p.leads) }
 	for _, c := range []struct {
 		name    string
 		handles bool
-		story   func(f *fleet) participant // who is to lead next
+		story   func(f *fleet) participant // the next leader
 		limit   time.Duration
 	}{
 		{"after an old one that crashed, a new one", false, func(f *fleet) participant {

@@ -1,5 +1,5 @@
-// Package kit is what the conformance kits have in common: drivertest for stores, and electiontest
-// for elections over them.
+// Package kit holds the parts that the conformance kits share: drivertest for stores, and
+// electiontest for elections over them.
 package kit
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// Reporter is what a case needs of testing.TB. The kits' own tests have a Recorder instead.
+// Reporter is the part of testing.TB that a case needs. The kits' own tests have a Recorder
+// instead.
 type Reporter interface {
 	Helper()
 	Logf(format string, args ...any)

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Recorder collects what a case reports, so that a store can fail the kit and the test of the kit pass.
+// Recorder collects the reports of a case, so that a store can fail the kit and the test of the kit
+// pass.
 type Recorder struct {
 	mu       sync.Mutex
 	Failures []string

@@ -75,7 +75,7 @@ func Until(t testing.TB, what string, ok func() bool) {
 	Succeeds(t, what, func(context.Context) error { return holds(ok) })
 }
 
-// Succeeds tries until there is no error, which is what the test fails with otherwise. It can be
+// Succeeds tries until there is no error, and otherwise fails the test with the last one. It can be
 // used in cleanups.
 func Succeeds(t testing.TB, what string, try func(context.Context) error) {
 	t.Helper()

@@ -119,7 +119,7 @@ func TestWithin(t *testing.T) {
 	})
 }
 
-// fataler is a test that records what it fails with.
+// fataler is a test that records its failure.
 type fataler struct {
 	testing.TB
 	said string

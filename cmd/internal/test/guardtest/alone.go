@@ -19,20 +19,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// aloneEnv names the test that a process is for, dirEnv a directory that it shares with the process that started it.
+// aloneEnv names the test that a process is for, dirEnv a directory that it shares with the process
+// that started it.
 const (
 	aloneEnv = "TEST_OF_TENURE_ALONE"
 	dirEnv   = "TEST_OF_TENURE_DIR"
 )
 
-// Alone runs a test in a process of its own, which has no children but those of the test, and must leave nothing behind: no
-// process, no goroutine of these packages. Files are given to the process under the numbers from 3.
+// Alone runs a test in a process of its own, which has no children but those of the test, and must
+// leave nothing behind: no process, no goroutine of these packages. Files are given to the process
+// under the numbers from 3.
 func Alone(t *testing.T, body func(t *testing.T), files ...*os.File) {
 	t.Helper()
 	Apart(t, body, func(p *Process) { p.Passes() }, files...)
 }
 
-// Apart is Alone for tests with a part that looks on from outside, and may stop or kill the process.
+// Apart is Alone for tests with a part that looks on from outside, and may stop or kill the
+// process.
 func Apart(t *testing.T, inside func(t *testing.T), outside func(p *Process), files ...*os.File) {
 	t.Helper()
 	if os.Getenv(aloneEnv) == t.Name() {
@@ -44,7 +47,8 @@ func Apart(t *testing.T, inside func(t *testing.T), outside func(p *Process), fi
 	outside(begin(t, files))
 }
 
-// AtOnce is for the environment of processes that must end when they do: those that look for races otherwise take a second more.
+// AtOnce is for the environment of processes that must end when they do: those that look for races
+// otherwise take a second more.
 const AtOnce = "GORACE=atexit_sleep_ms=0"
 
 // Dir is a directory that both parts of a test see.

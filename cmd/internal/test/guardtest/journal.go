@@ -44,7 +44,8 @@ func (j *Journal) Add(name, what string) {
 	}
 }
 
-// add stamps a note and appends it. One system call does that, so lines of several processes do not mix.
+// add stamps a note and appends it. One system call does that, so lines of several processes do not
+// mix.
 func (j *Journal) add(n Note) error {
 	f, err := os.OpenFile(j.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

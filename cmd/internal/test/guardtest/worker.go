@@ -29,7 +29,8 @@ type Worker struct {
 	Code int
 	// Children are begun first, and are not waited for.
 	Children []Worker
-	// Apart puts a child into a session of its own; Strays has a command leave its process group, for that of its parent.
+	// Apart puts a child into a session of its own; Strays has a command leave its process group,
+	// for that of its parent.
 	Apart, Strays bool
 	// Closes makes it close its inherited files, and start children without any.
 	Closes bool
@@ -86,8 +87,8 @@ func work(spec string) error {
 	return nil
 }
 
-// Given are the files beyond the standard ones that this process was begun with. High is the name of any that is far from the numbers that
-// programs use.
+// Given are the files beyond the standard ones that this process was begun with. High is the name
+// of any that is far from the numbers that programs use.
 func Given() []string {
 	return slices.Collect(func(yield func(string) bool) {
 		for _, name := range given() {

@@ -22,7 +22,8 @@ const variable = "TEST_OF_TENURE_MAIN"
 // Env is for the environment of a process that is the program.
 const Env = variable + "=1"
 
-// Main is for TestMain. It lets more tests run side by side than there are processors: they wait far more than they work.
+// Main is for TestMain. It lets more tests run side by side than there are processors: they wait
+// far more than they work.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
@@ -58,8 +59,8 @@ func must(err error) {
 	}
 }
 
-// Scripts runs those of a directory. They hold whole command lines with all that they print, and compare the exit code:
-// NAME CODE ARGUMENT...
+// Scripts runs those of a directory. They hold whole command lines with all that they print, and
+// compare the exit code: NAME CODE ARGUMENT...
 func Scripts(t *testing.T, name, dir string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{

@@ -19,7 +19,8 @@ type Objects struct {
 	Gets, Puts atomic.Int64
 	// Down: it answers no request.
 	Down atomic.Bool
-	// ReadOnly refuses writes, and Careless ignores their conditions. Set these before the first request.
+	// ReadOnly refuses writes, and Careless ignores their conditions. Set these before the first
+	// request.
 	ReadOnly, Careless bool
 
 	inner http.Handler

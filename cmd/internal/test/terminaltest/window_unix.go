@@ -30,8 +30,8 @@ type Window struct {
 	output strings.Builder
 }
 
-// Open starts a program in a new terminal of a size, which the program gets by its standard files. It is killed when the
-// test ends.
+// Open starts a program in a new terminal of a size, which the program gets by its standard files.
+// It is killed when the test ends.
 func Open(t *testing.T, cmd *exec.Cmd, columns, lines uint16) *Window {
 	t.Helper()
 	master, slave, err := pty.Open()

@@ -153,8 +153,9 @@ func (c *candidate) compare(e tenure.Event) {
 	}
 }
 
-// tell passes an event on as the library writes it. Its stamp is when it happened, which may be a while ago on a machine
-// that is busy. Both clocks are monotonic, since the library leaves the event's time as it was read.
+// tell passes an event on as the library writes it. Its stamp is when it happened, which may be a
+// while ago on a machine that is busy. Both clocks are monotonic, since the library leaves the
+// event's time as it was read.
 func (c *candidate) tell(e tenure.Event) {
 	at := stamp.Now().Add(-max(0, time.Since(e.Time)))
 	text, err := json.Marshal(e)

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Run shows an election until ctx ends or its time is up, and leaves nothing behind. It returns an error for people if it
-// could not begin, if no candidate may take part, or if it found an overlap.
+// Run shows an election until ctx ends or its time is up, and leaves nothing behind. It returns an
+// error for people if it could not begin, if no candidate may take part, or if it found an overlap.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err

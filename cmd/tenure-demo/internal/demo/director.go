@@ -10,7 +10,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// director runs the demo: one goroutine to which everything comes that happens, as functions or entries.
+// director runs the demo: one goroutine to which everything comes that happens, as functions or
+// entries.
 type director struct {
 	options Options
 	place   stores.Place

@@ -6,7 +6,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-// entry is one thing that happened: an event of a candidate's, a deed of the demo's, or a sight of the record.
+// entry is one thing that happened: an event of a candidate's, a deed of the demo's, or a sight of
+// the record.
 type entry struct {
 	at    stamp.Time
 	event *event

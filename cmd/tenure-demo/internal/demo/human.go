@@ -32,8 +32,8 @@ func newHuman(o Options) *human {
 	}
 }
 
-// digits: where a clock of the server is the floor of terms, they are as long as that, on NATS in microseconds and on object
-// storage in milliseconds.
+// digits: where a clock of the server is the floor of terms, they are as long as that, on NATS in
+// microseconds and on object storage in milliseconds.
 func digits(o Options) int {
 	switch place := o.kindOfPlace(); {
 	case place.NATS != nil:
@@ -44,7 +44,8 @@ func digits(o Options) int {
 	return len("#99 9999")
 }
 
-// ordinals number terms in the order in which they are first told, since tokens have many digits and gaps between them.
+// ordinals number terms in the order in which they are first told, since tokens have many digits
+// and gaps between them.
 type ordinals map[uint64]int
 
 // name has the token beside the number. A term that there is none of has none.

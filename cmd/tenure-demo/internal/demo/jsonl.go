@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// jsonLines writes one object per line: the library's events as they are, and the demo's own lines, which begin with the
-// same fields.
+// jsonLines writes one object per line: the library's events as they are, and the demo's own lines,
+// which begin with the same fields.
 type jsonLines struct {
 	lineByLine
 	out      io.Writer

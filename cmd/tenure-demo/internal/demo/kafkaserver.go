@@ -11,7 +11,8 @@ import (
 // KafkaTopic is where the demo's own brokers keep its election.
 const KafkaTopic = "demo-election"
 
-// kafkaServer is three brokers of Kafka in this process: in memory, on loopback, on free ports, without TLS and users.
+// kafkaServer is three brokers of Kafka in this process: in memory, on loopback, on free ports,
+// without TLS and users.
 type kafkaServer struct {
 	cluster *kfake.Cluster
 	like    *stores.Kafka

@@ -137,7 +137,8 @@ func (l *ledger) breaks(k kind, at stamp.Time) {
 	}
 }
 
-// deleted: the leader may have noticed before this is seen. On top of something else it makes the least time unknown.
+// deleted: the leader may have noticed before this is seen. On top of something else it makes the
+// least time unknown.
 func (l *ledger) deleted(at stamp.Time) {
 	switch {
 	case l.leads():
@@ -201,7 +202,8 @@ func (l *ledger) leaseEnd() (stamp.Time, bool) {
 	return r.at.Add(r.lease), ok
 }
 
-// most: a polled store is looked at so much later, after a lease has ended as well as after a release.
+// most: a polled store is looked at so much later, after a lease has ended as well as after a
+// release.
 func (l *ledger) most(b *breach) time.Duration {
 	switch end, ok := l.leaseEnd(); {
 	case l.slack == 0:

@@ -27,7 +27,8 @@ type live struct {
 	kept     keeper
 }
 
-// factsWaiting may be many, since a terminal may hang. More are dropped: the election is not to wait for it.
+// factsWaiting may be many, since a terminal may hang. More are dropped: the election is not to
+// wait for it.
 const factsWaiting = 4096
 
 func newLive(o Options, quit func()) *live {

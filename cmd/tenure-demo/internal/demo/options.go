@@ -28,7 +28,8 @@ type Options struct {
 	// Inspect tries the store out however much that takes, and ends the demo if it is unsafe.
 	Inspect  bool
 	Election string
-	// Peers are the first candidate's settings, for a store that does not push; nil: followers poll.
+	// Peers are the first candidate's settings, for a store that does not push; nil: followers
+	// poll.
 	Peers *peers.Settings
 
 	Candidates int
@@ -47,7 +48,8 @@ type Options struct {
 	Out     io.Writer
 	JSON    bool
 	Colour  bool
-	// Live shows the demo on the terminal that Out is, with keys from In, instead of line by line. Plain forbids it.
+	// Live shows the demo on the terminal that Out is, with keys from In, instead of line by line.
+	// Plain forbids it.
 	Live, Plain bool
 	In          io.Reader
 	// Verbose also prints the view of each follower.

@@ -8,7 +8,8 @@ import (
 	"os/exec"
 )
 
-// process is a candidate's. Its standard input stays open as long as the demo lives; when the demo dies, it ends.
+// process is a candidate's. Its standard input stays open as long as the demo lives; when the demo
+// dies, it ends.
 type process struct {
 	id     string
 	cmd    *exec.Cmd

@@ -56,7 +56,8 @@ type reporter struct {
 
 func newReporter(w io.Writer) *reporter { return &reporter{out: json.NewEncoder(w)} }
 
-// send may fail because the demo is gone. The candidate ends then anyway, since its standard input does.
+// send may fail because the demo is gone. The candidate ends then anyway, since its standard input
+// does.
 func (r *reporter) send(line report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 // s3Bucket is where the demo's own object storage keeps its election.
 const s3Bucket = "demo-election"
 
-// s3Server is object storage in this process: in memory, on loopback, on a free port, without TLS and signatures.
+// s3Server is object storage in this process: in memory, on loopback, on a free port, without TLS
+// and signatures.
 type s3Server struct {
 	http *http.Server
 	url  string

@@ -20,7 +20,8 @@ type sight struct {
 	address string
 }
 
-// sights is how many pushes may wait. More are dropped, and cost a failover its least time at worst.
+// sights is how many pushes may wait. More are dropped, and cost a failover its least time at
+// worst.
 const sights = 256
 
 // look turns pushes of the store into entries. They come as soon as the store has them, so their

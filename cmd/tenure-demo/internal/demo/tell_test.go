@@ -147,7 +147,8 @@ func TestLinesOfAStoreThatIsPolled(t *testing.T) {
 	}
 }
 
-// A follower's view of the leader is the same for all, and one trouble of a store stands for those that follow.
+// A follower's view of the leader is the same for all, and one trouble of a store stands for those
+// that follow.
 func TestHumanLeavesOutWhatIsDull(t *testing.T) {
 	var out bytes.Buffer
 	o := told

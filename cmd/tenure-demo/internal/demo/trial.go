@@ -41,8 +41,8 @@ func (d *director) stopLeader(p *process) {
 	p.askToEnd()
 }
 
-// tick makes the next trial due. It waits until there is a leader that has acted, as there is nothing to learn from
-// disturbing another.
+// tick makes the next trial due. It waits until there is a leader that has acted, as there is
+// nothing to learn from disturbing another.
 func (d *director) tick() {
 	d.due = true
 	d.after(d.options.CrashEvery, d.tick)

@@ -41,7 +41,8 @@ type Run struct {
 	over   bool
 }
 
-// Event is one thing that happened to a command: one of these. When Empty has come nothing of it is left.
+// Event is one thing that happened to a command: one of these. When Empty has come nothing of it is
+// left.
 type Event struct {
 	Started int
 	Failed  *StartError
@@ -165,8 +166,8 @@ func (r *Run) end() {
 	}
 }
 
-// Run has the guard run a command, for as long as left says at any time, and for at most stop longer. Only one may run at a
-// time: the next after the events of the one before have ended.
+// Run has the guard run a command, for as long as left says at any time, and for at most stop
+// longer. Only one may run at a time: the next after the events of the one before have ended.
 func (g *Guard) Run(c Command, left func() time.Duration, stop time.Duration) *Run {
 	events := make(chan Event, 4) // each kind comes once at most
 	r := &Run{Events: events, events: events, left: left, stop: stop}

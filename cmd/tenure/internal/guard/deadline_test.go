@@ -167,7 +167,8 @@ func TestSecondCommandNeedsALeaseOfItsOwn(t *testing.T) {
 	})
 }
 
-// isEndedAfter runs a command that is never renewed. Where the machine is too slow to begin it within a lease, the next has a longer one.
+// isEndedAfter runs a command that is never renewed. Where the machine is too slow to begin it
+// within a lease, the next has a longer one.
 func (c *candidate) isEndedAfter(lease time.Duration) {
 	c.Helper()
 	for ; ; lease *= 2 {

@@ -125,7 +125,8 @@ func TestGuardThatTalksNonsense(t *testing.T) {
 	})
 }
 
-// The kernel's timer is for a command, and does not outlast it. If the guard is slow the timer may be due before; then there is more time.
+// The kernel's timer is for a command, and does not outlast it. If the guard is slow the timer may
+// be due before; then there is more time.
 func TestGuardOutlivesTheLeaseOfACommandThatHasEnded(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		const stop = 200 * ms

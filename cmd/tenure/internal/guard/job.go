@@ -16,7 +16,8 @@ type job struct {
 	reaped bool
 }
 
-// begin starts a command, and returns nothing if it could not be started. It stays the child of the calling thread, which must not end (the parent-death signal is bound to it).
+// begin starts a command, and returns nothing if it could not be started. It stays the child of the
+// calling thread, which must not end (the parent-death signal is bound to it).
 func (l *lines) begin(c *Command) (work, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	l.bind(attr)

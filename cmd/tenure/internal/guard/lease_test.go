@@ -61,7 +61,8 @@ func TestShorterAnswerShortens(t *testing.T) {
 	due(t, l, when(1020*ms), 0, 30*ms)
 }
 
-// A candidate may find late that its term is over, since it was stopped. That must not give the command more time.
+// A candidate may find late that its term is over, since it was stopped. That must not give the
+// command more time.
 func TestNothingLeftIsNoExtension(t *testing.T) {
 	l := held()
 	l.answer(left{Question: l.ask(when(1120 * ms)), Left: 0, Stop: 40 * ms})

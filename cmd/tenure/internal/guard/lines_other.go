@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// FindsOrphans would say that they come to the guard, but the children of one that has ended come to the system's first process.
+// FindsOrphans would say that they come to the guard, but the children of one that has ended come
+// to the system's first process.
 const FindsOrphans = false
 
 // lines are those that the kernel holds: none here.

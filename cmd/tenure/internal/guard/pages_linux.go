@@ -25,8 +25,8 @@ func giveBackPages() {
 type part struct{ start, end uintptr }
 
 // clean returns the parts of memory that equal a file, by the text of /proc/PID/smaps. It leaves
-// out writable parts. It also leaves out parts with pages of the process's own, in memory or swapped
-// out: the loader writes addresses into the constants of a position-independent program
+// out writable parts. It also leaves out parts with pages of the process's own, in memory or
+// swapped out: the loader writes addresses into the constants of a position-independent program
 // (-buildmode=pie) before they become read-only, and those pages would be lost.
 func clean(smaps []byte, file string) (all []part) {
 	var p part

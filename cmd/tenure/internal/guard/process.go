@@ -22,8 +22,8 @@ const again = 5 * time.Millisecond
 
 var errAlone = errors.New("this command is for tenure run itself")
 
-// Main is the guard process, which is given the numbers of its files. It returns when the candidate is gone and nothing is left of
-// the command.
+// Main is the guard process, which is given the numbers of its files. It returns when the candidate
+// is gone and nothing is left of the command.
 func Main(numbers []string) error {
 	runtime.LockOSThread() // which starts the command, and must last as long as the guard
 	fds, err := inherited(numbers)
@@ -47,7 +47,8 @@ func Main(numbers []string) error {
 // settled is when a guard has nothing to do but to wait.
 const settled = time.Second
 
-// inherited are the files that the candidate has given, see files.theirs: none of them is for the command.
+// inherited are the files that the candidate has given, see files.theirs: none of them is for the
+// command.
 func inherited(numbers []string) (fds [4]int, err error) {
 	for i := range fds {
 		if fds[i], err = strconv.Atoi(at(numbers, i)); err != nil {
@@ -219,10 +220,12 @@ func (p *process) arm(now clock.Reading, kill time.Duration) {
 	p.kernel.arm(now, after)
 }
 
-// often is how often a guard looks at its clock where timers may stand still while the machine sleeps, and the clock goes on.
+// often is how often a guard looks at its clock where timers may stand still while the machine
+// sleeps, and the clock goes on.
 const often = 200 * time.Millisecond
 
-// far is a time over which it matters that a time daemon may slew a clock: by 8.3 %, one part in this many.
+// far is a time over which it matters that a time daemon may slew a clock: by 8.3 %, one part in
+// this many.
 const (
 	far    = 100 * time.Millisecond
 	slewed = 12

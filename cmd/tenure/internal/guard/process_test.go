@@ -319,8 +319,8 @@ func TestLeftoversHaveNoMoreThanTheLease(t *testing.T) {
 	})
 }
 
-// TestKernelsTimerIsNeverDueBeforeTheGuardIs: a time daemon may slew the clock of the kernel's timer.
-// The guard therefore sets a distant timer early, and sets it again before it fires.
+// TestKernelsTimerIsNeverDueBeforeTheGuardIs: a time daemon may slew the clock of the kernel's
+// timer. The guard therefore sets a distant timer early, and sets it again before it fires.
 func TestKernelsTimerIsNeverDueBeforeTheGuardIs(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(time.Hour, stopIn, &member{name: "command", deaf: true})

@@ -25,7 +25,8 @@ func descendants(of int, but map[int]bool) []int {
 	return all
 }
 
-// parentOf is 0 for one that has ended. The name of a program may hold anything, but the last parenthesis ends it.
+// parentOf is 0 for one that has ended. The name of a program may hold anything, but the last
+// parenthesis ends it.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -161,8 +161,8 @@ const (
 	silence  = "silence"  // the leader did not renew it: it died, was stopped, or was cut off
 )
 
-// change is how long it took from the last sign of the leader before, and the least that it had to take; below 0 if that is
-// not known.
+// change is how long it took from the last sign of the leader before, and the least that it had to
+// take; below 0 if that is not known.
 func (s *story) change(at time.Time) (took, least time.Duration, why string) {
 	g := s.signs[s.leader.Term]
 	switch {

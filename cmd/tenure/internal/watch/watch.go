@@ -94,8 +94,8 @@ func (w *Watcher) post(all ...item) {
 	}
 }
 
-// Run tells until ctx ends, or the user of the live view wants no more, and returns nil then. It returns an error that wraps
-// driver.ErrDenied if the record may not be read.
+// Run tells until ctx ends, or the user of the live view wants no more, and returns nil then. It
+// returns an error that wraps driver.ErrDenied if the record may not be read.
 func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -48,8 +48,9 @@ func explained(path string, e *guard.StartError) *guard.StartError {
 	return e
 }
 
-// interpretable looks for the program that the system would have execute a file: that of a script's first line, or the loader of a
-// program with shared libraries. A file that cannot be read may be executed all the same.
+// interpretable looks for the program that the system would have execute a file: that of a script's
+// first line, or the loader of a program with shared libraries. A file that cannot be read may be
+// executed all the same.
 func interpretable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -108,8 +108,8 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 	})
 }
 
-// One that hangs is found out before the lease is over, whether or not it takes the order. Others may lead then, and the next term has
-// another guard.
+// One that hangs is found out before the lease is over, whether or not it takes the order. Others
+// may lead then, and the next term has another guard.
 func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 	t.Parallel()
 	for why, size := range map[string]int{"a short order": 0, "one that does not fit into the pipe": 100_000} {

@@ -26,9 +26,9 @@ const (
 	long = 10 * time.Minute
 )
 
-// expiring is for tests in which the leader loses its lease. Timers may be 4 s late, so the command is
-// dead 4 s before another candidate can be elected. A command that acts after that breaks the promise,
-// unless the whole machine stopped for longer.
+// expiring is for tests in which the leader loses its lease. Timers may be 4 s late, so the command
+// is dead 4 s before another candidate can be elected. A command that acts after that breaks the
+// promise, unless the whole machine stopped for longer.
 var expiring = tenure.Config{Lease: 6 * time.Second, Tuning: tenure.Tuning{Renew: 300 * ms, TimerLateness: 4 * time.Second}, StopWithin: 300 * ms}
 
 // stage is an election in one process.
@@ -38,7 +38,8 @@ type stage struct {
 	journal *guardtest.Journal
 }
 
-// alone has a test play in a process of its own, since a wrapper takes in all that comes of its process.
+// alone has a test play in a process of its own, since a wrapper takes in all that comes of its
+// process.
 func alone(t *testing.T, play func(s *stage)) {
 	t.Helper()
 	guardtest.Alone(t, func(t *testing.T) {

@@ -63,7 +63,8 @@ func TestOnceEndsWithALoss(t *testing.T) {
 	})
 }
 
-// The command has ended by itself, and while the rest of it is being ended the lease is lost. That is no reason to run it again.
+// The command has ended by itself, and while the rest of it is being ended the lease is lost. That
+// is no reason to run it again.
 func TestLossAfterTheCommandHasEnded(t *testing.T) {
 	alone(t, func(s *stage) {
 		cfg := tenure.Config{Lease: 40 * time.Second, StopWithin: 30 * time.Second, Tuning: tenure.Tuning{Renew: 200 * ms}}

@@ -95,7 +95,8 @@ func (r *tour) nextRenewal() <-chan struct{} {
 	return next
 }
 
-// ask has the command finish. If the lease is lost the guard does so, which also sees to it that it ends in time.
+// ask has the command finish. If the lease is lost the guard does so, which also sees to it that it
+// ends in time.
 func (r *tour) ask(g *guard.Guard, why error) {
 	if r.term.Err() != nil {
 		r.log.Warn("lost: the command is stopped", "cause", r.term.Err())
@@ -110,7 +111,8 @@ func (r *tour) ask(g *guard.Guard, why error) {
 	g.Signal(s, true)
 }
 
-// abandon gives a guard up that has not even started the command: it hangs or is stopped, and the next term has another.
+// abandon gives a guard up that has not even started the command: it hangs or is stopped, and the
+// next term has another.
 func (r *tour) abandon(g *guard.Guard) {
 	r.log.Error("the guard does not answer: it is killed")
 	g.Abandon()

@@ -75,8 +75,8 @@ func New(o Options) (*Wrapper, error) {
 	return w, w.ready()
 }
 
-// Run takes part in the election until the command has ended by itself, or a signal was received and the command has ended. It
-// returns the exit code for that, and with CodeFailed the reason.
+// Run takes part in the election until the command has ended by itself, or a signal was received
+// and the command has ended. It returns the exit code for that, and with CodeFailed the reason.
 func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	w.election = e
 	defer guard.KeepSmall(settled)()
@@ -216,5 +216,6 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 // LeastStopWithin is enough for a command to hear SIGTERM, and for SIGKILL to be carried out.
 const LeastStopWithin = 100 * time.Millisecond
 
-// StopWithin is the default part of a lease that is kept for the command to end in after the lease is lost.
+// StopWithin is the default part of a lease that is kept for the command to end in after the lease
+// is lost.
 func StopWithin(lease time.Duration) time.Duration { return min(lease/5, 5*time.Second) }

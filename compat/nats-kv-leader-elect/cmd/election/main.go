@@ -1,5 +1,6 @@
-// Command election is nats-kv-leader-elect's demonstration: it starts some workers that elect a leader among them and among those of
-// every other process that runs it, over the bucket DEMO_ELECTION. SIGINT and SIGTERM end it.
+// Command election is nats-kv-leader-elect's demonstration: it starts some workers that elect a
+// leader among them and among those of every other process that runs it, over the bucket
+// DEMO_ELECTION. SIGINT and SIGTERM end it.
 //
 //	nats kv add --ttl 31s DEMO_ELECTION
 //	CONTEXT=local election

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is a server, and a home directory in which the nats command knows it as the contexts local, which is selected, and away.
+// site is a server, and a home directory in which the nats command knows it as the contexts local,
+// which is selected, and away.
 type site struct {
 	*testing.T
 	home string

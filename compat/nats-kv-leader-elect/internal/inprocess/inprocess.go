@@ -20,14 +20,16 @@ func Bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// Prepare must be called outside of a bubble before the first server starts in one, and then in each.
+// Prepare must be called outside of a bubble before the first server starts in one, and then in
+// each.
 func Prepare(t testing.TB) {
 	register()
 	dropPools()
 	t.Cleanup(dropPools)
 }
 
-// register starts the clock that all servers of a process share, outside of the bubbles in which they come and go.
+// register starts the clock that all servers of a process share, outside of the bubbles in which
+// they come and go.
 var register = sync.OnceFunc(ats.Register)
 
 // dropPools drops the timers that the client library keeps for later: those of one bubble are of no
