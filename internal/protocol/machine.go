@@ -47,6 +47,8 @@ type Op struct {
 	nonce  string
 	// doubted: while this operation was under way, a cause for a later read came up.
 	doubted bool
+	// unwatched: this write was sent before pushes began (see Watching).
+	unwatched bool
 }
 
 // Machine is one member of one election. It is not safe for concurrent use; the caller serializes.
@@ -237,8 +239,10 @@ func (m *Machine) awake() {
 func (m *Machine) Watching(on bool) {
 	switch {
 	case !on || m.watching:
-	case m.phase == Leading && m.op == nil && m.view.certain():
-		m.recheck(true)
+	case m.op != nil && m.op.Write:
+		m.op.unwatched = true
+	case m.phase == Leading && m.view.certain():
+		m.lease.hasten = true
 	default:
 		m.doubt()
 	}

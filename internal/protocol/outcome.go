@@ -64,14 +64,8 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 		m.view.learn(now, c, sight{ownWrite, op.sent.Instant}, m.incarnation)
 	}
 	m.confirm(now, a)
-	m.recheck(op.doubted)
-}
-
-// recheck looks for changes that may have gone unseen. A candidate reads. A leader renews at once: a
-// read could be stale and end its term (see Watching).
-func (m *Machine) recheck(due bool) {
-	m.lease.hasten = m.lease.hasten || due && m.phase == Leading
-	m.view.suspect = due && m.phase != Leading
+	m.view.suspect = op.doubted || op.unwatched && m.phase != Leading
+	m.lease.hasten = m.lease.hasten || op.unwatched && m.phase == Leading
 }
 
 // conflict handles a refused write: the version moved, by another writer or by an earlier delivery
@@ -242,7 +236,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	known := c.Version == m.view.cell.Version
-	if m.view.otherEra(&c) || known && c.stamp() != m.view.cell.stamp() {
+	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) {
 		m.doubt() // versions begin again: this one may be of another write (L3a)
 		return
 	}

@@ -224,10 +224,6 @@ func (w *world) orphan() {
 		if leader == nil || n == leader || !n.alive || !n.inside || n.m.Phase() != protocol.Ended || w.chance(0.2) {
 			continue
 		}
-		if w.now < w.orphaned+w.plan.lease/20 {
-			continue // each deletion costs every member some operations, which are counted
-		}
-		w.orphaned = w.now
 		w.tracef(n, "is about to finish the work of term %d, and the record is deleted", n.term)
 		w.store.put(absent)
 		term := n.term

@@ -120,7 +120,7 @@ func (w *world) draw() plan {
 	p.peers = w.extra.chance(0.15)
 	p.forges = p.peers && w.extra.chance(0.7)
 	p.watch = p.watch || p.peers
-	p.flickers = p.watch && !p.peers && w.watches.chance(0.25)
+	p.flickers = p.watch && !p.peers && w.watches.chance(0.15)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	p.slew = p.slew || p.suspend && w.extra.chance(0.4) // for the effects of both together

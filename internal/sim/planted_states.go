@@ -130,13 +130,13 @@ var plantedStates = []bug{
 
 	{
 		Name: "pushed-version-known", Rule: "L3a, L13", Left: "a push with the version in view changes nothing, though another write has that version now",
-		Edit: []edit{{"protocol/outcome.go", "	if m.view.otherEra(&c) || known && c.stamp() != m.view.cell.stamp() {", "	if m.view.otherEra(&c) {"}},
+		Edit: []edit{{"protocol/outcome.go", "	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) {", "	if m.view.otherEra(&c) {"}},
 		Test: "TestTimelines/L03a-recurring",
 		Note: "The store must lose writes just when the next leader's claim gets the version that the old leader has in view: 1 of 5,000 seeds.",
 	},
 	{
 		Name: "leader-reads-when-pushes-begin", Rule: "L13, H2", Left: "a leader whose watch begins reads before it renews, and a stale read ends its term",
-		Edit: []edit{{"protocol/machine.go", "	case m.phase == Leading && m.op == nil && m.view.certain():", "	case false:"}},
+		Edit: []edit{{"protocol/machine.go", "	case m.phase == Leading && m.view.certain():", "	case false:"}},
 		Test: "TestTimelines/H2-request",
 		Note: "It costs a term and nothing else.",
 	},

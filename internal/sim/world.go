@@ -26,12 +26,11 @@ type world struct {
 	check       *check
 	stats       stats
 	outageUntil time.Duration
-	orphaned    time.Duration // when a record was last deleted under a leader
-	crowd       int           // events since time last advanced
-	deaf        bool          // nothing is pushed any more
-	lossy       bool          // the next write is lost, in the calm
-	calm        bool          // no more faults
-	trying      bool          // a leader that leaves takes most of the time allowed
+	crowd       int  // events since time last advanced
+	deaf        bool // nothing is pushed any more
+	lossy       bool // the next write is lost, in the calm
+	calm        bool // no more faults
+	trying      bool // a leader that leaves takes most of the time allowed
 	calmAt      time.Duration
 	rounds      int  // hand-overs that were requested in the calm
 	trials      int  // and how often a leader ceased to be eligible
