@@ -157,11 +157,11 @@ func (g *Group) Run(ctx context.Context, handler Handler, names ...string) error
 	return first
 }
 
-// onSoftEnd stores a function to call when the work of the term should finish, which may be now.
-func (m *runner) onSoftEnd(t *Term, finish func()) {
+// onSoftEnd makes the session stop the work when it should finish, which may be now.
+func (m *runner) onSoftEnd(t *Term, s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t.onSoftEnd = finish
+	t.session = s
 	if cause := context.Cause(t.softly); cause != nil {
 		t.soft(cause)
 	}

@@ -77,9 +77,9 @@ type appointed struct{ _ int }
 
 func (*appointed) Nominate(func(bool)) func() { return func() {} }
 
-// TestManyElectionsAreSmall checks the cost of one election of many in a process: at most 2.5 KB of
-// heap in a bubble, 400 bytes of which are the bubble's, and no goroutine, following or leading. It
-// subtracts the memory of the store in this process.
+// TestManyElectionsAreSmall checks the cost of one election of many in a process: at most 2.6 KB of
+// heap in a bubble, 400 bytes of which are the bubble's, and no goroutine, following or leading. A
+// leader has renewed once by then. The test subtracts the memory of the store in this process.
 func TestManyElectionsAreSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -110,7 +110,7 @@ func manyElectionsAreSmall(t *testing.T) {
 		before, goroutines := heap(), runtime.NumGoroutine()
 		ends = append(ends, startAll(ctx, t, store, id, names)...)
 		synctest.Wait()
-		if each := (heap() - before - part) / many; each > 2500 || each < 500 { // 400 of them are the bubble's
+		if each := (heap() - before - part) / many; each > 2600 || each < 500 { // 400 of them are the bubble's
 			t.Errorf("%s: %d bytes each", id, each)
 		}
 		if n := runtime.NumGoroutine() - goroutines; n > 0 {

@@ -75,10 +75,13 @@ func (s *session) serve(t *Term) (more bool, result error) {
 	default:
 		return s.afterWork(t, err)
 	}
-	s.runner.onSoftEnd(t, func() {
-		s.spawn(func() (bool, error) { return s.finish(t) })
-	})
+	s.runner.onSoftEnd(t, s)
 	return true, nil
+}
+
+// stopWork calls Stop in this goroutine.
+func (s *session) stopWork(t *Term) {
+	s.spawn(func() (bool, error) { return s.finish(t) })
 }
 
 func (s *session) finish(t *Term) (more bool, err error) {

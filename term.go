@@ -35,7 +35,7 @@ type Term struct {
 	behind      bool          // the machine has left it behind
 	unconfirmed error         // set before that
 	closed      chan struct{} // closed after that
-	onSoftEnd   func()        // to be called when the work should finish
+	session     *session      // to call Stop when the work should finish; nil: it needs no call
 }
 
 // scope is the hard context, and how it ends.
@@ -270,9 +270,9 @@ func (t *Term) gone() <-chan struct{} {
 // soft asks the work to finish.
 func (t *Term) soft(cause error) {
 	t.endSoft(cause)
-	if finish := t.onSoftEnd; finish != nil {
-		t.onSoftEnd = nil
-		go finish()
+	if s := t.session; s != nil {
+		t.session = nil
+		go s.stopWork(t)
 	}
 }
 
