@@ -5,6 +5,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -17,9 +18,10 @@ var ErrDied = errors.New("the guard has died")
 
 // Guard is the candidate's side of a guard process. Its methods may be called concurrently.
 type Guard struct {
-	process *os.Process
+	pid     int
+	kill    func() error // the process
 	orders  *pipe
-	closing func()
+	closing func() // the orders
 
 	mu  sync.Mutex
 	run *Run // the present one
@@ -79,8 +81,9 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 		f.close()
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
-	g := &Guard{process: command.Process, orders: &pipe{w: f.orders}, closing: f.close, ready: make(chan struct{}), dead: make(chan struct{})}
-	go g.listen(f.reports, command)
+	g := newGuard(f.orders, f.close, command.Process.Kill)
+	g.pid = command.Process.Pid
+	go g.listen(f.reports, command.Wait)
 	if err := g.await(within); err != nil {
 		f.close()
 		return nil, fmt.Errorf("start the guard: %w", err)
@@ -88,7 +91,11 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 	return g, nil
 }
 
-// startWithin is the time for the guard to begin, on a busy machine.
+func newGuard(orders io.Writer, closing func(), kill func() error) *Guard {
+	return &Guard{kill: kill, orders: &pipe{w: orders}, closing: closing, ready: make(chan struct{}), dead: make(chan struct{})}
+}
+
+// startWithin is what a guard gets to begin in, on a machine that has much else to do.
 const startWithin = 10 * time.Second
 
 // await returns when the guard is ready, or the reason why it never will be: this system may forbid
@@ -106,12 +113,12 @@ func (g *Guard) await(within time.Duration) error {
 	return g.why
 }
 
-// listen hears the guard until its end.
-func (g *Guard) listen(reports *os.File, command *exec.Cmd) {
+// listen hears the guard until its end, which wait waits for.
+func (g *Guard) listen(reports io.ReadCloser, wait func() error) {
 	receive(reports, g.hear)
 	_ = reports.Close()
-	_ = g.process.Kill() // if it talks nonsense
-	g.why = fmt.Errorf("%w: %w", ErrDied, gone(command.Wait()))
+	_ = g.kill() // if it talks nonsense
+	g.why = fmt.Errorf("%w: %w", ErrDied, gone(wait()))
 	g.mu.Lock()
 	if g.run != nil {
 		g.run.end()
@@ -212,10 +219,10 @@ func (g *Guard) Dead() <-chan struct{} { return g.dead }
 func (g *Guard) Err() error { return g.why }
 
 // PID is the guard's.
-func (g *Guard) PID() int { return g.process.Pid }
+func (g *Guard) PID() int { return g.pid }
 
 // Abandon kills a guard that does not do its duty, and with it the command.
-func (g *Guard) Abandon() { _ = g.process.Kill() }
+func (g *Guard) Abandon() { _ = g.kill() }
 
 // closeWithin is the time for the guard to end when no command runs.
 const closeWithin = time.Second

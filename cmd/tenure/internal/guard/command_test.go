@@ -145,10 +145,3 @@ func TestCommandThatCannotBeStarted(t *testing.T) {
 		}
 	})
 }
-
-func (c *candidate) nothingBegan() {
-	c.Helper()
-	if n, ok := c.journal.Find("command", "begin"); ok {
-		c.Errorf("the command was begun: %+v", n)
-	}
-}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
-	"golang.org/x/sys/unix"
 )
 
 // inside is a candidate that is killed or stopped from outside.
@@ -58,29 +57,6 @@ func TestGuardEndsWithItsCandidate(t *testing.T) {
 	}, func(p *guardtest.Process) {
 		ready(p)
 		p.Killed()
-	})
-}
-
-func TestCloseEndsTheGuard(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
-		c.guard.Close()
-		c.guardDies()
-		if got := c.rest(c.guard.Run(shell("exit 1"), c.lease(long), long)); len(got) > 0 {
-			t.Errorf("a dead guard tells: %s", show(got))
-		}
-	})
-}
-
-// Even one that hears nothing.
-func TestCloseEndsAStoppedGuard(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
-		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		c.guard.Close()
-		c.guardDies()
 	})
 }
 

@@ -20,9 +20,6 @@ import (
 // long is a lease that no test outlasts.
 const long = time.Minute
 
-// brief is one that is enough for a command to begin in, unless the machine is slow.
-const brief = 1500 * time.Millisecond
-
 // candidate is a test that has a guard.
 type candidate struct {
 	*testing.T

@@ -36,11 +36,9 @@ func Main(numbers []string) error {
 		_ = (&pipe{w: out}).send(report{Unable: err.Error()})
 		return err
 	}
-	p := &process{clock: clock.System{}, kernel: l, reports: &pipe{w: out}, orders: make(chan order), timer: time.NewTimer(0)}
-	p.listen(in)
+	p := &process{clock: clock.System{}, kernel: l, reports: &pipe{w: out}, child: hearSignals(), timer: time.NewTimer(0)}
 	defer KeepSmall(settled)()
-	_ = p.reports.send(report{Ready: true})
-	p.loop()
+	p.serve(in)
 	return nil
 }
 
@@ -65,9 +63,9 @@ func inherited(numbers []string) (fds [4]int, err error) {
 type process struct {
 	clock   clock.Clock
 	kernel  kernel
-	orders  chan order
+	orders  <-chan order
 	reports *pipe
-	child   chan os.Signal
+	child   <-chan os.Signal
 	timer   *time.Timer
 
 	orphaned bool     // the candidate is gone
@@ -97,28 +95,36 @@ type work interface {
 	collect() (end *Ending, empty bool)
 }
 
-// listen begins to receive orders and signals of children, and ignores all other signals that it
-// may: a signal that ends the candidate must not end the guard. Signals that were ignored before
-// stay so, for the command's sake.
-func (p *process) listen(in io.Reader) {
-	p.child = make(chan os.Signal, 1)
-	signal.Notify(p.child, unix.SIGCHLD)
+// hearSignals begins to hear of children, and becomes deaf to everything else that may be heard: what ends the candidate
+// must not end the guard. Signals that are ignored stay so, for the command's sake.
+func hearSignals() (child <-chan os.Signal) {
+	ofChildren := make(chan os.Signal, 1)
+	signal.Notify(ofChildren, unix.SIGCHLD)
 	deaf := make(chan os.Signal, 1)
 	for _, s := range Forwarded {
 		if !signal.Ignored(s) {
 			signal.Notify(deaf, s)
 		}
 	}
-	signal.Ignore(unix.SIGTSTP) // the command inherits this: a leader is not suspended from the keyboard, where it could not be resumed
-	go func() {
-		receive(in, func(o order) { p.orders <- o })
-		close(p.orders)
-	}()
+	signal.Ignore(unix.SIGTSTP) // which those inherit who begin: a leader is not suspended from the keyboard, where nobody could wake it
+	return ofChildren
 }
 
 // Forwarded are the signals that concern the command.
 var Forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
+}
+
+// serve obeys the orders that it reads, and returns when there are no more and nothing is left of the command.
+func (p *process) serve(in io.Reader) {
+	orders := make(chan order)
+	go func() {
+		receive(in, func(o order) { orders <- o })
+		close(orders)
+	}()
+	p.orders = orders
+	_ = p.reports.send(report{Ready: true})
+	p.loop()
 }
 
 func (p *process) loop() {

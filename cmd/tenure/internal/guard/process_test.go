@@ -5,6 +5,7 @@ package guard
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -21,7 +22,7 @@ import (
 type world struct {
 	*testing.T
 	began   time.Time
-	orders  chan order
+	here    struct{ orders, reports net.Conn } // the candidate's ends of the pipes
 	reports chan report
 	child   chan os.Signal
 	over    chan struct{} // closed when the guard has ended
@@ -36,6 +37,7 @@ type world struct {
 // member is a process of a command.
 type member struct {
 	name   string
+	alive  time.Duration // after which it ends by itself; 0: never
 	deaf   bool          // SIGTERM does not end it
 	finish time.Duration // after SIGTERM, unless it is deaf
 	asked  bool
@@ -43,33 +45,61 @@ type member struct {
 	told   bool
 }
 
-// inVirtualTime runs a guard until the test has closed its orders and nothing is left.
+// inVirtualTime has a test talk to a guard as a candidate would that is late or mistaken.
 func inVirtualTime(t *testing.T, play func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{
-			T: t, began: time.Now(), orders: make(chan order), reports: make(chan report, 100),
-			child: make(chan os.Signal, 1), over: make(chan struct{}),
-		}
-		p := &process{
-			clock: clock.Standard{}, kernel: w, orders: w.orders, reports: &pipe{w: w}, child: w.child, timer: time.NewTimer(0),
-		}
-		go func() { defer close(w.over); p.loop() }()
+	inWorld(t, func(w *world) {
+		go receive(w.here.reports, func(r report) { w.reports <- r })
+		w.hear(report{Ready: true})
 		play(w)
-		<-w.over
-		if w.timer != 0 {
-			t.Errorf("nothing is left, and the kernel would kill the guard after %v", w.timer)
-		}
 	})
 }
 
-// Write takes a report.
-func (w *world) Write(text []byte) (int, error) {
-	var r report
-	err := json.Unmarshal(text, &r)
-	w.reports <- r
-	return len(text), err
+// inWorld runs a guard until the test has ended and nothing is left of the command.
+func inWorld(t *testing.T, play func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{
+			T: t, began: time.Now(), reports: make(chan report, 100), child: make(chan os.Signal, 1), over: make(chan struct{}),
+		}
+		var orders, reports net.Conn
+		w.here.orders, orders = net.Pipe()
+		w.here.reports, reports = net.Pipe()
+		p := &process{clock: clock.Standard{}, kernel: w, reports: &pipe{w: reports}, child: w.child, timer: time.NewTimer(0)}
+		go func() {
+			defer close(w.over)
+			p.serve(orders)
+			_ = reports.Close()
+		}()
+		t.Cleanup(func() {
+			w.leave()
+			if <-w.over; w.timer != 0 {
+				t.Errorf("nothing is left, and the kernel would kill the guard after %v", w.timer)
+			}
+		})
+		play(w)
+	})
 }
+
+// say is what the candidate tells the guard.
+func (w *world) say(o order) {
+	w.Helper()
+	if err := (&pipe{w: w.here.orders}).send(o); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// hear checks the next report.
+func (w *world) hear(want report) {
+	w.Helper()
+	got, _ := json.Marshal(<-w.reports)
+	if text, _ := json.Marshal(want); string(text) != string(got) {
+		w.Fatalf("it reports %s, want %s, after %q", got, text, w.told)
+	}
+}
+
+// leave has the guard hear the end of its orders.
+func (w *world) leave() { _ = w.here.orders.Close() }
 
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
@@ -78,32 +108,31 @@ func (w *world) note(what string) { w.told = append(w.told, fmt.Sprintf("%v: %s"
 // run has the guard run a command, with so much left when it asks.
 func (w *world) run(lease, stop time.Duration, members ...*member) {
 	w.Helper()
-	w.members = members
-	w.orders <- order{Run: &Command{}}
+	w.next(members...)
+	w.say(order{Run: &Command{}})
 	w.answer(lease, stop)
-	if r := <-w.reports; r.Started == 0 {
-		w.Fatalf("it reports %+v", r)
-	}
+	w.hear(started)
 }
 
-// renew has the guard ask, and answers.
-func (w *world) renew(lease, stop time.Duration) {
-	w.Helper()
-	w.orders <- order{Renewed: true}
-	w.answer(lease, stop)
+// next are the members of the next command.
+func (w *world) next(members ...*member) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.members, w.limit = members, 0
 }
 
 func (w *world) answer(lease, stop time.Duration) {
 	w.Helper()
 	n := w.question()
-	w.promise(w.now() + lease + stop)
-	w.orders <- order{Left: &left{n, lease, stop}}
+	w.promise(lease, stop)
+	w.say(order{Left: &left{n, lease, stop}})
 }
 
-func (w *world) promise(limit time.Duration) {
+// promise is that nobody else leads until the lease is over that has so much left now, and the command was stopped.
+func (w *world) promise(lease, stop time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.limit = limit
+	w.limit = max(w.limit, w.now()+lease+stop)
 }
 
 func (w *world) question() uint64 {
@@ -119,25 +148,39 @@ func (w *world) question() uint64 {
 // then.
 func (w *world) ends(how Ending, want ...string) {
 	w.Helper()
-	for _, r := range []report{{Ended: &how}, {Empty: true}} {
-		got, _ := json.Marshal(<-w.reports)
-		if text, _ := json.Marshal(r); string(text) != string(got) {
-			w.Fatalf("it reports %s, want %s, after %q", got, text, w.told)
-		}
-	}
+	w.hear(report{Ended: &how})
+	w.hear(empty)
+	w.happened(want...)
+}
+
+// happened checks all that was done since it was last checked, and when.
+func (w *world) happened(want ...string) {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !slices.Equal(w.told, want) {
 		w.Errorf("got  %q\nwant %q", w.told, want)
 	}
 	w.told = nil
 }
 
-func (w *world) begin(*Command) (work, error) { return w, nil }
+func (w *world) begin(*Command) (work, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.members {
+		if m.alive > 0 {
+			w.ending(m, m.alive)
+		}
+	}
+	return w, nil
+}
 
-// arm checks that the kernel's timer is due before another candidate may lead.
+// arm checks that the kernel's timer leaves half of the reserve for killing, and is due in time even on a clock that is slewed.
 func (w *world) arm(now clock.Reading, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer = now.Wall.Sub(w.began) + after; w.timer > w.limit {
+	w.timer = now.Wall.Sub(w.began) + after
+	if w.timer > w.limit-Reserve(stopIn)/2 || w.timer+after/slewed > w.limit {
 		w.Errorf("at %v the kernel is to kill the guard at %v, and somebody else may lead at %v", w.now(), w.timer, w.limit)
 	}
 }
@@ -148,11 +191,17 @@ func (w *world) disarm() {
 	w.timer = 0
 }
 
-func (w *world) process() int { return 4711 }
+func (w *world) process() int { return started.Started }
 
-func (w *world) signal(syscall.Signal) {}
+func (w *world) signal(s syscall.Signal) { w.signaled("the command", s) }
 
-func (w *world) ask(syscall.Signal) {}
+func (w *world) ask(s syscall.Signal) { w.signaled("all", s) }
+
+func (w *world) signaled(who string, s syscall.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(who + " gets " + unix.SignalName(s))
+}
 
 // signalAll ends all if it is SIGKILL.
 func (w *world) signalAll(s syscall.Signal) {
@@ -168,7 +217,7 @@ func (w *world) signalAll(s syscall.Signal) {
 	for _, m := range w.members {
 		m.ended = true
 	}
-	w.hear()
+	w.childEnds()
 }
 
 // finish asks each of them.
@@ -192,12 +241,12 @@ func (w *world) ending(m *member, after time.Duration) {
 		if !m.ended {
 			m.ended = true
 			w.note(m.name + " ends")
-			w.hear()
+			w.childEnds()
 		}
 	})
 }
 
-func (w *world) hear() {
+func (w *world) childEnds() {
 	select {
 	case w.child <- unix.SIGCHLD:
 	default:
@@ -220,6 +269,9 @@ func (w *world) collect() (end *Ending, empty bool) {
 var (
 	forced = Ending{Code: 3, Forced: true}
 	own    = Ending{Code: 3}
+
+	started = report{Started: 4711}
+	empty   = report{Empty: true}
 )
 
 // stopIn has a reserve of 100 ms.
@@ -231,19 +283,6 @@ func TestCommandHasTheLeaseAndThenWhatItMayStopIn(t *testing.T) {
 		w.ends(forced, "500ms: asked to end", "1.2s: killed")
 		w.run(500*ms, stopIn, &member{name: "command", finish: 100 * ms}) // which counts from now
 		w.ends(forced, "1.7s: asked to end", "1.8s: command ends")
-		close(w.orders)
-	})
-}
-
-func TestRenewalsKeepACommandRunning(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
-		for range 10 {
-			time.Sleep(400 * ms)
-			w.renew(500*ms, stopIn)
-		}
-		w.ends(forced, "4.5s: asked to end", "5.2s: killed")
-		close(w.orders)
 	})
 }
 
@@ -252,26 +291,12 @@ func TestSlowAnswerGivesNoMoreTime(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
 		time.Sleep(100 * ms)
-		w.orders <- order{Renewed: true}
+		w.say(order{Renewed: true})
 		n := w.question()
-		w.promise(600*ms + stopIn)
+		w.promise(500*ms, stopIn)
 		time.Sleep(350 * ms)
-		w.orders <- order{Left: &left{n, 500 * ms, stopIn}}
+		w.say(order{Left: &left{n, 500 * ms, stopIn}})
 		w.ends(forced, "600ms: asked to end", "1.3s: killed")
-		close(w.orders)
-	})
-}
-
-func TestCandidateThatHangsGivesNoMoreTime(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
-		time.Sleep(100 * ms)
-		w.orders <- order{Renewed: true}
-		n := w.question()
-		time.Sleep(1300 * ms)
-		w.orders <- order{Left: &left{n, time.Hour, stopIn}}
-		w.ends(forced, "500ms: asked to end", "1.2s: killed")
-		close(w.orders)
 	})
 }
 
@@ -280,10 +305,9 @@ func TestCandidateThatResumesLateGivesNoMoreTime(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
 		time.Sleep(1000 * ms)
-		w.orders <- order{Renewed: true}
-		w.orders <- order{Left: &left{w.question(), 0, stopIn}}
+		w.say(order{Renewed: true})
+		w.say(order{Left: &left{w.question(), 0, stopIn}})
 		w.ends(forced, "500ms: asked to end", "1.2s: killed")
-		close(w.orders)
 	})
 }
 
@@ -291,7 +315,7 @@ func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(1000*ms, stopIn, &member{name: "command", deaf: true})
 		time.Sleep(300 * ms)
-		close(w.orders)
+		w.leave()
 		w.ends(forced, "300ms: asked to end", "1.7s: killed")
 	})
 }
@@ -299,15 +323,10 @@ func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
 // Processes that a command leaves behind have as long to end as the command has.
 func TestLeftoversHaveTimeToStopIn(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
-		command, left := &member{name: "command"}, &member{name: "left", deaf: true}
-		w.ending(command, 200*ms)
-		w.run(time.Minute, stopIn, command, left)
+		w.run(time.Minute, stopIn, &member{name: "command", alive: 200 * ms}, &member{name: "left", deaf: true})
 		w.ends(own, "200ms: command ends", "200ms: asked to end", "900ms: killed")
-		command, left = &member{name: "command"}, &member{name: "left", finish: 300 * ms}
-		w.ending(command, 100*ms)
-		w.run(time.Minute, stopIn, command, left)
+		w.run(time.Minute, stopIn, &member{name: "command", alive: 100 * ms}, &member{name: "left", finish: 300 * ms})
 		w.ends(own, "1s: command ends", "1s: asked to end", "1.3s: left ends")
-		close(w.orders)
 	})
 }
 
@@ -315,7 +334,6 @@ func TestLeftoversHaveNoMoreThanTheLease(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(400*ms, stopIn, &member{name: "command", finish: 500 * ms}, &member{name: "left", deaf: true})
 		w.ends(forced, "400ms: asked to end", "900ms: command ends", "900ms: asked to end", "1.1s: killed")
-		close(w.orders)
 	})
 }
 
@@ -333,6 +351,76 @@ func TestKernelsTimerIsNeverDueBeforeTheGuardIs(t *testing.T) {
 			w.mu.Unlock()
 		}
 		w.ends(forced, "1h0m0s: asked to end", "1h0m0.7s: killed")
-		close(w.orders)
 	})
+}
+
+// TestGuardHearsWhatIsMeant has conversations that a candidate and a guard may have when either is slow.
+func TestGuardHearsWhatIsMeant(t *testing.T) {
+	signal := func(all bool) order { return order{Signal: &forward{int(unix.SIGHUP), all}} }
+	run, exited := order{Run: &Command{}}, report{Ended: &own}
+	for why, talk := range map[string]func(w *world){
+		"an answer to an earlier question starts nothing": func(w *world) {
+			w.say(run)
+			w.hear(report{Question: 1})
+			w.say(order{Renewed: true})
+			w.hear(report{Question: 2})
+			w.say(order{Left: &left{1, time.Hour, stopIn}})
+			w.say(order{Left: &left{2, 0, stopIn}})
+			w.hear(empty)
+			w.happened()
+		},
+		"nor does one from another term": func(w *world) {
+			w.run(time.Hour, stopIn, &member{name: "command", alive: ms})
+			w.hear(exited)
+			w.hear(empty)
+			w.say(run)
+			w.hear(report{Question: 2})
+			w.say(order{Left: &left{1, time.Hour, stopIn}})
+			w.say(order{Left: &left{2, 0, stopIn}})
+			w.hear(empty)
+			w.happened("1ms: command ends")
+		},
+		"what is to be killed before it was begun is not begun": func(w *world) {
+			w.say(run)
+			w.hear(report{Question: 1})
+			w.say(order{Kill: true})
+			w.hear(empty)
+			w.say(order{Left: &left{1, time.Hour, stopIn}})
+			w.happened()
+		},
+		"nor is what is asked to end": func(w *world) {
+			w.say(run)
+			w.hear(report{Question: 1})
+			w.say(signal(true))
+			w.hear(empty)
+			w.say(order{Left: &left{1, time.Hour, stopIn}})
+			w.happened()
+		},
+		"signals and Kill are for what runs": func(w *world) {
+			w.say(signal(true))
+			w.say(signal(false))
+			w.say(order{Kill: true})
+			w.run(time.Hour, stopIn, &member{name: "command"})
+			w.say(signal(true))
+			w.say(signal(false))
+			w.say(order{Kill: true})
+			w.ends(forced, "0s: all gets SIGHUP", "0s: the command gets SIGHUP", "0s: killed")
+		},
+		"nothing is begun for a candidate that is gone": func(w *world) {
+			w.say(run)
+			w.hear(report{Question: 1})
+			w.happened()
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			inVirtualTime(t, func(w *world) {
+				talk(w)
+				w.leave()
+				<-w.over
+				if len(w.reports) > 0 {
+					t.Errorf("it also reports %+v", <-w.reports)
+				}
+			})
+		})
+	}
 }

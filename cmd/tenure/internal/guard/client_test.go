@@ -1,0 +1,190 @@
+//go:build unix
+
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// term is a candidate's lease. The guard asks it how much is left.
+type term struct {
+	*world
+	ends  atomic.Int64  // since the world began
+	think time.Duration // what an answer takes from then on
+}
+
+// lasts sets how much is left now.
+func (m *term) lasts(left time.Duration) { m.ends.Store(int64(m.now() + left)) }
+
+func (m *term) left() time.Duration {
+	left := time.Duration(m.ends.Load()) - m.now()
+	m.promise(left, stopIn)
+	time.Sleep(m.think)
+	return left
+}
+
+// guarded runs a candidate and its guard in virtual time, with a pipe for each direction.
+func guarded(t *testing.T, play func(g *Guard, m *term)) {
+	t.Helper()
+	inWorld(t, func(w *world) {
+		g := newGuard(w.here.orders, w.leave, func() error { return nil })
+		go g.listen(w.here.reports, func() error { <-w.over; return nil })
+		if err := g.await(startWithin); err != nil {
+			t.Fatal(err)
+		}
+		play(g, &term{world: w})
+		g.Close()
+	})
+}
+
+// runs has the guard run a command that is deaf unless members are given.
+func (m *term) runs(g *Guard, left time.Duration, members ...*member) *Run {
+	m.Helper()
+	if members == nil {
+		members = []*member{{name: "command", deaf: true}}
+	}
+	m.next(members...)
+	m.lasts(left)
+	return g.Run(Command{}, m.left, stopIn)
+}
+
+// tells checks all events of a run, and all that happened.
+func (m *term) tells(r *Run, want []Event, happened ...string) {
+	m.Helper()
+	var got []Event
+	for e := range r.Events {
+		got = append(got, e)
+	}
+	a, _ := json.Marshal(got)
+	if b, _ := json.Marshal(want); string(a) != string(b) {
+		m.Errorf("got  %s\nwant %s", a, b)
+	}
+	m.happened(happened...)
+}
+
+// whole are the events of a command that begins and ends.
+func whole(how Ending) []Event {
+	return []Event{{Started: started.Started}, {Ended: &how}, {Empty: true}}
+}
+
+func TestCommandEndsWhenRenewalsStop(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		r := m.runs(g, 500*ms)
+		for range 10 {
+			time.Sleep(400 * ms)
+			m.lasts(500 * ms)
+			g.Renewed()
+		}
+		m.tells(r, whole(forced), "4.5s: asked to end", "5.2s: killed")
+	})
+}
+
+func TestCommandEndsThatIsNeverRenewed(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		m.tells(m.runs(g, 500*ms), whole(forced), "500ms: asked to end", "1.2s: killed")
+	})
+}
+
+func TestCommandEndsEarlierIfTheTermDoes(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		r := m.runs(g, time.Hour)
+		time.Sleep(time.Second)
+		m.lasts(200 * ms)
+		g.Renewed()
+		m.tells(r, whole(forced), "1.2s: asked to end", "1.9s: killed")
+	})
+}
+
+// The second begins with a lease of its own, however much was left to the first.
+func TestSecondCommandNeedsALeaseOfItsOwn(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		m.tells(m.runs(g, time.Hour, &member{name: "first", alive: ms}), whole(own), "1ms: first ends")
+		m.tells(m.runs(g, 500*ms), whole(forced), "501ms: asked to end", "1.201s: killed")
+	})
+}
+
+func TestNothingIsStartedWithoutALease(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		for _, left := range []time.Duration{0, -time.Second} {
+			m.tells(m.runs(g, left), []Event{{Empty: true}})
+		}
+		m.think = 300 * ms // the answer takes as long as what it says is left
+		m.tells(m.runs(g, 300*ms), []Event{{Empty: true}})
+		m.think--
+		m.tells(m.runs(g, 300*ms), whole(forced), "600ms: asked to end", "1.3s: killed")
+	})
+}
+
+// What a candidate says too late, that much is left, changes nothing.
+func TestCandidateThatHangsDoesNotRenew(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		r := m.runs(g, 600*ms)
+		synctest.Wait()
+		m.lasts(time.Hour)
+		m.think = 5 * time.Second
+		g.Renewed()
+		m.tells(r, whole(forced), "600ms: asked to end", "1.3s: killed")
+	})
+}
+
+func TestKillAndSignalsReachTheCommand(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		r := m.runs(g, time.Hour)
+		synctest.Wait()
+		g.Signal(unix.SIGUSR1, false)
+		g.Signal(unix.SIGUSR2, true)
+		g.Kill()
+		m.tells(r, whole(forced), "0s: the command gets SIGUSR1", "0s: all gets SIGUSR2", "0s: killed")
+	})
+}
+
+func TestClosedGuardRunsNothing(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		g.Close()
+		if !g.Gone() || !errors.Is(g.Err(), ErrDied) {
+			t.Errorf("got %v, %v", g.Gone(), g.Err())
+		}
+		m.tells(m.runs(g, time.Hour), nil)
+	})
+}
+
+// stopped is a guard process that does nothing any more. Killing it closes its reports.
+func stopped(t *testing.T, play func(g *Guard)) (lasted time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		reports, theirs := net.Pipe()
+		g := newGuard(io.Discard, func() {}, theirs.Close)
+		go g.listen(reports, func() error { return errors.New("signal: killed") })
+		begun := time.Now()
+		play(g)
+		lasted = time.Since(begun)
+		<-g.Dead()
+	})
+	return lasted
+}
+
+func TestGuardThatIsNeverReadyIsKilled(t *testing.T) {
+	lasted := stopped(t, func(g *Guard) {
+		if err := g.await(startWithin); !errors.Is(err, ErrDied) {
+			t.Errorf("got %v", err)
+		}
+	})
+	if lasted != startWithin {
+		t.Errorf("after %v, want %v", lasted, startWithin)
+	}
+}
+
+func TestCloseKillsAStoppedGuard(t *testing.T) {
+	if lasted := stopped(t, (*Guard).Close); lasted != closeWithin {
+		t.Errorf("after %v, want %v", lasted, closeWithin)
+	}
+}
