@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
-	"github.com/tenure-go/tenure/test/internal/limit"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 func openBench(t *testing.T) *bench {
 	t.Helper()
-	b, err := open(limit.Context(t), options{quick: true}, t.Output())
+	b, err := open(wait.Context(t), options{quick: true}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (b *bench) playObjects(t *testing.T, s scene) {
 		t.Errorf("no record looked as old as the clocks are wrong; the last was %+v", e)
 	}
 	// Answers are told in batches. There are more terms where a busy machine costs somebody the lease.
-	limit.Until(t, "the answers of all terms", func() bool { return c.book.Judge().Terms >= 2*s.elections })
+	wait.Until(t, "the answers of all terms", func() bool { return c.book.Judge().Terms >= 2*s.elections })
 	if v := c.book.Judge(); !v.Safe() {
 		t.Errorf("%+v", v)
 	}
@@ -204,7 +204,7 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	b := openBench(t)
 	s := scene{members: 3, elections: 1, relayed: true, session: groupSession}
-	limit.Until(t, "two consumers that overlap", func() bool {
+	wait.Until(t, "two consumers that overlap", func() bool {
 		v, err := b.strikeAll(s, (*cast).own, (*cast).cutCoordinator, 1)
 		if err != nil {
 			t.Fatal(err)
