@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -27,7 +27,7 @@ func TestPlay(t *testing.T) {
 	if testing.Short() {
 		names = names[:1]
 	}
-	b, err := open(limit.Context(t), options{quick: true, lease: 1500 * time.Millisecond, runs: 1, seed: 1}, t.Output())
+	b, err := open(wait.Context(t), options{quick: true, lease: 1500 * time.Millisecond, runs: 1, seed: 1}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

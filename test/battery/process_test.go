@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -23,7 +23,7 @@ func sleeper(t *testing.T, mark string, env ...string) *exec.Cmd {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	limit.Until(t, "it to show its environment", func() bool { return len(marked(t, mark)) > 0 })
+	wait.Until(t, "it to show its environment", func() bool { return len(marked(t, mark)) > 0 })
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func TestOrphans(t *testing.T) {
 			t.Fatal(err)
 		}
 		// It becomes a zombie, as nobody waits for it, and does not count as a process.
-		limit.Until(t, "its end", func() bool { return len(marked(t, s.mark)) == 0 })
+		wait.Until(t, "its end", func() bool { return len(marked(t, s.mark)) == 0 })
 	})
 }
 
