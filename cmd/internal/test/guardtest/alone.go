@@ -78,7 +78,8 @@ func begin(t *testing.T, files []*os.File) *Process {
 		t.Fatal(err)
 	}
 	p := &Process{T: t, Dir: t.TempDir(), closed: make(chan struct{})}
-	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout="+wait.Left().String()) // it reports before this test gives up
+	limit := wait.Left().String() // it reports before this test gives up
+	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout="+limit)
 	if testing.Short() {
 		p.Cmd.Args = append(p.Cmd.Args, "-test.short")
 	}

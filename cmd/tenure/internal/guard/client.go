@@ -92,7 +92,10 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 }
 
 func newGuard(orders io.Writer, closing func(), kill func() error) *Guard {
-	return &Guard{kill: kill, orders: &pipe{w: orders}, closing: closing, ready: make(chan struct{}), dead: make(chan struct{})}
+	return &Guard{
+		kill: kill, orders: &pipe{w: orders}, closing: closing,
+		ready: make(chan struct{}), dead: make(chan struct{}),
+	}
 }
 
 // startWithin is what a guard gets to begin in, on a machine that has much else to do.

@@ -154,7 +154,6 @@ func show(all []Event) string {
 var (
 	killed     = Ending{Signal: int(syscall.SIGKILL), Forced: true}
 	obedient   = guardtest.Worker{}
-	deaf       = guardtest.Worker{Deaf: true}
 	deafParent = guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "child", Deaf: true}, {Name: "other", Deaf: true}}}
 )
 

@@ -36,7 +36,9 @@ func Main(numbers []string) error {
 		_ = (&pipe{w: out}).send(report{Unable: err.Error()})
 		return err
 	}
-	p := &process{clock: clock.System{}, kernel: l, reports: &pipe{w: out}, child: hearSignals(), timer: time.NewTimer(0)}
+	p := &process{
+		clock: clock.System{}, kernel: l, reports: &pipe{w: out}, child: hearSignals(), timer: time.NewTimer(0),
+	}
 	defer KeepSmall(settled)()
 	p.serve(in)
 	return nil
@@ -95,8 +97,9 @@ type work interface {
 	collect() (end *Ending, empty bool)
 }
 
-// hearSignals begins to hear of children, and becomes deaf to everything else that may be heard: what ends the candidate
-// must not end the guard. Signals that are ignored stay so, for the command's sake.
+// hearSignals begins to hear of children, and becomes deaf to everything else that may be heard:
+// what ends the candidate must not end the guard. Signals that are ignored stay so, for the
+// command's sake.
 func hearSignals() (child <-chan os.Signal) {
 	ofChildren := make(chan os.Signal, 1)
 	signal.Notify(ofChildren, unix.SIGCHLD)
@@ -115,7 +118,8 @@ var Forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
 }
 
-// serve obeys the orders that it reads, and returns when there are no more and nothing is left of the command.
+// serve obeys the orders that it reads, and returns when there are no more and nothing is left of
+// the command.
 func (p *process) serve(in io.Reader) {
 	orders := make(chan order)
 	go func() {

@@ -60,12 +60,15 @@ func inWorld(t *testing.T, play func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			T: t, began: time.Now(), reports: make(chan report, 100), child: make(chan os.Signal, 1), over: make(chan struct{}),
+			T: t, began: time.Now(), reports: make(chan report, 100),
+			child: make(chan os.Signal, 1), over: make(chan struct{}),
 		}
 		var orders, reports net.Conn
 		w.here.orders, orders = net.Pipe()
 		w.here.reports, reports = net.Pipe()
-		p := &process{clock: clock.Standard{}, kernel: w, reports: &pipe{w: reports}, child: w.child, timer: time.NewTimer(0)}
+		p := &process{
+			clock: clock.Standard{}, kernel: w, reports: &pipe{w: reports}, child: w.child, timer: time.NewTimer(0),
+		}
 		go func() {
 			defer close(w.over)
 			p.serve(orders)
@@ -128,7 +131,8 @@ func (w *world) answer(lease, stop time.Duration) {
 	w.say(order{Left: &left{n, lease, stop}})
 }
 
-// promise is that nobody else leads until the lease is over that has so much left now, and the command was stopped.
+// promise is that nobody else leads until a lease is over that has so much left now, and the
+// command was stopped.
 func (w *world) promise(lease, stop time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +179,8 @@ func (w *world) begin(*Command) (work, error) {
 	return w, nil
 }
 
-// arm checks that the kernel's timer leaves half of the reserve for killing, and is due in time even on a clock that is slewed.
+// arm checks that the kernel's timer leaves half of the reserve for killing, and is due in time even
+// on a clock that is slewed.
 func (w *world) arm(now clock.Reading, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -323,9 +328,11 @@ func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
 // Processes that a command leaves behind have as long to end as the command has.
 func TestLeftoversHaveTimeToStopIn(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
-		w.run(time.Minute, stopIn, &member{name: "command", alive: 200 * ms}, &member{name: "left", deaf: true})
+		first := &member{name: "command", alive: 200 * ms}
+		w.run(time.Minute, stopIn, first, &member{name: "left", deaf: true})
 		w.ends(own, "200ms: command ends", "200ms: asked to end", "900ms: killed")
-		w.run(time.Minute, stopIn, &member{name: "command", alive: 100 * ms}, &member{name: "left", finish: 300 * ms})
+		second := &member{name: "command", alive: 100 * ms}
+		w.run(time.Minute, stopIn, second, &member{name: "left", finish: 300 * ms})
 		w.ends(own, "1s: command ends", "1s: asked to end", "1.3s: left ends")
 	})
 }
@@ -354,7 +361,7 @@ func TestKernelsTimerIsNeverDueBeforeTheGuardIs(t *testing.T) {
 	})
 }
 
-// TestGuardHearsWhatIsMeant has conversations that a candidate and a guard may have when either is slow.
+// TestGuardHearsWhatIsMeant has conversations of a candidate and a guard of which either is slow.
 func TestGuardHearsWhatIsMeant(t *testing.T) {
 	signal := func(all bool) order { return order{Signal: &forward{int(unix.SIGHUP), all}} }
 	run, exited := order{Run: &Command{}}, report{Ended: &own}

@@ -51,8 +51,8 @@ func TestHandOverWaitsForTheCommand(t *testing.T) {
 func awaitFile(t *testing.T, path, want string) {
 	t.Helper()
 	wait.Succeeds(t, path, func(context.Context) error {
-		if got, err := os.ReadFile(path); string(got) != want {
-			return fmt.Errorf("it holds %q, want %q (%v)", got, want, err)
+		if got, _ := os.ReadFile(path); string(got) != want {
+			return fmt.Errorf("it holds %q, want %q", got, want)
 		}
 		return nil
 	})
