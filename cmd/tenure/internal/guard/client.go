@@ -98,7 +98,7 @@ func newGuard(orders io.Writer, closing func(), kill func() error) *Guard {
 	}
 }
 
-// startWithin is what a guard gets to begin in, on a machine that has much else to do.
+// startWithin is the time for the guard to begin, on a busy machine.
 const startWithin = 10 * time.Second
 
 // await returns when the guard is ready, or the reason why it never will be: this system may forbid

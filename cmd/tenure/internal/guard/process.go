@@ -109,7 +109,7 @@ func hearSignals() (child <-chan os.Signal) {
 			signal.Notify(deaf, s)
 		}
 	}
-	signal.Ignore(unix.SIGTSTP) // which those inherit who begin: a leader is not suspended from the keyboard, where nobody could wake it
+	signal.Ignore(unix.SIGTSTP) // the command inherits this: a leader is not suspended from the keyboard, where it could not be resumed
 	return ofChildren
 }
 
