@@ -50,7 +50,7 @@ func validBroker(broker string) bool {
 	return err == nil && host != "" && notNumber == nil && n > 0 && !strings.ContainsAny(host, "/@ ")
 }
 
-// millis is a time that is given in milliseconds.
+// millis returns a time that is given in milliseconds.
 func (r *reader) millis(name string) (time.Duration, bool) {
 	if !r.has(name) {
 		return 0, false
@@ -63,5 +63,5 @@ func (r *reader) millis(name string) (time.Duration, bool) {
 	return time.Duration(n) * time.Millisecond, true
 }
 
-// leastMillis is the shortest time for which it makes sense to keep a connection, or what is known of the brokers.
+// leastMillis is the shortest useful time for keeping a connection, or metadata of the brokers.
 const leastMillis = 1000

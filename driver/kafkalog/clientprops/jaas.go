@@ -14,7 +14,7 @@ func jaasRemedy(mechanism string) string {
 	return `give org.apache.kafka.common.security.` + kind + "." + mechanisms[mechanism] + ` required username="..." password="...";`
 }
 
-// jaas is the login in sasl.jaas.config: one module with its options.
+// jaas returns the login in sasl.jaas.config: one module with its options.
 func (r *reader) jaas(mechanism string) (login, bool) {
 	const name = "sasl.jaas.config"
 	remedy := jaasRemedy(mechanism)
@@ -45,7 +45,7 @@ func (r *reader) jaas(mechanism string) (login, bool) {
 	return login{}, false
 }
 
-// entry is one of JAAS's: a module, whether it is required, options.
+// entry is one JAAS entry: a module, whether it is required, options.
 type entry struct {
 	module  string
 	options map[string]string
@@ -80,7 +80,7 @@ func parseJAAS(text string) (entry, error) {
 	return e, nil
 }
 
-// word is one, or a mark, or what was between quotes.
+// word is one word, or a mark, or the text between quotes.
 type word struct {
 	text   string
 	quoted bool
@@ -111,7 +111,8 @@ func jaasWords(text string) ([]word, error) {
 	return all, nil
 }
 
-// quotedWord is what is between the first character and the next of its kind. A backslash takes the next one as it is.
+// quotedWord returns the text between the first character and the next of its kind. A backslash
+// takes the next character as it is.
 func quotedWord(text string) (w word, rest string, err error) {
 	quote := text[0]
 	var b strings.Builder

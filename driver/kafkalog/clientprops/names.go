@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// known are the names that the Java clients have, and those of librdkafka for what only that has.
+// known are the names of the Java clients, and those of librdkafka for properties that only it has.
 var known = []string{
 	"bootstrap.servers",
 	"client.id",
@@ -31,7 +31,7 @@ var known = []string{
 	"ssl.truststore.type",
 }
 
-// aliases are librdkafka's names of the same.
+// aliases are librdkafka's names for the same properties.
 var aliases = map[string]string{
 	"metadata.broker.list": "bootstrap.servers",
 	"sasl.mechanisms":      "sasl.mechanism",
@@ -41,12 +41,13 @@ var aliases = map[string]string{
 	"ssl.key.pem":          "ssl.keystore.key",
 }
 
-// Names returns the names of all properties that Options takes, in their order.
+// Names returns the names of all properties that Options takes, in order.
 func Names() []string {
 	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(aliases)), known...)))
 }
 
-// decided are properties of producers, consumers and connections that an election needs to be what they are.
+// decided are properties of producers, consumers and connections whose values an election
+// determines itself.
 var decided = []string{
 	"acks", "allow.auto.create.topics", "auto.offset.reset", "batch.size", "buffer.memory", "check.crcs", "client.rack",
 	"compression.type", "default.api.timeout.ms", "delivery.timeout.ms", "enable.auto.commit", "enable.idempotence",
@@ -57,7 +58,7 @@ var decided = []string{
 	"transactional.id", "value.deserializer", "value.serializer",
 }
 
-// refused are properties of connections that are not supported, with what to do instead.
+// refused are properties of connections that are not supported, with the remedy.
 var refused = map[string]string{
 	"enable.ssl.certificate.verification": "name the authority with ssl.truststore.location; " +
 		"an empty ssl.endpoint.identification.algorithm lets certificates of other hosts pass",
@@ -73,7 +74,7 @@ var refused = map[string]string{
 	"ssl.truststore.password":             "leave it out: PEM has none",
 }
 
-// strangeness is what a property that is not known is.
+// strangeness describes why a property is not known.
 func strangeness(name string) string {
 	switch {
 	case slices.Contains(decided, name):

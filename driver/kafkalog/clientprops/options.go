@@ -1,25 +1,29 @@
-// Package clientprops turns the properties of Kafka's clients into options of a client of franz-go, so that programs take the
-// file that Kafka's own tools take: that of --command-config, which is often named client.properties.
+// Package clientprops turns the properties of Kafka's clients into options of a client of franz-go.
+// So programs can take the same file as Kafka's own tools: that of --command-config, which is often
+// named client.properties.
 //
-// It knows what a connection needs, by the names of the Java clients and by those of librdkafka where they differ:
+// It knows the properties that a connection needs, by the names of the Java clients and by those of
+// librdkafka where they differ:
 //
 //	bootstrap.servers (metadata.broker.list)   hosts with ports, 9092 where there is none
 //	client.id
-//	security.protocol                          PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; PLAINTEXT if not given
+//	security.protocol                          PLAINTEXT (default), SSL, SASL_PLAINTEXT, SASL_SSL
 //	sasl.mechanism (sasl.mechanisms)           PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
-//	sasl.jaas.config                           PlainLoginModule or ScramLoginModule, with username and password
+//	sasl.jaas.config                           PlainLoginModule or ScramLoginModule,
+//	                                           with username and password
 //	sasl.username, sasl.password               the same for librdkafka
-//	ssl.truststore.location (ssl.ca.location)  file of authorities in PEM; the system's if not given
+//	ssl.truststore.location (ssl.ca.location)  file of authorities in PEM; default: the system's
 //	ssl.truststore.certificates (ssl.ca.pem)   authorities in PEM
 //	ssl.keystore.location                      file with the client's key and certificates in PEM
 //	ssl.keystore.key (ssl.key.pem), ssl.keystore.certificate.chain (ssl.certificate.pem)
 //	ssl.key.location, ssl.certificate.location the same in files
 //	ssl.truststore.type, ssl.keystore.type     PEM
-//	ssl.endpoint.identification.algorithm      https if not given; empty or none: a certificate may be for any host
+//	ssl.endpoint.identification.algorithm      https if not given; empty or none:
+//	                                           a certificate may be for any host
 //	ssl.protocol, ssl.enabled.protocols        TLSv1.2, TLSv1.3
 //	connections.max.idle.ms, metadata.max.age.ms
 //
-// Nothing is ignored: what it does not know, or cannot do, is an error with the name of the property.
+// Nothing is ignored: an unknown or unsupported property is an error with its name.
 package clientprops
 
 import (
@@ -31,10 +35,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Options returns the options of a client that has these properties. Files that they name are read now. Without
-// bootstrap.servers there are no brokers among the options.
+// Options returns the options of a client that has these properties. It reads the files that they
+// name now. Without bootstrap.servers there are no brokers among the options.
 //
-// The error joins a *Problem for each property that is wrong, in the order of their names. It shows no password and no key.
+// The error joins a *Problem for each property that is wrong, in the order of their names. It shows
+// no password and no key.
 func Options(properties map[string]string) ([]kgo.Opt, error) {
 	r := &reader{values: map[string]string{}, names: map[string]string{}}
 	r.accept(properties)
@@ -53,25 +58,25 @@ func Options(properties map[string]string) ([]kgo.Opt, error) {
 	return opts, nil
 }
 
-// Problem is what is wrong with one property.
+// Problem is an error in one property.
 type Problem struct {
-	// Name is that of the property, as it was given.
+	// Name is the name of the property, as it was given.
 	Name string
-	// Fault says what is wrong, and Remedy what to do.
+	// Fault describes the error, and Remedy how to fix it.
 	Fault, Remedy string
 }
 
-// Error is one line.
+// Error returns one line.
 func (p *Problem) Error() string { return p.Name + " " + p.Fault + " (" + p.Remedy + ")" }
 
-// reader collects what is wrong.
+// reader collects problems.
 type reader struct {
 	values   map[string]string // by the names of the Java clients
 	names    map[string]string // as they were given
 	problems []*Problem
 }
 
-// accept takes the properties that are known. White space around a value means nothing.
+// accept takes the known properties. White space around a value means nothing.
 func (r *reader) accept(properties map[string]string) {
 	for _, given := range slices.Sorted(maps.Keys(properties)) {
 		name := given
@@ -93,7 +98,7 @@ func (r *reader) problem(name, fault, remedy string) {
 	r.problems = append(r.problems, &Problem{name, fault, remedy})
 }
 
-// wrong is about a property that may have been given by another name.
+// wrong adds a problem of a property that may have been given by another name.
 func (r *reader) wrong(name, fault, remedy string) {
 	if given, ok := r.names[name]; ok {
 		name = given
@@ -106,7 +111,7 @@ func (r *reader) has(name string) bool {
 	return ok
 }
 
-// list is a value as a list of what is between commas.
+// list returns the parts of a value between commas.
 func list(value string) []string {
 	var all []string
 	for part := range strings.SplitSeq(value, ",") {

@@ -15,7 +15,7 @@ import (
 
 type properties = map[string]string
 
-// client is one with these properties. It connects to nobody unless it is used.
+// client returns a client with these properties. It connects only when it is used.
 func client(t *testing.T, p properties) *kgo.Client {
 	t.Helper()
 	opts, err := clientprops.Options(p)
@@ -59,7 +59,7 @@ func TestBrokersByTheOtherName(t *testing.T) {
 	}
 }
 
-// What the client says first tells who logs in.
+// The client's first message shows the user that logs in.
 func TestLogin(t *testing.T) {
 	const plainModule = "org.apache.kafka.common.security.plain.PlainLoginModule"
 	const scramModule = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -112,7 +112,7 @@ func TestLoginByTheOtherNames(t *testing.T) {
 	}
 }
 
-// with are properties with some changed; an empty change takes one away.
+// with returns properties with some changed; an empty change removes one.
 func with(base properties, changes ...string) properties {
 	p := properties{}
 	for name, value := range base {

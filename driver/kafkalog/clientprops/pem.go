@@ -16,7 +16,7 @@ const (
 	keyRemedy     = "make PEM of it, with openssl pkcs12 -nodes, and give ssl.keystore.type=PEM"
 )
 
-// pemType refuses keystores of Java's own kinds.
+// pemType refuses Java's own kinds of keystores.
 func (r *reader) pemType(name, remedy string) bool {
 	if kind := r.values[name]; r.has(name) && !strings.EqualFold(kind, "PEM") {
 		r.wrong(name, "is not PEM, and nothing else is supported", remedy)
@@ -25,7 +25,7 @@ func (r *reader) pemType(name, remedy string) bool {
 	return true
 }
 
-// authorities are nil for those of the system.
+// authorities returns nil for those of the system.
 func (r *reader) authorities() *x509.CertPool {
 	const location, text = "ssl.truststore.location", "ssl.truststore.certificates"
 	if !r.pemType("ssl.truststore.type", trustRemedy) || !r.has(location) && !r.has(text) {
@@ -42,7 +42,7 @@ func (r *reader) authorities() *x509.CertPool {
 	return pool
 }
 
-// certificate is the client's own; ok is false if there is none.
+// certificate returns the client's own; ok is false if there is none.
 func (r *reader) certificate() (own tls.Certificate, ok bool) {
 	const both = "ssl.keystore.location"
 	if !r.pemType("ssl.keystore.type", keyRemedy) {
@@ -77,7 +77,7 @@ func (r *reader) pair(chain, key []byte, from string) (tls.Certificate, bool) {
 		return tls.Certificate{}, false
 	}
 	own, err := tls.X509KeyPair(chain, key)
-	if err != nil { // without the cause, which may quote what it could not read
+	if err != nil { // without the cause, which may quote the unreadable text
 		r.wrong(from, "has no key and certificate in PEM that belong together", keyRemedy)
 		return tls.Certificate{}, false
 	}
@@ -93,7 +93,8 @@ func encrypted(key []byte) bool {
 	return false
 }
 
-// either is the content of a file, or else of a property itself; ok is false if there is neither, or it cannot be had.
+// either returns the content of a file, or else of a property itself; ok is false if there is
+// neither, or it cannot be read.
 func (r *reader) either(location, text, remedy string) (content []byte, from string, ok bool) {
 	switch {
 	case r.has(location) && r.has(text):
@@ -116,7 +117,7 @@ func (r *reader) either(location, text, remedy string) (content []byte, from str
 
 var begins, ends = regexp.MustCompile(`\s*(-----BEGIN [^-]+-----)\s*`), regexp.MustCompile(`\s*(-----END [^-]+-----)\s*`)
 
-// unfold gives PEM its lines back, which a file of properties takes from it.
+// unfold restores the line ends of PEM, which a file of properties removes.
 func unfold(text string) string {
 	return ends.ReplaceAllString(begins.ReplaceAllString(text, "\n$1\n"), "\n$1\n")
 }

@@ -12,14 +12,14 @@ import (
 
 const mechanismRemedy = "log in with sasl.mechanism PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, or with a certificate"
 
-// mechanisms are those that there are, with the login module that each has in Java.
+// mechanisms are the supported ones, each with its login module in Java.
 var mechanisms = map[string]string{
 	"PLAIN":         "PlainLoginModule",
 	"SCRAM-SHA-256": "ScramLoginModule",
 	"SCRAM-SHA-512": "ScramLoginModule",
 }
 
-// protocol is security.protocol; wrong is true for a value that there is none of.
+// protocol reads security.protocol; wrong is true for an unknown value.
 func (r *reader) protocol() (overTLS, withSASL, wrong bool) {
 	switch strings.ToUpper(r.values["security.protocol"]) {
 	case "", "PLAINTEXT":
@@ -69,7 +69,7 @@ func (r *reader) useless(prefix, without string) {
 	}
 }
 
-// login is who logs in.
+// login is the identity that logs in.
 type login struct {
 	user, password string
 	token          bool // a delegation token
@@ -86,7 +86,7 @@ func (l login) as(mechanism string) sasl.Mechanism {
 	return plain.Auth{User: l.user, Pass: l.password}.AsMechanism()
 }
 
-// login is what one of the two ways to give it says.
+// login returns the login from one of its two forms.
 func (r *reader) login(mechanism string) (login, bool) {
 	names := slices.DeleteFunc([]string{"sasl.username", "sasl.password"}, func(n string) bool { return !r.has(n) })
 	if r.has("sasl.jaas.config") {

@@ -35,7 +35,7 @@ func (r *reader) tls() []kgo.Opt {
 	return []kgo.Opt{kgo.DialTLSConfig(c)}
 }
 
-// anyHost checks who has signed a certificate and not for which host it is.
+// anyHost checks the signer of a certificate, and not its host.
 func anyHost(c *tls.Config) {
 	c.InsecureSkipVerify = true
 	c.VerifyConnection = func(s tls.ConnectionState) error {
@@ -48,10 +48,10 @@ func anyHost(c *tls.Config) {
 	}
 }
 
-// tlsVersions are what the Java clients call them.
+// tlsVersions has the names of the Java clients.
 var tlsVersions = map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}
 
-// versions sets the range of those that are allowed: all if nothing is said.
+// versions sets the range of the allowed versions: all if none is given.
 func (r *reader) versions(c *tls.Config) {
 	for _, name := range []string{"ssl.protocol", "ssl.enabled.protocols"} {
 		if !r.has(name) {

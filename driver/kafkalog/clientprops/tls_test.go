@@ -57,10 +57,10 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-// oneLine is what is left of PEM in a file of properties whose lines end in backslashes.
+// oneLine returns PEM as it is in a file of properties whose lines end in backslashes.
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "") }
 
-// shake returns what both ends think of the connection.
+// shake returns the results of both ends of the connection.
 func shake(t *testing.T, p properties, server *tls.Config) (state tls.ConnectionState, near, far error) {
 	t.Helper()
 	own := client(t, p).OptValue(kgo.DialTLSConfig).(*tls.Config).Clone()
