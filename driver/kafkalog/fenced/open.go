@@ -10,17 +10,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Open obtains the producer of a term, over a client of its own with the options given: those of a connection, such as
-// kgo.SeedBrokers, kgo.DialTLSConfig and kgo.SASL, and those of a producer, such as kgo.DefaultProduceTopic,
-// kgo.ProducerBatchCompression, kgo.RecordPartitioner and kgo.TransactionTimeout. Options of consumer groups, and kgo.TransactionalID, are refused.
+// Open obtains the producer of a term, over a client of its own with the options given: those of a
+// connection, such as kgo.SeedBrokers, kgo.DialTLSConfig and kgo.SASL, and those of a producer,
+// such as kgo.DefaultProduceTopic, kgo.ProducerBatchCompression, kgo.RecordPartitioner and
+// kgo.TransactionTimeout. Options of consumer groups, and kgo.TransactionalID, are refused.
 //
-// When it returns nil the producers of all earlier terms are fenced, and what they left open is aborted, in all partitions: of earlier
-// terms, what a reader of committed records finds up to the end is all that there will ever be. It waits for that as long as
-// ctx and the term last. An error of the network, as while the coordinator of the transactional id is
-// down, may be over when Open is called again.
+// When it returns nil, the producers of all earlier terms are fenced, and their open transactions
+// are aborted, in all partitions. A reader of committed records then finds, up to the end, all
+// records of earlier terms that there will ever be. Open waits for that as long as ctx and the term
+// last. An error of the network, as while the coordinator of the transactional id is down, may be
+// over when Open is called again.
 //
-// Open one Producer for a term, since a second one fences the first, and close it. Errors are as for Produce, and there are
-// those of wrong options.
+// Open one Producer for a term, since a second one fences the first, and close it. Errors are as
+// for Produce, and there are those of wrong options.
 func Open(ctx context.Context, t driver.Term, connection []kgo.Opt, opts ...Option) (*Producer, error) {
 	set, err := settle(t, opts)
 	if err != nil {
@@ -36,7 +38,8 @@ func Open(ctx context.Context, t driver.Term, connection []kgo.Opt, opts ...Opti
 	return p, nil
 }
 
-// first greets a broker before it asks for anything, because the client repeats whatever fails for a while, the log-in included.
+// first sends a broker a first request before all others, because the client repeats failed
+// requests for a while, including the log-in.
 func (p *Producer) first(ctx context.Context) error {
 	client, err := broker.Connect(p.connection)
 	if err != nil {
@@ -49,12 +52,14 @@ func (p *Producer) first(ctx context.Context) error {
 	return p.obtain(ctx)
 }
 
-// connect makes a client. What the user may change comes before the user's options, and what not, after.
+// connect makes a client. Options that the user may change come before the user's options, and all
+// others after them.
 func connect(connection []kgo.Opt, id string, hook kgo.Hook) (*kgo.Client, error) {
 	opts := []kgo.Opt{
 		kgo.DialTimeout(2 * time.Second),
 		kgo.RequestTimeoutOverhead(5 * time.Second),
-		kgo.MetadataMinAge(100 * time.Millisecond), // until then a partition that has moved is looked for where it was
+		// Until then the client looks for a moved partition at its old place.
+		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.RetryBackoffFn(func(tries int) time.Duration {
 			return min(time.Duration(tries)*20*time.Millisecond, 500*time.Millisecond)
 		}),

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// defaultNeed is some round trips to a cluster nearby, and little of the shortest lease on Kafka.
+// defaultNeed is some round trips to a near cluster, and little of the shortest lease on Kafka.
 const defaultNeed = 100 * time.Millisecond
 
 // Option changes how Open makes a Producer.
@@ -19,12 +19,14 @@ type settings struct {
 	need time.Duration
 }
 
-// WithID sets the transactional.id, which is the election's name if it is not set. All candidates of an election must use
-// the same one, and nobody else may: elections of one name in one cluster of Kafka need one each.
+// WithID sets the transactional.id; the default is the election's name. All candidates of an
+// election must use the same one, and no other program may: elections of one name in one cluster of
+// Kafka need one each.
 func WithID(id string) Option { return func(s *settings) { s.id = id } }
 
-// WithNeed sets how much of the lease must be left to obtain a producer, to begin a transaction and to commit it: 100 ms if not
-// set. With less the call returns tenure.ErrTooLate. A leader that renews in time always has three fifths of its lease left.
+// WithNeed sets how much of the lease must be left to obtain a producer, to begin a transaction and
+// to commit it: 100 ms if not set. With less the call returns tenure.ErrTooLate. A leader that
+// renews in time always has three fifths of its lease left.
 func WithNeed(d time.Duration) Option { return func(s *settings) { s.need = d } }
 
 func settle(t driver.Term, opts []Option) (settings, error) {

@@ -10,14 +10,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// What callers branch on.
+// Errors that callers branch on.
 var (
-	// ErrFenced: the brokers refused the writes, because another producer was obtained under the transactional id since, or the
-	// transaction outlasted its timeout. With tenure.ErrLost this leader is deposed. Without it the id was taken from a
-	// leader whose lease is valid, again and again: somebody else uses it.
+	// ErrFenced: the brokers refused the writes, because another producer was obtained under the
+	// transactional id since, or the transaction outlasted its timeout. With tenure.ErrLost this
+	// leader is deposed. Without it the id was taken from a leader whose lease is valid, again and
+	// again: another program uses it.
 	ErrFenced = errors.New("fenced: another producer has taken over")
-	// ErrUnknown: the commit was sent and its outcome is not known. It is decided at the latest when a later Produce or Open
-	// under the same transactional id has returned nil; readers see then whether the records are there.
+	// ErrUnknown: the commit was sent and its outcome is not known. It is decided at the latest
+	// when a later Produce or Open under the same transactional id has returned nil; readers see
+	// then whether the records are there.
 	ErrUnknown = errors.New("fenced: it is not known whether the records were committed")
 	// ErrClosed: the Producer was closed.
 	ErrClosed = errors.New("fenced: the producer is closed")
@@ -27,11 +29,12 @@ var (
 var errOften = fmt.Errorf("%w %d times within %v, though the lease is valid: who else uses the transactional id?",
 	ErrFenced, renewals, renewalSpan)
 
-// fencings are the answers to a producer after which another one was obtained. The third means that the transactional id has
-// another producer id by now, the last one that the transaction was aborted by then, and no producer obtained yet.
+// fencings are the answers to a producer after which another one was obtained. The third means that
+// the transactional id has another producer id by now. The last one means that the transaction was
+// already aborted for this, and no producer was obtained yet.
 var fencings = []error{kerr.InvalidProducerEpoch, kerr.ProducerFenced, kerr.InvalidProducerIDMapping, kerr.InvalidTxnState}
 
-// refusals are the answers that need a person, with what is missing.
+// refusals are the answers that an operator must act on, with the missing right.
 var refusals = []struct {
 	err     error
 	missing string
@@ -44,7 +47,7 @@ var refusals = []struct {
 	{kerr.IllegalSaslState, "a SASL mechanism that the brokers speak"},
 }
 
-// classify gives an answer of the brokers its meaning.
+// classify turns an answer of the brokers into an error of this package.
 func classify(err error) error {
 	if slices.ContainsFunc(fencings, func(f error) bool { return errors.Is(err, f) }) {
 		return fmt.Errorf("%w (%w)", ErrFenced, err)
@@ -57,7 +60,7 @@ func classify(err error) error {
 	return err
 }
 
-// ended replaces what the client made of the end of a context by its cause.
+// ended replaces the client's error about the end of a context by its cause.
 func ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -65,7 +68,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// explain adds that the term is over, if it is and nothing says so yet.
+// explain adds that the term is over, if it is and err does not include that yet.
 func explain(t driver.Term, err error) error {
 	if err == nil || errors.Is(err, driver.ErrLost) {
 		return err

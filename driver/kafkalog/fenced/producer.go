@@ -18,22 +18,24 @@ type Producer struct {
 
 	closing context.Context
 	close   context.CancelFunc
-	turn    chan struct{} // whoever has put something in uses what is below
+	turn    chan struct{} // held, by a value in the channel, by the user of the fields below
 
-	session *session      // nil if the next call is to obtain one
+	session *session      // nil if the next call must obtain one
 	leaving chan struct{} // closed when the last one that failed has gone
-	fenced  bool          // by which it failed
+	fenced  bool          // the reason for its failure
 	renewed renewed
 }
 
-// Produce writes the records in one transaction: readers with isolation.level read_committed see all of them or none. It
-// writes copies, which carry the token in a header; the records may be used again. Calls take turns, so that many records
-// in one call are far cheaper than many calls; what one call writes to a partition stands there in the order given.
+// Produce writes the records in one transaction: readers with isolation.level read_committed see
+// all of them or none. It writes copies, which carry the token in a header; the records may be used
+// again. Calls take turns, so that many records in one call are far cheaper than many calls. In a
+// partition, the records of one call stand in the order given.
 //
-// Nil means that the transaction is committed; readers see it some milliseconds later. Otherwise nothing is committed but where the
-// error wraps ErrUnknown. Errors wrap tenure.ErrLost if the term is over; tenure.ErrTooLate if too little is left of the
-// lease; ErrFenced; ErrUnknown; driver.ErrDenied and the name of the right that is missing; ErrClosed; or ctx's cause.
-// They may be the brokers' own, such as for a record that is too large.
+// Nil means that the transaction is committed; readers see it some milliseconds later. Otherwise
+// nothing is committed, except where the error wraps ErrUnknown. Errors wrap tenure.ErrLost if the
+// term is over; tenure.ErrTooLate if too little is left of the lease; ErrFenced; ErrUnknown;
+// driver.ErrDenied and the name of the missing right; ErrClosed; or ctx's cause. They may be the
+// brokers' own, such as for a record that is too large.
 func (p *Producer) Produce(ctx context.Context, records ...*kgo.Record) error {
 	ctx, leave, err := p.enter(ctx)
 	if err != nil {
@@ -48,9 +50,9 @@ func (p *Producer) Produce(ctx context.Context, records ...*kgo.Record) error {
 	}
 }
 
-// Close ends calls that are under way, which may leave them with ErrUnknown, aborts what they left open, which takes at
-// most 2 s, and closes the connections. It returns nil. The term goes on; whoever reads committed records waits for nothing of
-// this Producer's.
+// Close ends calls that are under way, which may leave them with ErrUnknown. It aborts their open
+// transaction, which takes at most 2 s, and closes the connections. It returns nil. The term goes
+// on. Readers of committed records never wait for this Producer after that.
 func (p *Producer) Close() error {
 	p.close()
 	p.turn <- struct{}{}
@@ -84,7 +86,7 @@ func (p *Producer) enter(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// may is nil if enough of the lease is left.
+// may returns nil if enough of the lease is left.
 func (p *Producer) may() error {
 	return p.term.Do(context.Background(), p.set.need, func(context.Context) error { return nil })
 }
@@ -102,8 +104,8 @@ func (p *Producer) attempt(ctx context.Context, records []*kgo.Record) error {
 	})
 }
 
-// obtain sees to it that there is a session. A leader that was fenced gets a new one a few times only: if two go on taking the
-// id from each other, neither gets anything done.
+// obtain makes sure that there is a session. A leader that was fenced gets a new one only a few
+// times: if two leaders go on taking the id from each other, neither gets anything done.
 func (p *Producer) obtain(ctx context.Context) error {
 	if p.session != nil {
 		return nil
@@ -129,7 +131,7 @@ func (p *Producer) obtain(ctx context.Context) error {
 	return nil
 }
 
-// drop lets a session go, aside: it may take a while.
+// drop ends a session in the background: it may take a while.
 func (p *Producer) drop(why error) {
 	s, gone := p.session, make(chan struct{})
 	p.session, p.leaving, p.fenced = nil, gone, errors.Is(why, ErrFenced)
@@ -140,7 +142,8 @@ func (p *Producer) drop(why error) {
 }
 
 const (
-	// renewals is how often a leader that is fenced although it leads obtains a producer anew within renewalSpan.
+	// renewals is how often, within renewalSpan, a leader that is fenced although it leads obtains
+	// another producer.
 	renewals    = 3
 	renewalSpan = time.Minute
 )
@@ -151,7 +154,7 @@ type renewed struct {
 	next int
 }
 
-// may reports whether there may be one now, and counts it.
+// may reports whether another renewal is allowed now, and counts it.
 func (r *renewed) may(now time.Time) bool {
 	oldest := &r.at[r.next]
 	if !oldest.IsZero() && now.Sub(*oldest) < renewalSpan {

@@ -12,25 +12,26 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// farewell is how long a session may take to abort what it has begun.
+// farewell is how long a session may take to abort its transaction.
 const farewell = 2 * time.Second
 
-// session is a client and the epoch of the transactional id that it was given. After a failure it is not used again: the
-// client would ask for another epoch by itself, at a time of its own choosing.
+// session is a client and the epoch of the transactional id that it was given. After a failure it
+// is not used again: the client would ask for another epoch by itself, at a time of its own
+// choosing.
 type session struct {
 	client  *kgo.Client
 	commits *commits
-	open    bool // the brokers may have records of a transaction to whose end nothing was sent
+	open    bool // the brokers may have records of a transaction, and no end was sent for it
 }
 
-// grant is what the brokers know a session by.
+// grant identifies a session for the brokers.
 type grant struct {
 	producer int64
 	epoch    int16
 }
 
-// begin obtains a grant, by which all earlier sessions of the transactional id are fenced and what they left open is
-// aborted. The caller looks at the lease before and after.
+// begin obtains a grant, which fences all earlier sessions of the transactional id and aborts their
+// open transactions. The caller checks the lease before and after.
 func begin(ctx context.Context, connection []kgo.Opt, id string) (*session, error) {
 	counted := &commits{}
 	client, err := connect(connection, id, counted)
@@ -45,8 +46,8 @@ func begin(ctx context.Context, connection []kgo.Opt, id string) (*session, erro
 	return s, nil
 }
 
-// granted is the present grant. The brokers give a new one with the end of each transaction. Should the client have come to
-// think that it needs one, this is where it asks for it.
+// granted returns the present grant. The brokers give a new one with the end of each transaction.
+// If the client has concluded that it needs one, it asks for it here.
 func (s *session) granted(ctx context.Context) (g grant, err error) {
 	g.producer, g.epoch, err = s.client.ProducerID(ctx)
 	return g, classify(ended(ctx, err))
@@ -79,7 +80,7 @@ func (s *session) transact(ctx context.Context, records []*kgo.Record, may func(
 	return s.commit(ctx)
 }
 
-// write returns when the brokers have all records, or with why one of them was refused.
+// write returns when the brokers have all records, or with the reason why one of them was refused.
 func (s *session) write(ctx context.Context, records []*kgo.Record) error {
 	refused := make(chan error, 1)
 	for _, r := range records {
@@ -104,7 +105,8 @@ func (s *session) write(ctx context.Context, records []*kgo.Record) error {
 	}
 }
 
-// still finds out whether the client has taken another grant by itself, by which the brokers aborted what was written before.
+// still finds out whether the client has taken another grant by itself. With it the brokers aborted
+// the earlier records.
 func (s *session) still(ctx context.Context, before grant) error {
 	now, err := s.granted(ctx)
 	if err == nil && now != before {
@@ -113,8 +115,9 @@ func (s *session) still(ctx context.Context, before grant) error {
 	return err
 }
 
-// commit ends the transaction. An answer proves that nothing is committed only if the request was sent once: the client
-// repeats it when a connection breaks, and what was refused then may have been applied before.
+// commit ends the transaction. An answer proves that nothing is committed only if the request was
+// sent once: the client repeats it when a connection breaks, and a request that was refused then
+// may have been applied before.
 func (s *session) commit(ctx context.Context) error {
 	s.open = false
 	s.commits.sent.Store(0)
@@ -129,7 +132,8 @@ func (s *session) commit(ctx context.Context) error {
 	return fmt.Errorf("%w (%w)", ErrUnknown, err)
 }
 
-// end aborts what is open, so that readers need not wait for the transaction's timeout, and closes the client.
+// end aborts the open transaction, so that readers need not wait for its timeout, and closes the
+// client.
 func (s *session) end() {
 	defer s.client.Close()
 	if !s.open {
@@ -138,11 +142,13 @@ func (s *session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if s.client.AbortBufferedRecords(ctx) == nil {
-		_ = s.client.EndTransaction(ctx, kgo.TryAbort) // the next session's epoch, or the timeout, does the same
+		// The next session's epoch, or the timeout, does the same.
+		_ = s.client.EndTransaction(ctx, kgo.TryAbort)
 	}
 }
 
-// commits counts how often the end of a transaction was sent, which the client repeats when a connection breaks.
+// commits counts how often the end of a transaction was sent, which the client repeats when a
+// connection breaks.
 type commits struct{ sent atomic.Int64 }
 
 // OnBrokerWrite implements kgo.HookBrokerWrite.

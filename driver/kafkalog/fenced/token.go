@@ -7,10 +7,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Header is the name of the record header that carries the fencing token of the term, in decimal digits.
+// Header is the name of the record header that carries the fencing token of the term, in decimal
+// digits.
 const Header = "tenure-token"
 
-// Token returns the fencing token of the term that wrote the record, and false if the record carries none.
+// Token returns the fencing token of the term that wrote the record, and false if the record
+// carries none.
 func Token(r *kgo.Record) (token uint64, ok bool) {
 	i := slices.IndexFunc(r.Headers, isToken)
 	if i < 0 {
@@ -20,7 +22,8 @@ func Token(r *kgo.Record) (token uint64, ok bool) {
 	return token, err == nil
 }
 
-// stamped are copies that carry the token. The client fills in others of their fields, and may do so a second time.
+// stamped returns copies that carry the token. The client sets others of their fields, and may do
+// so a second time.
 func stamped(records []*kgo.Record, token uint64) []*kgo.Record {
 	mark := kgo.RecordHeader{Key: Header, Value: strconv.AppendUint(nil, token, 10)}
 	copies := make([]*kgo.Record, len(records))
