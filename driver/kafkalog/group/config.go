@@ -31,38 +31,42 @@ const (
 //	Instance        none                          as Name
 //	Logger          discards
 type Config struct {
-	// Name is the consumer group's, which all candidates of one election share, and nobody else. In the default,
-	// characters that Kafka does not allow are replaced by underscores.
+	// Name is the consumer group's name, which all candidates of one election share, and no other
+	// program. In the default, characters that Kafka does not allow are replaced by underscores.
 	Name string
-	// Topic is what the group subscribes to. Nothing is written to it or read from it: any topic will do, whatever its
-	// partitions, retention and cleanup. One that does not exist is created with one partition.
+	// Topic is the topic that the group subscribes to. Nothing is written to it or read from it:
+	// any topic works, with any partitions, retention and cleanup. One that does not exist is
+	// created with one partition.
 	Topic string
-	// SessionTimeout is how long the brokers leave the nomination to a member that they do not hear of. Brokers allow 6 s
-	// to 30 min unless they are set otherwise.
+	// SessionTimeout is how long the brokers leave the nomination to a silent member. Brokers allow
+	// 6 s to 30 min unless they are configured otherwise.
 	SessionTimeout time.Duration
-	// Heartbeat is the time between two requests of a member. It is also how late a member notices that another one left.
+	// Heartbeat is the time between two requests of a member. It is also how late a member notices
+	// that another one left.
 	Heartbeat time.Duration
 	// Replicas is how many brokers keep a topic that Join creates.
 	Replicas int
 	// NoCreate makes Join fail where the topic does not exist.
 	NoCreate bool
-	// BesideGoNELI says that processes of another kind may be in the group, or join it, which lead
-	// by owning partition 0 and know nothing of the election's log, as goNELI's do. Then a
+	// BesideGoNELI says that processes of another kind may be in the group, or join it. Such
+	// processes, as goNELI's, lead by owning partition 0 and do not know the election's log. Then a
 	// candidate that is not the nominee claims only while the coordinator confirms that it is a
-	// member: brokers admit no other kind meanwhile. A coordinator that does not answer counts as a
-	// group of the other kind, so nobody is elected without it, whatever Precedence is. One that
-	// leads and is no member any more is asked to finish.
+	// member: during that time brokers admit no other kind. A coordinator that does not answer
+	// counts as a group of the other kind, so no candidate is elected without it, whatever
+	// Precedence is. A leader that is no longer a member is asked to finish.
 	BesideGoNELI bool
-	// Instance makes this a static member, by a name that no other member has (Kafka calls it group.instance.id). It does
-	// not leave the group in Close, and who joins under the same name within SessionTimeout has its place, and so
-	// its nomination, without the others being asked, unless they are being asked just then. So a restart does not move
-	// the nomination, and a stop for good does so only after SessionTimeout. Of two processes with one name the first is out.
+	// Instance makes this a static member, by a name that no other member has (Kafka calls it
+	// group.instance.id). It does not leave the group in Close. A process that joins under the same
+	// name within SessionTimeout has its place, and so its nomination. The other members are not
+	// asked, unless they are being asked just then. So a restart does not move the nomination, and
+	// a permanent stop does so only after SessionTimeout. Of two processes with one name the first
+	// is out.
 	Instance string
-	// Logger is told of changes and of trouble.
+	// Logger gets messages about changes and trouble.
 	Logger *slog.Logger
 }
 
-// settle returns the config with its defaults, or what is wrong with it.
+// settle returns the config with its defaults, or an error.
 func (c Config) settle() (Config, error) {
 	if c.Name == "" {
 		c.Name = legal(filepath.Base(os.Args[0]))
@@ -110,7 +114,7 @@ func checkName(field, name string) error {
 	return nil
 }
 
-// legal replaces what the name of a topic may not have.
+// legal replaces characters that a topic's name may not have.
 func legal(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -121,11 +125,11 @@ func legal(name string) string {
 	}, name)
 }
 
-// margin is the part of the session that a nominee does not use, so that its nomination is over before the coordinator can
-// name another: for clocks that run apart and timers that fire late.
+// margin is the part of the session that a nominee does not use, so that its nomination is over
+// before the coordinator can name another: for clocks that run apart and timers that fire late.
 func (c Config) margin() time.Duration { return c.SessionTimeout / 20 }
 
-// timeout is what the coordinator gets for an answer that it need not wait for others with.
+// timeout is the coordinator's time for an answer that does not depend on other members.
 func (c Config) timeout() time.Duration {
 	return max(200*time.Millisecond, min(c.SessionTimeout/10, 2*time.Second))
 }

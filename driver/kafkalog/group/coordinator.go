@@ -15,8 +15,8 @@ import (
 // errMoved ends a request whose coordinator is no longer believed to be one.
 var errMoved = errors.New("the group's coordinator does not answer or is another")
 
-// coordinator sends requests, one for each call, to the broker that coordinates the group, and notices when that is
-// another.
+// coordinator sends requests, one for each call, to the broker that coordinates the group, and
+// notices when that is another.
 type coordinator struct {
 	client  *kgo.Client
 	group   string
@@ -24,7 +24,7 @@ type coordinator struct {
 
 	mu    sync.Mutex
 	seat  *seat // nil: not known
-	asked int   // how often a broker was asked who it is
+	asked int   // how often a broker was asked for the coordinator
 }
 
 // seat is one broker for as long as it is believed to be the coordinator.
@@ -55,7 +55,7 @@ func (c *coordinator) ask(ctx context.Context, req kmsg.Request) (kmsg.Response,
 	return answer, err
 }
 
-// misled says that the broker is not the coordinator, or not yet.
+// misled reports whether the broker is not the coordinator, or not yet.
 func misled(err error) bool {
 	return errors.Is(err, kerr.NotCoordinator) || errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress)
 }
@@ -74,7 +74,8 @@ func codeOf(answer kmsg.Response) error {
 	return broker.ErrAnswer
 }
 
-// find asks a broker who coordinates, unless that is known: another one each time, since one that is silent says nothing.
+// find asks a broker for the coordinator, unless it is known: another broker each time, since a
+// silent one does not help.
 func (c *coordinator) find(ctx context.Context) (*seat, error) {
 	s, broker := c.known()
 	if s != nil {
@@ -99,7 +100,7 @@ func (c *coordinator) find(ctx context.Context) (*seat, error) {
 	return c.believe(node), nil
 }
 
-// known is the coordinator, or else a broker to ask for it.
+// known returns the coordinator, or else a broker to ask for it.
 func (c *coordinator) known() (*seat, *kgo.Broker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +123,7 @@ func (c *coordinator) believe(node int32) *seat {
 	return c.seat
 }
 
-// forget ends the other requests to that broker too: a join may wait for long.
+// forget also ends the other requests to that broker: a join may wait for long.
 func (c *coordinator) forget(s *seat) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,17 +20,18 @@ type Group struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	closed sync.Once
-	gone   error // what Close returns
+	gone   error // the result of Close
 
-	rejoin chan struct{} // capacity 1: the group is to be joined again
+	rejoin chan struct{} // capacity 1: the group must be joined again
 	hurry  chan struct{} // capacity 1: see Vacant
-	met    chan struct{} // closed when the coordinator first took this process for one that may be a member
+	// closed when the coordinator first accepted this process as a possible member
+	met chan struct{}
 
 	mu      sync.Mutex
 	member  identity
 	joining bool      // a join is on its way, so an old generation is no surprise
 	trouble error     // the last request's
-	vacant  time.Time // since when nobody leads; zero while somebody does
+	vacant  time.Time // since when there is no leader; zero while there is one
 }
 
 var (
@@ -38,7 +39,7 @@ var (
 	_ driver.Gate            = (*Group)(nil)
 )
 
-// identity is what the coordinator calls this member.
+// identity is the coordinator's name for this member.
 type identity struct {
 	id         string
 	generation int32
@@ -61,13 +62,13 @@ func newGroup(client *kgo.Client, cfg Config) *Group {
 	return g
 }
 
-// Name is the consumer group's.
+// Name returns the consumer group's name.
 func (g *Group) Name() string { return g.cfg.Name }
 
 // Nominate calls see with whether this member is the nominee, soon and then at each change of that
-// or of MayLead, one call at a time, until stop
-// is called. A see that blocks keeps the news from others who called Nominate, and nothing else: it holds up neither the group nor
-// the end of the nomination.
+// or of MayLead, one call at a time, until stop is called. A see that blocks delays the other
+// callers of Nominate, and nothing else: neither the group nor the end of the nomination waits for
+// it.
 func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomination.watch(see) }
 
 // Nominated reports whether this member is the nominee, by the clock at the time of the question.
@@ -77,17 +78,18 @@ func (g *Group) Nominated() bool { return g.nomination.now() }
 // lead only while the coordinator confirms that it is a member; without, always.
 func (g *Group) MayLead() bool { return g.nomination.mayLead() }
 
-// Err is what is wrong with the membership now, or nil. The member goes on trying whatever it is, unless it is a fenced
-// static member.
+// Err returns the present error of the membership, or nil. The member goes on trying after any
+// error, unless it is a fenced static member.
 func (g *Group) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.trouble
 }
 
-// Vacant implements driver.VacancyListener: an election whose Nominator this is calls it. While nobody leads, and for two sessions at
-// most, this member asks for news at once, after 5 ms, and then after pauses that double up to an eighth of Heartbeat. Without
-// it a member hears within a Heartbeat that another one left, and the next owner is named when all have heard.
+// Vacant implements driver.VacancyListener: an election whose Nominator this is calls it. While
+// there is no leader, and for two sessions at most, this member sends a heartbeat at once, after 5
+// ms, and then after pauses that double up to an eighth of Heartbeat. Without it a member notices
+// within a Heartbeat that another one left, and the next owner is named when all have noticed.
 func (g *Group) Vacant(vacant bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,12 +100,13 @@ func (g *Group) Vacant(vacant bool) {
 	}
 }
 
-// Close ends the nomination, leaves the group so that the next owner is named at once, and closes the client. It takes as
-// long as one request may take: a tenth of SessionTimeout, at most 2 s. Whoever leads by this nomination is to finish first; closing the
-// group ends no lease. A static member does not leave.
+// Close ends the nomination, leaves the group so that the next owner is named at once, and closes
+// the client. It takes as long as one request may take: a tenth of SessionTimeout, at most 2 s. A
+// leader by this nomination should finish first; closing the group ends no lease. A static member
+// does not leave.
 //
-// It returns an error if the coordinator could not be told; the group then waits for the SessionTimeout. It may be called
-// more than once.
+// It returns an error if the coordinator was not reached; the group then waits for the
+// SessionTimeout. It may be called more than once.
 func (g *Group) Close() error {
 	g.closed.Do(func() {
 		g.nomination.end()
@@ -121,7 +124,8 @@ func (g *Group) now() identity {
 	return g.member
 }
 
-// become sets the identity; with another one, or none, the place in the group and what it owned are lost.
+// become sets the identity; with another one, or none, the place in the group and its partition are
+// lost.
 func (g *Group) become(m identity) {
 	g.mu.Lock()
 	kept := m.id == g.member.id
@@ -132,7 +136,7 @@ func (g *Group) become(m identity) {
 	}
 }
 
-// note keeps what went wrong, and says so once.
+// note keeps an error, and logs it once.
 func (g *Group) note(doing string, err error) {
 	if g.ctx.Err() != nil {
 		return

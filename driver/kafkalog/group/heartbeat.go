@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// haste is the first pause when nobody leads any more. Each is twice the one before.
+	// haste is the first pause after the leader is gone. Each is twice the one before.
 	haste = 5 * time.Millisecond
-	// hastes is how many pauses a Heartbeat has in the end, as long as nobody leads.
+	// hastes is how many pauses a Heartbeat has in the end, as long as there is no leader.
 	hastes = 8
 )
 
-// beat tells the coordinator that this member is alive, and hears from it that the group is to be shared out anew. It goes on
-// while a join waits for other members: otherwise one that is slow would cost the nominee its nomination.
+// beat reports to the coordinator that this member is alive, and learns from it that the group must
+// be shared out again. It goes on while a join waits for other members: otherwise a slow member
+// would cost the nominee its nomination.
 func (g *Group) beat() {
 	timer := time.NewTimer(g.cfg.Heartbeat)
 	defer timer.Stop()
@@ -40,7 +41,8 @@ func (g *Group) beat() {
 	}
 }
 
-// longest is the longest pause now. In two sessions all has come that the end of a member can bring.
+// longest returns the longest pause now. After two sessions, every consequence of a member's end
+// has come.
 func (g *Group) longest() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,7 +52,7 @@ func (g *Group) longest() time.Duration {
 	return g.cfg.Heartbeat
 }
 
-// heartbeat returns an error if the coordinator could not be asked.
+// heartbeat returns an error if the coordinator was not reached.
 func (g *Group) heartbeat() error {
 	m := g.now()
 	if m.generation < 0 {
@@ -65,7 +67,7 @@ func (g *Group) heartbeat() error {
 	return g.judge(m, sent, err)
 }
 
-// judge draws the conclusions from the answer to a heartbeat of m.
+// judge handles the answer to a heartbeat of m.
 func (g *Group) judge(m identity, sent time.Time, err error) error {
 	switch {
 	case err == nil:
@@ -89,8 +91,8 @@ func (g *Group) judge(m identity, sent time.Time, err error) error {
 	return nil
 }
 
-// current reports whether m still is this member, and no join is under way that settles what there is to settle: to join
-// once more after it would have the group share out anew for nothing.
+// current reports whether m still is this member, and no join is under way. Another join after that
+// one would make the group share out again for nothing.
 func (g *Group) current(m identity) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,17 +12,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Join becomes a member of a consumer group, over a client of its own that has the connection options given: kgo.SeedBrokers,
-// kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. What else a client does, the member sets itself or does
-// without; options of consumer groups and transactions are refused. A topic that does not exist is created.
+// Join becomes a member of a consumer group, over a client of its own that has the connection
+// options given: kgo.SeedBrokers, kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. The
+// member sets all other options itself or does without them; options of consumer groups and
+// transactions are refused. A topic that does not exist is created.
 //
-// It returns when the group's coordinator has taken this process for a member to be, or after a third of SessionTimeout if
-// the coordinator does not answer: then the member goes on trying, and Err says what is wrong. Nobody is nominated meanwhile, and the
-// election goes on without, unless its Config is NomineeOnly.
+// It returns when the group's coordinator has accepted this process as a future member, or after a
+// third of SessionTimeout if the coordinator does not answer. Then the member goes on trying, and
+// Err returns the reason. Until then there is no nominee, and the election goes on without, unless
+// its Config is NomineeOnly.
 //
-// It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is missing, and any other error
-// if the Config is wrong, no broker answers, the topic is neither there nor can be created, the group has members of another kind, or ctx
-// ends. The caller closes the group.
+// It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is
+// missing, and any other error if the Config is wrong, no broker answers, the topic does not exist
+// and cannot be created, the group has members of another kind, or ctx ends. The caller closes the
+// group.
 func Join(ctx context.Context, connection []kgo.Opt, cfg Config) (*Group, error) {
 	cfg, err := cfg.settle()
 	if err != nil {
@@ -40,7 +43,7 @@ func Join(ctx context.Context, connection []kgo.Opt, cfg Config) (*Group, error)
 	return g, nil
 }
 
-// connect sets what decides how long the client clings to a broker that does not answer.
+// connect sets the options that decide how long the client keeps a broker that does not answer.
 func connect(connection []kgo.Opt, cfg Config) (*kgo.Client, error) {
 	timeout := cfg.timeout()
 	held := []kgo.Opt{
@@ -67,14 +70,15 @@ func (g *Group) enter(ctx context.Context) error {
 	return g.await(ctx)
 }
 
-// within ends with the context, which not all of the library's calls do. What is left of one ends with the client.
+// within ends with the context, which not all of the library's calls do. An abandoned call ends
+// with the client.
 func within(ctx context.Context, call func(context.Context) error) error {
 	var calls abandon.Calls
 	_, err := abandon.Run(ctx, &calls, func() (struct{}, error) { return struct{}{}, call(ctx) }, abandon.NoUndo)
 	return err
 }
 
-// await waits for the coordinator's first word.
+// await waits for the coordinator's first answer.
 func (g *Group) await(ctx context.Context) error {
 	enough := time.NewTimer(g.cfg.SessionTimeout / 3)
 	defer enough.Stop()

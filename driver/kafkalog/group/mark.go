@@ -5,19 +5,20 @@ import (
 	"fmt"
 )
 
-// MetadataKey is where a leader publishes the consumer group that nominates it.
+// MetadataKey is the key under which a leader publishes the consumer group that nominates it.
 const MetadataKey = "kafka.group"
 
-// ErrOtherGroup says that the leader of the election is nominated by another consumer group.
+// ErrOtherGroup reports that another consumer group nominates the leader of the election.
 var ErrOtherGroup = errors.New("two consumer groups nominate for one election")
 
-// Metadata is what a candidate nominated by the group of this name adds to its election's metadata, so that CheckLeader can
-// tell.
+// Metadata returns an addition to the metadata of a candidate that the group of this name
+// nominates, for CheckLeader.
 func Metadata(name string) map[string]string { return map[string]string{MetadataKey: name} }
 
-// CheckLeader looks at what a leader publishes, as a candidate nominated by the group of this name. It returns an error
-// that wraps ErrOtherGroup, names both groups and says what to do, if the leader is nominated by another one. Each group has a nominee then,
-// and the two take the election from each other: nothing but order suffers. A leader without a group is nobody's mistake.
+// CheckLeader checks a leader's metadata, for a candidate that the group of this name nominates. It
+// returns an error that wraps ErrOtherGroup if another group nominates the leader. The error names
+// both groups and the remedy. Each group has a nominee then, and the two take the election from
+// each other: only order suffers. A leader without a group is not an error.
 func CheckLeader(name string, leader map[string]string) error {
 	other := leader[MetadataKey]
 	if other == "" || other == name {

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// follow joins the group, and again whenever it is to be shared out anew, until Close.
+// follow joins the group, and again whenever it must be shared out again, until Close.
 func (g *Group) follow() {
 	for g.ctx.Err() == nil {
 		err := g.join()
@@ -33,10 +33,11 @@ func (g *Group) follow() {
 	}
 }
 
-// again is how often a join may be told to begin anew before it counts as a failure.
+// again is how often the answer to a join may be to start over before it counts as a failure.
 const again = 5
 
-// join asks for a place in the group, which comes when all members have asked, and then for what it brings.
+// join asks for a place in the group, which comes when all members have asked, and then for this
+// member's share.
 func (g *Group) join() error {
 	g.setJoining(true)
 	defer g.setJoining(false)
@@ -55,7 +56,7 @@ func (g *Group) setJoining(yes bool) {
 	g.joining = yes
 }
 
-// begins reports whether the answer is to begin anew, and with what identity.
+// begins reports whether the answer is to start over, and sets the identity for that.
 func (g *Group) begins(err error) bool {
 	switch {
 	case errors.Is(err, kerr.UnknownMemberID):
@@ -72,7 +73,7 @@ func (g *Group) begins(err error) bool {
 
 func (g *Group) attempt() error {
 	select {
-	case <-g.rejoin: // what follows is that
+	case <-g.rejoin: // the next attempt is that join
 	default:
 	}
 	joined, err := g.askToJoin()
@@ -117,7 +118,7 @@ func (g *Group) askToJoin() (*kmsg.JoinGroupResponse, error) {
 	return joined, err
 }
 
-// share decides for all, because the coordinator has chosen this member to.
+// share decides for all, because the coordinator has chosen this member for that.
 func (g *Group) share(members []kmsg.JoinGroupResponseMember) []kmsg.SyncGroupRequestGroupAssignment {
 	shares, strangers := plan(g.cfg.Topic, members)
 	if strangers > 0 {
@@ -127,7 +128,7 @@ func (g *Group) share(members []kmsg.JoinGroupResponseMember) []kmsg.SyncGroupRe
 	return shares
 }
 
-// synchronise hands in what was decided, if it was here, and gets this member's part.
+// synchronise sends the shares, if this member decided them, and gets this member's part.
 func (g *Group) synchronise(joined *kmsg.JoinGroupResponse, shares []kmsg.SyncGroupRequestGroupAssignment) error {
 	req := kmsg.NewPtrSyncGroupRequest()
 	req.Group, req.MemberID, req.Generation, req.InstanceID = g.cfg.Name, joined.MemberID, joined.Generation, g.instance()

@@ -6,18 +6,21 @@ import (
 	"time"
 )
 
-// nomination is whether this member is the nominee, and those who are told.
+// nomination is whether this member is the nominee, and the watches of that.
 type nomination struct {
-	usable  time.Duration // how long an answer is good for, from when its request was sent
-	gated   bool          // one that is not the nominee may lead only while its place is confirmed
-	changed chan struct{} // capacity 1: there may be something to tell
+	usable time.Duration // how long an answer is valid, from when its request was sent
+	// a member that is not the nominee may lead only while its place is confirmed
+	gated   bool
+	changed chan struct{} // capacity 1: a watch may need a call
 
 	mu       sync.Mutex
-	assigned bool      // the group gave partition 0 to this member
-	since    time.Time // when the last request was sent that the coordinator answered to a member; zero: none counts
+	assigned bool // the group gave partition 0 to this member
+	// since is when the last request was sent that the coordinator answered to a member; zero: none
+	// counts.
+	since time.Time
 	// confirmed is when the last request was sent that the coordinator answered to a member of a
-	// group that is not about to be shared out; zero: none counts. In a group that is, a member is
-	// thrown out that does not join again in time.
+	// group that is not about to be shared out; zero: none counts. A group that is about to be
+	// shared out removes a member that does not join again in time.
 	confirmed time.Time
 	ended     bool
 	timer     *time.Timer
@@ -28,7 +31,7 @@ type watch struct {
 	see  func(bool)
 	told bool // the first call was made
 	last bool
-	may  bool // what mayLead was
+	may  bool // the last mayLead
 }
 
 func newNomination(usable time.Duration, gated bool) *nomination {
@@ -38,7 +41,7 @@ func newNomination(usable time.Duration, gated bool) *nomination {
 	return n
 }
 
-// wake has somebody look.
+// wake makes the goroutine of tell look.
 func (n *nomination) wake() {
 	select {
 	case n.changed <- struct{}{}:
@@ -46,7 +49,7 @@ func (n *nomination) wake() {
 	}
 }
 
-// assign is told what the group decided, by the answer to a request that was sent then.
+// assign records the group's decision, from the answer to a request that was sent then.
 func (n *nomination) assign(yes bool, sent time.Time) {
 	n.mu.Lock()
 	n.assigned = yes
@@ -54,8 +57,8 @@ func (n *nomination) assign(yes bool, sent time.Time) {
 	n.answered(sent, true)
 }
 
-// answered is told that the coordinator took a request that was sent then for one of a member, and
-// whether it confirmed a place that lasts for a session.
+// answered records that the coordinator treated the sender of a request that was sent then as a
+// member, and whether it confirmed a place that lasts for a session.
 func (n *nomination) answered(sent time.Time, confirmed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,7 +72,7 @@ func (n *nomination) answered(sent time.Time, confirmed bool) {
 	n.wake()
 }
 
-// arm has the timer ring when the next answer runs out. It is called under the lock.
+// arm sets the timer to the next end of an answer. It is called under the lock.
 func (n *nomination) arm() {
 	for _, sent := range []time.Time{n.confirmed, n.since} { // the latter is never earlier
 		if left := n.remaining(sent); left > 0 && !n.ended {
@@ -79,7 +82,7 @@ func (n *nomination) arm() {
 	}
 }
 
-// ring is called when an answer has run out.
+// ring is called when an answer has expired.
 func (n *nomination) ring() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,7 +90,7 @@ func (n *nomination) ring() {
 	n.wake()
 }
 
-// lose is told that the group gave this member's place away.
+// lose records that the group gave this member's place away.
 func (n *nomination) lose() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,7 +98,7 @@ func (n *nomination) lose() {
 	n.wake()
 }
 
-// end is for good.
+// end is final.
 func (n *nomination) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +107,7 @@ func (n *nomination) end() {
 	n.wake()
 }
 
-// owned reports whether partition 0 was given to this member and not taken away, whatever the time.
+// owned reports whether partition 0 was given to this member and not taken away, at any age.
 func (n *nomination) owned() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,11 +123,11 @@ func (n *nomination) admits() bool {
 	return !n.gated || n.holds() || !n.ended && n.remaining(n.confirmed) > 0
 }
 
-// remaining is how long an answer to a request that was sent then is good for.
+// remaining returns how long an answer to a request that was sent then is still valid.
 func (n *nomination) remaining(sent time.Time) time.Duration { return n.usable - elapsed(sent) }
 
-// elapsed is the larger of what the monotonic clock and the wall clock make of it: the first does not count the time that a
-// machine sleeps.
+// elapsed returns the larger of the times by the monotonic clock and the wall clock: the first does
+// not count the time that a machine sleeps.
 func elapsed(since time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
@@ -162,7 +165,8 @@ func (n *nomination) unwatch(w *watch) {
 	n.watches = slices.DeleteFunc(n.watches, func(other *watch) bool { return other == w })
 }
 
-// tell calls those who do not know yet, without the lock, until the nomination has ended and they know.
+// tell calls the watches that do not know the present state, without the lock, until the nomination
+// has ended and they know.
 func (n *nomination) tell() {
 	for range n.changed {
 		w, state, over := n.next()
@@ -175,8 +179,8 @@ func (n *nomination) tell() {
 	}
 }
 
-// next is somebody to be told, and what. It counts as told from here on. If there is nobody, over says that there never
-// will be.
+// next returns a watch to call, and the state. The watch counts as called from here on. Without a
+// watch, over reports that there will never be another.
 func (n *nomination) next() (w *watch, state, over bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

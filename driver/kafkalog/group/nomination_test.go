@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// heard is what somebody was told.
+// heard records the calls of a watch.
 type heard struct {
 	mu  sync.Mutex
 	all []bool
@@ -30,7 +30,8 @@ func (h *heard) check(t *testing.T, what string, want ...bool) {
 	}
 }
 
-// TestNomination: it needs the partition and an answer whose request is not too old, and ends by itself.
+// TestNomination: it needs the partition and an answer whose request is not too old, and ends by
+// itself.
 func TestNomination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(10*time.Second, false)
@@ -75,8 +76,8 @@ func TestOlderAnswerTakesNothing(t *testing.T) {
 }
 
 // TestGate: a member that is not named may lead while its place is confirmed, which an answer to a
-// member of a group that is about to be shared out does not do; the nominee always may. Each change
-// is told.
+// member of a group that is about to be shared out does not do; the nominee always may. The watch
+// is called for each change.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(10*time.Second, true)
@@ -112,7 +113,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestWallClock: a machine that slept finds its nomination over, though its monotonic clock stood still.
+// TestWallClock: a machine that slept finds its nomination over, though its monotonic clock stood
+// still.
 func TestWallClock(t *testing.T) {
 	since := time.Now()
 	slept := time.Unix(0, since.Add(-time.Hour).UnixNano())
@@ -124,7 +126,8 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// TestTelling: to each all that concerns it; who stops is not told; who blocks holds up nothing else.
+// TestTelling: each watch gets every change that concerns it; a stopped one gets no more; a watch
+// that blocks delays nothing else.
 func TestTelling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(time.Minute, false)

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// faults are those that no waiting mends.
+// faults are the errors that waiting does not repair.
 var faults = []*kerr.Error{
 	kerr.InconsistentGroupProtocol,
 	kerr.InvalidSessionTimeout,
@@ -18,10 +18,10 @@ var faults = []*kerr.Error{
 	kerr.UnsupportedVersion,
 }
 
-// hopeless reports whether a person must act before the group can be joined.
+// hopeless reports whether an operator must act before the group can be joined.
 func hopeless(err error) bool { return broker.IsRefusal(err) || broker.IsAny(err, faults) }
 
-// remedy adds what to do to an answer of the coordinator, and driver.ErrDenied to what it stands for.
+// remedy adds the remedy to an answer of the coordinator, and driver.ErrDenied where that applies.
 func remedy(c Config, err error) error {
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):

@@ -4,8 +4,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// protocol names how this group decides. Consumers of other kinds know other names, so the brokers keep the two apart:
-// whichever comes second is refused.
+// protocol is the name of this group's way to decide. Consumers of other kinds have other names, so
+// the brokers keep the kinds apart: they refuse the one that comes second.
 const protocol = "tenure"
 
 // kind is Kafka's word for a group that shares out partitions, which its tools can describe.
@@ -14,8 +14,8 @@ const kind = "consumer"
 // partition is the one whose owner is the nominee.
 const partition = 0
 
-// claim is what a member says of itself: what it subscribes to, and whether it owns the partition, as of which generation of
-// the group.
+// claim returns a member's statement about itself: its subscription, and whether it owns the
+// partition, as of which generation of the group.
 func claim(topic string, owns bool, generation int32) []byte {
 	m := kmsg.NewConsumerMemberMetadata()
 	m.Version, m.Topics, m.Generation = 3, []string{topic}, generation
@@ -25,7 +25,7 @@ func claim(topic string, owns bool, generation int32) []byte {
 	return m.AppendTo(nil)
 }
 
-// claimed reads it. Whoever cannot be understood claims nothing.
+// claimed reads it. A member with an unreadable statement claims nothing.
 func claimed(topic string, metadata []byte) (subscribed, owns bool, generation int32) {
 	m := kmsg.NewConsumerMemberMetadata()
 	if m.ReadFrom(metadata) != nil {
@@ -40,10 +40,11 @@ func claimed(topic string, metadata []byte) (subscribed, owns bool, generation i
 	return subscribed, owns, m.Generation
 }
 
-// plan gives the partition to whoever owned it last; where nobody did, to the member that has been here before, of
-// several to the one whose id is the first. So a member that joins or leaves moves nothing, unless it leaves as the owner, and
-// an owner that an operator removes is not named again when it comes back. Nobody gets another partition. It returns
-// how many members subscribe to something else, by mistake.
+// plan gives the partition to the member that owned it last. Without such a member, it goes to the
+// one that has been in the group before; of several, to the one with the first id. So a member that
+// joins or leaves moves nothing, unless it leaves as the owner, and an owner that an operator
+// removes is not named again when it comes back. No member gets another partition. It returns how
+// many members subscribe to something else, by mistake.
 func plan(topic string, members []kmsg.JoinGroupResponseMember) (all []kmsg.SyncGroupRequestGroupAssignment, strangers int) {
 	best := rank{}
 	for _, m := range members {
@@ -62,7 +63,7 @@ func plan(topic string, members []kmsg.JoinGroupResponseMember) (all []kmsg.Sync
 	return all, strangers
 }
 
-// rank is what decides about a member.
+// rank is the criteria for one member.
 type rank struct {
 	id               string
 	subscribed, owns bool

@@ -15,7 +15,8 @@ func member(id string, metadata []byte) kmsg.JoinGroupResponseMember {
 	return m
 }
 
-// TestPlan: one member gets the partition, the same whoever decides, and whoever owns it keeps it.
+// TestPlan: one member gets the partition, the same one whichever member decides, and its owner
+// keeps it.
 func TestPlan(t *testing.T) {
 	newer := kgo.CooperativeStickyBalancer().JoinGroupMetadata([]string{topic}, map[string][]int32{topic: {0}}, 9)
 	cases := []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// seeTopic sees to it that there is a topic.
+// seeTopic makes sure that the topic exists.
 func (g *Group) seeTopic(ctx context.Context) error {
 	err := g.look(ctx)
 	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
@@ -42,7 +42,7 @@ func (g *Group) look(ctx context.Context) error {
 	return err
 }
 
-// create makes the topic. Somebody else may be doing the same.
+// create makes the topic. Another process may be doing the same.
 func (g *Group) create(ctx context.Context) error {
 	t := broker.Topic{Name: g.cfg.Topic, Replicas: g.cfg.Replicas}
 	if err := t.Create(ctx, g.client, g.cfg.timeout()); err != nil {
@@ -51,7 +51,7 @@ func (g *Group) create(ctx context.Context) error {
 	return g.appear(ctx)
 }
 
-// appear waits until the broker that is asked has heard of the topic.
+// appear waits until the asked broker knows the topic.
 func (g *Group) appear(ctx context.Context) error {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second/2) {
 		err := g.look(ctx)
