@@ -6,10 +6,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// errOthers names the options that change what a client is.
+// errOthers names the options that would change the kind of a client.
 var errOthers = errors.New("leave kgo.ConsumerGroup and kgo.TransactionalID out: where one is needed it is set by other means")
 
-// Connect makes a client with a user's options of a connection, and with others that the user cannot change.
+// Connect makes a client with a user's options of a connection, and with others that the user
+// cannot change.
 func Connect(connection []kgo.Opt, held ...kgo.Opt) (*kgo.Client, error) {
 	opts := append([]kgo.Opt{}, connection...)
 	client, err := kgo.NewClient(append(append(opts, held...), kgo.DisableClientMetrics())...)

@@ -1,2 +1,2 @@
-// Package broker is what the packages on Kafka share in dealing with brokers.
+// Package broker has the code for brokers that the packages on Kafka share.
 package broker

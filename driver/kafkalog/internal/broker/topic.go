@@ -16,19 +16,21 @@ import (
 // UsualReplicas is how many brokers keep a topic, if there are so many.
 const UsualReplicas = 3
 
-// Topic is one that is to be created, with one partition.
+// Topic is a topic to create, with one partition.
 type Topic struct {
 	Name string
-	// Replicas is on how many brokers; 0 means the usual number, or all brokers where there are fewer.
+	// Replicas is on how many brokers; 0 means the usual number, or all brokers where there are
+	// fewer.
 	Replicas int
 	// Settings are those of a topic with so many replicas.
 	Settings func(replicas int) map[string]string
 }
 
-// ErrMayNotCreate says that a topic is missing and that the user has no right to create it.
+// ErrMayNotCreate reports that a topic is missing and that the user has no right to create it.
 var ErrMayNotCreate = errors.New("it does not exist, and the user may not create it")
 
-// Create makes the topic. That somebody else has made it meanwhile is no error. Brokers may hear of it only later.
+// Create makes the topic. It is not an error if another process has made it in the meantime. Some
+// brokers may learn of it later.
 func (t Topic) Create(ctx context.Context, client *kgo.Client, timeout time.Duration) error {
 	if t.Replicas == 0 {
 		t.Replicas = min(UsualReplicas, len(client.DiscoveredBrokers()))
@@ -65,7 +67,8 @@ func (t Topic) judge(answer *kmsg.CreateTopicsResponseTopic) error {
 	}
 }
 
-// Recipe is what an operator may type instead: the same settings. How the brokers are reached comes first, if it is given.
+// Recipe returns the command for an operator with the same settings. At, if not empty, comes first:
+// how the brokers are reached.
 func (t Topic) Recipe(at string) string {
 	if at != "" {
 		at += " "
