@@ -9,20 +9,22 @@ import (
 )
 
 const (
-	// maxAsked is how many times brokers are asked the same at a time: two that are silent may come up again as seeds.
+	// maxAsked is how many times brokers are asked the same at a time: two silent ones may come up
+	// again as seeds.
 	maxAsked = 6
-	// mostPatience is longer than a broker takes that is well.
+	// mostPatience is longer than a healthy broker takes.
 	mostPatience = 250 * time.Millisecond
 )
 
-// reply is what one broker says.
+// reply is the answer of one broker.
 type reply struct {
 	answer kmsg.Response
 	err    error
 }
 
-// anyone asks a broker what all of them know, and while there is no answer another one: a frozen broker keeps its
-// connections and says nothing, and the client gives it up much later. The client chooses the brokers in turn.
+// anyone asks one broker a question that all of them can answer, and another one while there is no
+// answer: a frozen broker keeps its connections and sends nothing, and the client gives it up much
+// later. The client chooses the brokers in turn.
 func (w *wire) anyone(ctx context.Context, question func() kmsg.Request) (kmsg.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -35,7 +37,7 @@ func (w *wire) anyone(ctx context.Context, question func() kmsg.Request) (kmsg.R
 	defer another.Stop()
 	asked, failed := 0, 0
 	for {
-		if asked == failed { // nobody is being asked
+		if asked == failed { // no broker is being asked
 			asked++
 			go ask()
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What a record batch of the present format holds around its records.
+// Parts of a record batch in the present format.
 const (
 	batchMagic    = 2
 	beforeLength  = 12 // first offset and length
@@ -16,8 +16,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeBatch makes one record batch of posts, uncompressed, from no producer that the broker would know. The broker
-// therefore never takes one for the repetition of another; the rule of the log does.
+// encodeBatch makes one record batch of posts, uncompressed, without a producer that the broker
+// would know. So the broker never takes one for the repetition of another; the rule of the log
+// does.
 func encodeBatch(posts []post, tag string, now time.Time) []byte {
 	b := kmsg.RecordBatch{
 		PartitionLeaderEpoch: -1,
@@ -40,7 +41,7 @@ func encodeBatch(posts []post, tag string, now time.Time) []byte {
 	return b.AppendTo(nil)
 }
 
-// encodeRecord is one record of a batch. Its length counts what comes after it.
+// encodeRecord makes one record of a batch. Its length counts the bytes after it.
 func encodeRecord(p post, tag string, at int32) []byte {
 	r := kmsg.Record{
 		OffsetDelta: at,

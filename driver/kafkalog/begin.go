@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// peek is how many records at the end are looked at for one of ours.
+// peek is how many records at the end are searched for one of ours.
 const peek = 64
 
 // begin reads the log as far as it must be known, which is as far as it ended when this began.
@@ -38,8 +38,8 @@ func (s *Store) bounds(ctx context.Context, at place) (start, end int64, err err
 	return start, end, err
 }
 
-// entrance is where to begin: far enough before the oldest post that was in force when the last one was written. If there
-// is none of ours at the end, all of the log is read.
+// entrance returns where to begin: far enough before the oldest post that was in force when the
+// last one was written. If there is no post of ours at the end, the whole log is read.
 func (s *Store) entrance(ctx context.Context, at place, start, end int64) (int64, error) {
 	from := start
 	for next := max(start, end-peek); next < end; {
@@ -55,11 +55,12 @@ func (s *Store) entrance(ctx context.Context, at place, start, end int64) (int64
 	return from, nil
 }
 
-// entranceBy is where to begin by the word of one post. What lands at its base or later was written by somebody who had
-// read at least up to a window before; and who judges that has to have seen the window before that one.
+// entranceBy returns where to begin according to one post. The writer of any post that lands at its
+// base or later had read at least up to a window before the base. A reader that judges such a post
+// must have seen the window before that point.
 func entranceBy(p post, start, window int64) int64 { return max(start, p.base-2*window) }
 
-// fill takes what was fetched, and tells each post with whether it is in force.
+// fill takes the fetched records, and reports each post and whether it is in force.
 func (st *stretch) fill(h haul, told func(post, bool)) {
 	for _, r := range h.records {
 		if r.Offset < st.fold.next {

@@ -10,13 +10,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// What a topic of elections is created with.
+// Settings of a new topic of elections.
 const (
 	retentionBytes = 64 << 20
 	segmentBytes   = 16 << 20
 )
 
-// safely are the settings of a topic with so many replicas.
+// safely returns the settings of a topic with so many replicas.
 func safely(replicas int) map[string]string {
 	inSync := "1"
 	if replicas >= broker.UsualReplicas {
@@ -33,8 +33,8 @@ func safely(replicas int) map[string]string {
 	}
 }
 
-// create makes the topic: one partition, on three brokers if there are so many, with two of them
-// needed for a write. Another process may be doing the same.
+// create makes the topic: one partition, on three brokers if there are so many, and two of them
+// must have a write. Another process may be doing the same.
 func (s *Store) create(ctx context.Context, replicas int) error {
 	t := topicOf(s.wire.topic)
 	t.Replicas = replicas
@@ -47,12 +47,12 @@ func (s *Store) create(ctx context.Context, replicas int) error {
 // topicOf returns the settings that elections need of a topic.
 func topicOf(name string) broker.Topic { return broker.Topic{Name: name, Settings: safely} }
 
-// CreateCommand is the command line of Kafka's own tools that makes a topic with the settings that
-// Open gives it. How the brokers are reached, such as "--bootstrap-server kafka-1:9092", comes
-// first, if it is given.
+// CreateCommand returns the command line of Kafka's own tools that makes a topic with the settings
+// that Open gives it. At, if not empty, comes first: how the brokers are reached, such as
+// "--bootstrap-server kafka-1:9092".
 func CreateCommand(topic, at string) string { return topicOf(topic).Recipe(at) }
 
-// appear waits until the brokers have heard of the topic.
+// appear waits until the brokers know the topic.
 func (s *Store) appear(ctx context.Context) error {
 	var p pause
 	for {

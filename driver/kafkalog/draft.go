@@ -15,12 +15,12 @@ type draft struct {
 	in       *stretch
 	expected driver.Version
 	done     chan error // one verdict, nil if it is in force
-	left     bool       // the caller waits no more
-	batch    *batch     // in which it is sent; nil before
+	left     bool       // the caller no longer waits
+	batch    *batch     // the batch that sends it; nil before
 }
 
-// settle gives the verdict on a post, if somebody waits for one. The first copy in the log decides: if it is not in force
-// no later copy is, whatever has delivered it twice.
+// settle gives the verdict on a post, if a caller waits for one. The first copy in the log decides:
+// if it is not in force, no later copy is, whatever delivered it twice.
 func (st *stretch) settle(p post, effective bool) {
 	d := st.drafts[p.id]
 	if d == nil {
@@ -35,14 +35,14 @@ func (st *stretch) settle(p post, effective bool) {
 	d.done <- fmt.Errorf("%w: another write came first", driver.ErrConflict)
 }
 
-// draft checks what the caller expects against the log as far as it was read, and queues the post. The log decides whether
-// that still held when the post landed.
+// draft compares the caller's expected version with the log as far as it was read, and queues the
+// post. The log decides whether the version was still current when the post landed.
 func (s *Store) draft(ctx context.Context, st *stretch, key string, prev driver.Version, value []byte) (*draft, error) {
 	m, named, err := markOf(prev)
 	if err != nil {
 		return nil, err
 	}
-	if named && m.offset >= s.readUpTo(st) { // written by somebody who knows more
+	if named && m.offset >= s.readUpTo(st) { // written by a member that has read further
 		if err := s.catchUp(ctx, st); err != nil {
 			return nil, err
 		}
@@ -68,7 +68,8 @@ func (s *Store) readUpTo(st *stretch) int64 {
 	return st.fold.next
 }
 
-// await returns once the post was seen in the log, or nobody can tell any more whether it will be.
+// await returns once the post was seen in the log, or it is no longer possible to tell whether it
+// will be.
 func (s *Store) await(ctx context.Context, d *draft) error {
 	var err error
 	select {
@@ -89,7 +90,7 @@ func (s *Store) await(ctx context.Context, d *draft) error {
 	}
 }
 
-// draw returns a number that nobody else draws.
+// draw returns a number that no other call draws.
 func draw() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])

@@ -8,8 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// verify asks a leader that is new whether its log holds what was read from the one before. A broker that became leader
-// without the latest records has another end for the epoch in which the last one was written.
+// verify asks a new leader whether its log holds the records that were read from the one before. A
+// broker that became leader without the latest records has another end for the epoch in which the
+// last one was written.
 func (s *Store) verify(ctx context.Context, at place, st *stretch) error {
 	if at.epoch == st.at.epoch || st.epoch < 0 {
 		return nil
@@ -23,7 +24,7 @@ func (s *Store) verify(ctx context.Context, at place, st *stretch) error {
 	return err
 }
 
-// endOf is where the log of an epoch ends, as the leader has it.
+// endOf returns where the log of an epoch ends, as the leader has it.
 func (w *wire) endOf(ctx context.Context, at place, epoch int32) (int64, error) {
 	p := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
 	p.Partition, p.CurrentLeaderEpoch, p.LeaderEpoch = partition, at.epoch, epoch

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// haul is what a fetch brought.
+// haul is the result of a fetch.
 type haul struct {
 	records []*kgo.Record
 	next    int64 // where to go on
@@ -20,11 +20,12 @@ type haul struct {
 	epoch   int32 // of the last record, -1 if nothing came
 }
 
-// errDiverged says that the log no longer holds what was read.
+// errDiverged reports that the log no longer holds the records that were read.
 var errDiverged = errors.New("the log was truncated: what was read of it is no longer there")
 
-// fetch reads from an offset on and waits for so long if there is nothing yet. It names the epoch of the last record that
-// was read, -1 if there is none, so that the leader can tell when that record was not the one that it has.
+// fetch reads from an offset on and waits for so long if there is nothing yet. It names the epoch
+// of the last record that was read, -1 if there is none, so that the leader can detect that its own
+// record there is another one.
 func (w *wire) fetch(ctx context.Context, at place, offset int64, epoch int32, wait time.Duration) (haul, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+w.timeout)
 	defer cancel()
@@ -71,11 +72,12 @@ func (w *wire) parse(p *kmsg.FetchResponseTopicPartition, offset int64) (haul, e
 	return h, got.Err
 }
 
-// isControl finds the ends of others' transactions. They are no records to anybody, but where one is the last of the log its
-// epoch is the log's: to name that of the record before it would look as if the log had been cut there.
+// isControl finds the ends of others' transactions. They are not records to any reader, but where
+// one is the last of the log, its epoch is the log's: with the epoch of the record before, it would
+// look as if the log had been cut there.
 func isControl(r *kgo.Record) bool { return r.Attrs.IsControl() }
 
-// posts returns those of the records that are ours.
+// posts returns the records that are ours.
 func (h haul) posts(tag string) []post {
 	var all []post
 	for _, r := range h.records {

@@ -2,7 +2,8 @@ package kafkalog
 
 import "testing"
 
-// TestFloorStays: a log that lost its end is shorter, and terms above its end were led all the same. Another topic begins anew.
+// TestFloorStays: a log that lost its end is shorter, although terms above its end were led.
+// Another topic begins again.
 func TestFloorStays(t *testing.T) {
 	var s Store
 	one, two := &stretch{at: place{id: [16]byte{1}}}, &stretch{at: place{id: [16]byte{2}}}

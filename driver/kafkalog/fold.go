@@ -2,30 +2,31 @@ package kafkalog
 
 import "container/list"
 
-// window is how many records a writer may be behind where its record lands. It is part of the protocol: all readers must
-// have the same. It bounds how much of the log decides about a record, and with that where a new reader may begin.
+// window is how many records a writer may be behind where its record lands. It is part of the
+// protocol: all readers must have the same. It bounds the part of the log that decides about a
+// record, and so where a new reader may begin.
 const window = 4096
 
-// fold is what a reader makes of the log: the post in force under each key, from the order of the records alone. It is
-// pure. The rule is that of doc.go; what is particular here is that a fold may begin anywhere, and says nothing about a
-// key until the log has told it for certain.
+// fold is a reader's result from the log: the post in force under each key, from the order of the
+// records alone. It is pure. The rule is that of doc.go. In addition, a fold may begin anywhere,
+// and knows nothing of a key until the log has shown its state for certain.
 type fold struct {
 	window int64
-	from   int64 // where reading began; all before is unknown, unless it is 0
+	from   int64 // where reading began; everything before is unknown, unless it is 0
 	start  int64 // where the log begins, as far as known
-	next   int64 // the end of what was read
+	next   int64 // the end of the part that was read
 	trails map[string]*trail
 	held   list.List // of *trail with a post in force, the oldest post first
-	stray  []stray   // what is in the trails' loose posts, oldest first
+	stray  []stray   // the posts in the trails' loose, oldest first
 }
 
-// trail is what is known of one key.
+// trail is the knowledge of one key.
 type trail struct {
 	key   string
 	state *post         // in force; nil if there is none or it is not known
 	place *list.Element // in held, while state is not nil
 	last  int64         // the offset of the last post, in force or not; -1 if none was read
-	loose []post        // the posts of late that were not in force, while no state is known
+	loose []post        // the recent posts that were not in force, while no state is known
 }
 
 type stray struct {
@@ -45,11 +46,11 @@ func (f *fold) state(key string) *post {
 	return nil
 }
 
-// pristine reports whether nothing was ever in force under the key, by the log: as long as it has its head nothing is forgotten,
-// so that what is not in force never was.
+// pristine reports whether the log shows that nothing was ever in force under the key. While the
+// log has its head, nothing is forgotten, so a post that is not in force never was.
 func (f *fold) pristine(key string) bool { return f.start == 0 && f.state(key) == nil }
 
-// base is the oldest post in force, or where reading stands.
+// base returns the offset of the oldest post in force, or where reading stands.
 func (f *fold) base() int64 {
 	if oldest := f.held.Front(); oldest != nil {
 		return oldest.Value.(*trail).state.offset
@@ -57,7 +58,7 @@ func (f *fold) base() int64 {
 	return f.next
 }
 
-// skip passes over what is no post.
+// skip passes over records that are not posts.
 func (f *fold) skip(next int64) { f.next = max(f.next, next) }
 
 // apply takes the next post and reports whether it is in force.
@@ -92,7 +93,8 @@ func (f *fold) effective(t *trail, p post) bool {
 	case t.state != nil:
 		return t.state.mark == p.prev
 	case p.at < f.from:
-		return false // or perhaps not: it was written by what is unknown here
+		// It may be effective: its writer relied on a part of the log that is unknown here.
+		return false
 	}
 	now, certain := f.trace(t, p)
 	if now != nil && certain {
@@ -101,8 +103,8 @@ func (f *fold) effective(t *trail, p post) bool {
 	return now == nil && certain
 }
 
-// trace learns the state of a key from a writer that knew it: prev was in force at p.at. It returns the post that came to
-// be in force between that and p, nil if none did; and whether that is certain.
+// trace learns the state of a key from a writer that knew it: prev was in force at p.at. It returns
+// the post that took force between that and p, nil if none did; and whether that is certain.
 func (f *fold) trace(t *trail, p post) (now *post, certain bool) {
 	in, last := p.prev, int64(-1)
 	for i := range t.loose {
@@ -136,7 +138,7 @@ func (f *fold) hold(t *trail, p post) {
 	}
 }
 
-// forget lets go of loose posts that no later record can depend on.
+// forget drops loose posts that no later record can depend on.
 func (f *fold) forget() {
 	for len(f.stray) > 0 && f.stray[0].offset < f.next-2*f.window {
 		t := f.stray[0].trail
@@ -150,7 +152,8 @@ func (f *fold) forget() {
 	}
 }
 
-// trim takes note of where the log begins now, and lets go of the posts that a new reader cannot find, or not for certain.
+// trim records where the log begins now, and drops the posts that a new reader cannot find, or not
+// for certain.
 func (f *fold) trim(start int64) {
 	if start <= f.start {
 		return

@@ -7,15 +7,16 @@ import (
 	"testing"
 )
 
-// world is a log with writers that are honest and slow: each writes what it truly read, at a place of the log that it
-// reached some time ago; what it sends lands late, twice, out of order or never.
+// world is a log with writers that are honest and slow. Each writes the true result of its reading,
+// at a place of the log that it reached some time ago. Its post lands late, twice, out of order or
+// never.
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
 	window  int64
 	keys    int
-	log     []*post // nil: somebody else's record
-	start   int64   // what retention has left
+	log     []*post // nil: a foreign record
+	start   int64   // the part that retention has left begins here
 	full    *fold   // has read all from the beginning
 	writers []*fold
 	flying  []post
@@ -46,7 +47,8 @@ func (w *world) read(f *fold, until int64) {
 	}
 }
 
-// knew reports whether the reader had to be right about a post: who wrote it had read no less than the reader has.
+// knew reports whether the reader had to be right about a post: the post's writer had read no less
+// than the reader has.
 func (f *fold) knew(p post) bool { return f.from == 0 || p.offset >= f.from+2*f.window }
 
 func (w *world) land(p *post) {
@@ -104,7 +106,7 @@ func (w *world) step(retention bool) {
 	}
 }
 
-// arrive lets something land of what is on its way: mostly what was sent last.
+// arrive lets a post land that is on its way: usually the last one sent.
 func (w *world) arrive() {
 	i := len(w.flying) - 1
 	if w.rng.IntN(3) == 0 {
@@ -119,7 +121,8 @@ func (w *world) arrive() {
 	}
 }
 
-// trim removes the head of the log and lets some writers know. One is replaced by another that begins afresh.
+// trim removes the head of the log and lets some writers know. A new writer without memory replaces
+// one of them.
 func (w *world) trim(f *fold) {
 	if keep := int64(len(w.log)) - 4*w.window; keep > w.start {
 		w.start += w.rng.Int64N(keep-w.start) + 1
@@ -129,7 +132,7 @@ func (w *world) trim(f *fold) {
 	w.writers[w.rng.IntN(len(w.writers))] = w.fresh()
 }
 
-// fresh is a reader that begins as stores do.
+// fresh returns a reader that begins as stores do.
 func (w *world) fresh() *fold {
 	end, from := int64(len(w.log)), w.start
 	for i := max(w.start, end-peek); i < end; i++ {
@@ -142,7 +145,8 @@ func (w *world) fresh() *fold {
 	return f
 }
 
-// TestFreshReaderEqualsFullReplay: whoever begins near the end knows the same of every key as who read all.
+// TestFreshReaderEqualsFullReplay: a reader that begins near the end has the same state of every
+// key as one that read all.
 func TestFreshReaderEqualsFullReplay(t *testing.T) {
 	partial := 0
 	for seed := range uint64(*histories) {
@@ -166,8 +170,8 @@ func TestFreshReaderEqualsFullReplay(t *testing.T) {
 	}
 }
 
-// TestRetentionMakesAbsence: where the head of the log is gone, a reader knows of a key what the full one knows, or nothing;
-// and nothing only where the post was near the head.
+// TestRetentionMakesAbsence: where the head of the log is gone, a reader has the full reader's
+// state of a key, or none; and none only where the post was near the head.
 func TestRetentionMakesAbsence(t *testing.T) {
 	gone, known := 0, 0
 	for seed := range uint64(*histories) {
@@ -194,7 +198,8 @@ func TestRetentionMakesAbsence(t *testing.T) {
 	}
 }
 
-// same compares a reader with the full one. Must says of a post in force whether the reader has to know it.
+// same compares a reader with the full one. Must reports whether the reader has to know a post in
+// force.
 func (w *world) same(f *fold, must func(*post) bool) {
 	w.t.Helper()
 	for k := range w.keys {
@@ -212,7 +217,8 @@ func (w *world) same(f *fold, must func(*post) bool) {
 	}
 }
 
-// TestOneSuccessor: of all posts that name one post, one at most is in force, whatever the network did.
+// TestOneSuccessor: of all posts that name one post, one at most is in force, after any behavior of
+// the network.
 func TestOneSuccessor(t *testing.T) {
 	for seed := range uint64(*histories) {
 		w := newWorld(t, seed)
@@ -237,9 +243,10 @@ func TestOneSuccessor(t *testing.T) {
 
 var histories = flag.Int("histories", 250, "how many random histories a test of the fold plays")
 
-// TestBlockedRivalBeforeTheBase is what random histories hardly ever find: a late first record of somebody who holds the
-// key for absent, between the record in force and what that replaced, which is void for a still later record before it. Who
-// did not read that one cannot tell.
+// TestBlockedRivalBeforeTheBase is a case that random histories hardly ever find. A late first
+// record, by a writer that takes the key for absent, lands between the record in force and the one
+// that it replaced. It is void because of another record before it, which came even later. A reader
+// that did not read that one cannot tell.
 func TestBlockedRivalBeforeTheBase(t *testing.T) {
 	w := newWorld(t, 0)
 	w.window, w.keys = 10, 1
@@ -256,7 +263,7 @@ func TestBlockedRivalBeforeTheBase(t *testing.T) {
 	}
 	at(1, post{first: true})
 	at(13, post{at: 2, prev: mark{1, 1}})  // too late
-	at(22, post{at: 12, first: true})      // void for the one before
+	at(22, post{at: 12, first: true})      // void because of the one before
 	at(24, post{at: 20, prev: mark{1, 1}}) // in force
 	at(26, post{at: 25, base: 24, first: true, key: "another"})
 	f := w.fresh()
@@ -266,7 +273,8 @@ func TestBlockedRivalBeforeTheBase(t *testing.T) {
 	w.same(f, func(*post) bool { return true })
 }
 
-// TestOffsetsMayRecur: after a truncation another record stands where one stood that somebody has seen.
+// TestOffsetsMayRecur: after a truncation another record stands in the place of one that a reader
+// has seen.
 func TestOffsetsMayRecur(t *testing.T) {
 	f := newFold(0, 0, window)
 	f.apply(post{mark: mark{0, 1}, key: "k", first: true})
@@ -288,7 +296,7 @@ func TestBaseIsTheOldest(t *testing.T) {
 	}
 }
 
-// TestForgets: keys of which nothing is in force, and records without effect, are not kept for ever.
+// TestForgets: keys without a post in force, and records without effect, are not kept without end.
 func TestForgets(t *testing.T) {
 	const window = 10
 	f := newFold(0, 0, window)
@@ -308,8 +316,8 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// TestUnknownPastIsTakenAtItsWord, by who has read from the beginning too: otherwise readers would part after a truncation, when
-// a late record replaces one that is gone.
+// TestUnknownPastIsTakenAtItsWord, also by a reader that has read from the beginning. Otherwise
+// readers would differ after a truncation, when a late record replaces one that is gone.
 func TestUnknownPastIsTakenAtItsWord(t *testing.T) {
 	for _, from := range []int64{0, 3} {
 		f := newFold(from, 0, window)

@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// headerKey is the one header of a record of ours. The election's record is the value as it is, so that any consumer
-// shows it; the Kafka key stays empty, so that a broker refuses the record should the topic be compacted.
+// headerKey is the one header of a record of ours. The election's record is the value as it is, so
+// that any consumer shows it; the Kafka key stays empty, so that a broker refuses the record if the
+// topic becomes compacted.
 const headerKey = "tenure"
 
-// format is the first field, for whoever changes the others.
+// format is the first field, for a change of the others.
 const format = "1"
 
-// maxHeader is longer than any header with a key that CheckKey lets pass.
+// maxHeader is longer than any header with a key that CheckKey accepts.
 const maxHeader = 512
 
-// encode is the header of a post in the topic of that tag. The key comes last, since it may hold spaces.
+// encode returns the header of a post in the topic of that tag. The key comes last, since it may
+// hold spaces.
 func (p post) encode(tag string) []byte {
 	prev := "-"
 	if !p.first {
@@ -26,8 +28,9 @@ func (p post) encode(tag string) []byte {
 	return fmt.Appendf(nil, "%s %s %016x %d %d %s %s", format, tag, p.id, p.at, p.base, prev, p.key)
 }
 
-// decode reads the header of the record at this offset. It returns false for what is no post of this topic: the format of
-// a later release, a record meant for an earlier topic of that name, or somebody else's.
+// decode reads the header of the record at this offset. It returns false for a record that is not a
+// post of this topic: the format of a later release, a record meant for an earlier topic of that
+// name, or a foreign one.
 func decode(header []byte, tag string, offset int64) (post, bool) {
 	fields := strings.SplitN(string(header[:min(len(header), maxHeader+1)]), " ", 7)
 	if len(header) > maxHeader || len(fields) != 7 {
@@ -49,17 +52,20 @@ func decode(header []byte, tag string, offset int64) (post, bool) {
 			return post{}, false
 		}
 	}
-	return p, p.honest() && bytes.Equal(p.encode(tag), header) // which settles format, topic and spelling
+	// It settles format, topic and spelling.
+	return p, p.honest() && bytes.Equal(p.encode(tag), header)
 }
 
-// isLater reports whether a header, of the topic of that tag, is in another format: what takes effect is decided by a rule that
-// is not known here, so that two readers would see two leaders.
+// isLater reports whether a header, of the topic of that tag, is in another format. Then a rule
+// that is not known here decides which writes take effect, so that two readers would see two
+// leaders.
 func isLater(header []byte, tag string) bool {
 	fields := strings.SplitN(string(header[:min(len(header), maxHeader)]), " ", 3)
 	return len(fields) == 3 && fields[0] != format && fields[1] == tag
 }
 
-// honest reports whether the numbers can be what a writer saw: none of them lies in what was its future.
+// honest reports whether the numbers can be those that a writer saw: none of them lies in its
+// future.
 func (p post) honest() bool {
 	return 0 <= p.base && p.base <= p.at && p.at <= p.offset && (p.first || p.prev.offset < p.at) && checkKey(p.key) == nil
 }

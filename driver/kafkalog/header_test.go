@@ -11,7 +11,7 @@ import (
 
 const tag = "00112233aabb"
 
-// TestHeaderGolden: what is in logs today must be read by every later release.
+// TestHeaderGolden: every later release must read today's logs.
 func TestHeaderGolden(t *testing.T) {
 	for header, want := range map[string]post{
 		"1 00112233aabb 00000000000000ff 12 7 9.0000000000000abc billing": {
@@ -30,7 +30,8 @@ func TestHeaderGolden(t *testing.T) {
 	}
 }
 
-// TestHeaderRefused: each breaks one rule. A record that one reader takes and another does not would part them for ever.
+// TestHeaderRefused: each breaks one rule. A record that one reader takes and another does not
+// would separate them permanently.
 func TestHeaderRefused(t *testing.T) {
 	for name, header := range map[string]string{
 		"empty":                     "",
@@ -84,7 +85,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestBatch reads back by the client library what was written without it.
+// TestBatch reads, with the client library, a batch that was written without it.
 func TestBatch(t *testing.T) {
 	posts := []post{
 		{mark: mark{id: 1}, key: "a", first: true, value: []byte("first")},

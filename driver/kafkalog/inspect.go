@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Inspect looks at the topic's settings and replicas, at how long a record stays in the log, and at
-// foreign records in it. It writes nothing.
+// Inspect checks the topic's settings and replicas, how long a record stays in the log, and foreign
+// records in it. It writes nothing.
 //
 // Errors are as for Read; it needs the right DescribeConfigs on the topic.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
@@ -53,7 +53,7 @@ func (s *Store) survey(ctx context.Context) (survey, error) {
 	return v, nil
 }
 
-// settings asks for what the topic is set to, by itself or by the brokers' defaults.
+// settings asks for the topic's settings, its own or the brokers' defaults.
 func (s *Store) settings(ctx context.Context) (map[string]string, error) {
 	answer, err := s.wire.anyone(ctx, func() kmsg.Request {
 		r := kmsg.NewDescribeConfigsRequestResource()
@@ -81,7 +81,7 @@ func (s *Store) settings(ctx context.Context) (map[string]string, error) {
 	return values, nil
 }
 
-// survey is what Inspect has learned.
+// survey is the knowledge of Inspect.
 type survey struct {
 	topic    string
 	replicas int
@@ -98,7 +98,7 @@ func (v survey) findings() []driver.Finding {
 	return all
 }
 
-// number is a setting as a number; ok is false if the brokers did not say.
+// number returns a setting as a number; ok is false if the brokers did not report it.
 func (v survey) number(name string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(v.values[name], 10, 64)
 	return n, err == nil
@@ -117,8 +117,8 @@ func (v survey) atCleanup() []driver.Finding {
 		"those of elections, which have no key", "delete")
 }
 
-// atAge: a leader's record lives only as long as its renewals; but a quiet topic is emptied under
-// everybody.
+// atAge: a leader's record lives only as long as its renewals; but a quiet topic is emptied below
+// all members.
 func (v survey) atAge() []driver.Finding {
 	ms, ok := v.number("retention.ms")
 	if !ok || ms < 0 {
@@ -183,7 +183,7 @@ func (v survey) atBatches() []driver.Finding {
 	return nil
 }
 
-// atTimestamps: nothing is decided by them, but a broker may look at those that a writer gives.
+// atTimestamps: they decide nothing, but a broker may check those that a writer gives.
 func (v survey) atTimestamps() []driver.Finding {
 	if v.values["message.timestamp.type"] != "CreateTime" {
 		return nil

@@ -12,12 +12,12 @@ import (
 // maxKey is the longest key in bytes.
 const maxKey = 249
 
-// minLease is about as long as a Kafka broker may take to answer when all is well.
+// minLease is about as long as a healthy Kafka broker may take to answer.
 const minLease = time.Second
 
 var errKey = errors.New("not a key that this store holds")
 
-// MinLease is 1 s: a write is one round trip to three brokers and one back from the log.
+// MinLease returns 1 s: a write is one round trip to three brokers and one back from the log.
 func (s *Store) MinLease() time.Duration { return minLease }
 
 // CheckKey returns an error unless the key is 1 to 249 bytes of printable UTF-8. Keys are not

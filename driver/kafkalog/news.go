@@ -17,7 +17,7 @@ type watch struct {
 	stopped atomic.Bool
 }
 
-// news is what is to be told once the lock is released.
+// news are the calls to make once the lock is released.
 type news struct {
 	watches []*watch
 	entry   driver.Entry
@@ -35,9 +35,9 @@ func tell(all []news) {
 	}
 }
 
-// Watch calls see for every later change of the cell, in their order, until stop is called; and for
-// its present state whenever the log had to be read again. It costs no request and no goroutine:
-// the store reads the log anyway.
+// Watch calls see for every later change of the cell, in order, until stop is called; and for its
+// present state whenever the log had to be read again. It costs no request and no goroutine: the
+// store reads the log anyway.
 //
 // The context is not used: there is nothing to set up. It returns an error of CheckKey, and one
 // after Close.
@@ -55,7 +55,7 @@ func (s *Store) Watch(_ context.Context, key string, see func(driver.Entry)) (st
 	return func() { s.unwatch(key, w) }, nil
 }
 
-// unwatch replaces the slice of the key, since tell may be going over the old one.
+// unwatch replaces the slice of the key, since tell may be iterating over the old one.
 func (s *Store) unwatch(key string, w *watch) {
 	if w.stopped.Swap(true) {
 		return
@@ -70,7 +70,7 @@ func (s *Store) unwatch(key string, w *watch) {
 	s.watches[key] = rest
 }
 
-// adopt makes a stretch the one that calls go by, and tells the watches what it begins with.
+// adopt makes a stretch the one that calls use, and notifies the watches of its first state.
 func (s *Store) adopt(st *stretch) {
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
@@ -87,7 +87,7 @@ func (s *Store) adopt(st *stretch) {
 	tell(all)
 }
 
-// take is called with what was fetched.
+// take is called with the fetched records.
 func (s *Store) take(st *stretch, h haul) {
 	s.mu.Lock()
 	var all []news
@@ -102,7 +102,7 @@ func (s *Store) take(st *stretch, h haul) {
 	tell(all)
 }
 
-// wake ends the waits for what was read now.
+// wake ends the waits for offsets that the log has now reached.
 func (st *stretch) wake() {
 	st.waits = slices.DeleteFunc(st.waits, func(w wait) bool {
 		if w.until > st.fold.next {
@@ -113,7 +113,7 @@ func (st *stretch) wake() {
 	})
 }
 
-// lose ends the present stretch, if there is one, with all who wait for it.
+// lose ends the present stretch, if there is one, with all calls that wait for it.
 func (s *Store) lose(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Store) lose(why error) {
 	s.changing()
 }
 
-// note remembers what stands in the way of reading, for those who give up waiting for it.
+// note records the obstacle to reading, for callers that give up waiting for it.
 func (s *Store) note(trouble error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 
 // Errors to branch on, besides driver.ErrDenied.
 var (
-	// ErrUnsafe: the topic is there, with settings that would make two leaders, or none ever. The
-	// text has each of them with its remedy.
+	// ErrUnsafe: the topic exists, with settings that would allow two leaders, or never one. The
+	// text lists each of them with its remedy.
 	ErrUnsafe = errors.New("the topic is unsafe for elections")
 	// ErrMayNotCreate: there is no such topic, and the user may not create it.
 	ErrMayNotCreate = broker.ErrMayNotCreate
@@ -27,14 +27,14 @@ var (
 // are refused.
 //
 // A topic that does not exist is created, as the package comment says. An existing topic is
-// checked, and refused if its settings would make two leaders. Without the right to read them it is
-// used as it is, and Inspect says which right is missing. Open returns when the log was read, which
+// checked, and refused if its settings would allow two leaders. Without the right to read them it
+// is used as it is, and Inspect names the missing right. Open returns when the log was read, which
 // takes a few requests, or the context ends.
 //
 // It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is
-// missing, ErrMayNotCreate besides if it is that one, ErrUnsafe, and any other error if no broker
-// answers, the topic is in use for something else, or an option is wrong. The caller closes the
-// store.
+// missing (and also ErrMayNotCreate if the right to create the topic is missing), ErrUnsafe, and
+// any other error if no broker answers, the topic is in use for something else, or an option is
+// wrong. The caller closes the store.
 func Open(ctx context.Context, connection []kgo.Opt, topic string, opts ...Option) (*Store, error) {
 	set, err := settle(opts)
 	if err != nil {
@@ -63,7 +63,7 @@ func newStore(client *kgo.Client, topic string, set settings) *Store {
 	return s
 }
 
-// connect sets what decides how long the client clings to a broker that does not answer.
+// connect sets the options that decide how long the client keeps a broker that does not answer.
 func connect(connection []kgo.Opt, timeout time.Duration) (*kgo.Client, error) {
 	held := []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -88,7 +88,8 @@ func (s *Store) open(ctx context.Context, set settings) error {
 	case err != nil:
 		return err
 	}
-	if err := s.refuseUnsafe(ctx); err != nil { // also what was just created: somebody else may have been first
+	// Check a new topic, too: another process may have created it first.
+	if err := s.refuseUnsafe(ctx); err != nil {
 		return err
 	}
 	s.work.Go(func() { s.follow(s.ctx) })
@@ -98,7 +99,7 @@ func (s *Store) open(ctx context.Context, set settings) error {
 	return s.tally().refuseForeign()
 }
 
-// refuseUnsafe lets pass what it may not look at.
+// refuseUnsafe accepts a topic whose settings it may not read.
 func (s *Store) refuseUnsafe(ctx context.Context) error {
 	v, err := s.surveyNew(ctx)
 	switch {
@@ -118,8 +119,8 @@ func (s *Store) refuseUnsafe(ctx context.Context) error {
 	return nil
 }
 
-// surveyNew goes on while brokers that are asked have not heard of the topic, which others have: it
-// may have just been made.
+// surveyNew goes on while the asked brokers do not know the topic, which others do: it may have
+// just been created.
 func (s *Store) surveyNew(ctx context.Context) (survey, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.wire.timeout)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// defaultTimeout is what a broker gets for an answer.
+	// defaultTimeout is how long a broker may take for an answer.
 	defaultTimeout = 2 * time.Second
 	shortTimeout   = 200 * time.Millisecond
 	longTimeout    = time.Minute
@@ -23,12 +23,12 @@ type settings struct {
 }
 
 // WithTimeout sets how long a broker may take for an answer before its connection is given up: 200
-// ms to 1 min, 2 s if not set. Half of it is for the replicas to store a write. A lease must
-// outlast some of them; calls end with their contexts in any case.
+// ms to 1 min, 2 s if not set. Half of it is for the replicas to store a write. A lease must be
+// longer than several of them; calls end with their contexts in any case.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
-// WithReplicas sets how many brokers keep a topic that Open creates. If it is not set that is
-// three, or all where there are fewer.
+// WithReplicas sets how many brokers keep a topic that Open creates. The default is three, or all
+// where there are fewer.
 func WithReplicas(n int) Option { return func(s *settings) { s.replicas = n } }
 
 // WithoutCreate makes Open fail where the topic does not exist.

@@ -9,11 +9,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// endings are the answers after which what was read cannot be gone on from.
+// endings are the answers after which reading cannot continue from the present state.
 var endings = []error{kerr.OffsetOutOfRange, errDiverged}
 
-// mishap is an error of a caller's own request. Unless it is the caller who gave up, the leader may be another by now, and
-// the follower of the log is to look for it.
+// mishap turns the error of a caller's own request into its result. Unless the caller gave up, the
+// leader may be another by now, and the follower of the log looks for it.
 func (s *Store) mishap(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// mark names one post: where it stands, and the number that its writer drew for it. The number makes a mark unique where
-// an offset is not, after a truncation or in a topic that was made anew.
+// mark names one post: where it stands, and the number that its writer drew for it. The number
+// makes a mark unique where an offset is not, after a truncation or in a topic that was recreated.
 type mark struct {
 	offset int64
 	id     uint64
@@ -20,7 +20,7 @@ func (m mark) String() string { return fmt.Sprintf("%d.%016x", m.offset, m.id) }
 
 var errMark = errors.New("no version of this store")
 
-// parseMark takes what String gives and nothing else.
+// parseMark accepts only the form that String gives.
 func parseMark(s string) (mark, error) {
 	offset, id, _ := strings.Cut(s, ".")
 	var m mark
@@ -37,9 +37,11 @@ func parseMark(s string) (mark, error) {
 type post struct {
 	mark
 	key string
-	// at is the end of the log as the writer had read it: what it says of the cell is true there.
+	// at is the end of the log as the writer had read it: the post's statements about the cell are
+	// true there.
 	at int64
-	// base is the oldest post in force at that point, or at itself where there is none: a new reader may begin there.
+	// base is the oldest post in force at that point, or that point itself where there is none: a
+	// new reader may begin there.
 	base int64
 	// prev is the post that this one replaces, unless the writer saw none: then it is first.
 	prev  mark

@@ -10,9 +10,9 @@ import (
 )
 
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write to the topic is
-// missing. It asks a broker for what this user may do there, and writes nothing. Brokers that do
-// not say, before Kafka 2.3, cannot tell: then it returns nil. It returns any other error if no
-// broker answers.
+// missing. It asks a broker for this user's rights to the topic, and writes nothing. Brokers before
+// Kafka 2.3 do not report them: then it returns nil. It returns any other error if no broker
+// answers.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := admit(ctx, key, nil); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 }
 
 // mayWrite reads a set of operations, which has a bit for each. A set without Describe, which was
-// needed to get it, is not an honest one: the broker does not tell.
+// needed to get it, cannot be right: the broker does not report rights.
 func mayWrite(operations int32) bool {
 	const told, write = 1 << kmsg.ACLOperationDescribe, 1 << kmsg.ACLOperationWrite
 	return operations < 0 || operations&told == 0 || operations&write != 0

@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// maxSending is how many batches may be on their way. A broker takes one after the other; the second is for when the
-	// first hangs.
+	// maxSending is how many batches may be on their way. A broker takes one after the other; the
+	// second is for when the first hangs.
 	maxSending = 2
-	// maxBatch bounds a batch in bytes, but for its last record. A topic must take twice that.
+	// maxBatch bounds a batch in bytes, except for its last record. A topic must take twice that.
 	maxBatch = 32 << 10
-	// aroundPost is no less than what a record takes besides its key and value: numbers of at most 19 digits, and lengths.
+	// aroundPost is at least as long as a record's parts besides key and value: numbers of at most
+	// 19 digits, and lengths.
 	aroundPost = 160
 )
 
-// batch is what is sent by one request: all that was drafted while the one before was on its way.
+// batch is the content of one request: all drafts made while the one before was on its way.
 type batch struct {
 	drafts  []*draft
 	waiting int  // callers
-	given   bool // up by one of them
+	given   bool // given up by one of them
 	at      place
-	moved   bool // the leader that it went to leads no more
+	moved   bool // the leader that it went to no longer leads
 	sent    time.Time
 	cancel  context.CancelFunc
 }
@@ -40,7 +41,7 @@ func (s *Store) enqueue(d *draft) {
 	}
 }
 
-// send sends what is queued, until nothing is.
+// send sends the queue until it is empty.
 func (s *Store) send() {
 	for {
 		ctx, b := s.nextBatch()
@@ -60,7 +61,8 @@ func (s *Store) sendBatch(ctx context.Context, b *batch) error {
 	return s.wire.produce(ctx, b.at, encodeBatch(posts, b.at.tag(), time.Now()))
 }
 
-// nextBatch takes from the queue what goes to one log and fits. A sender for whom nothing is left ends in the same breath.
+// nextBatch takes the drafts from the queue that go to one log and fit. A sender without any ends
+// at once, under the same lock.
 func (s *Store) nextBatch() (context.Context, *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +90,9 @@ func (s *Store) nextBatch() (context.Context, *batch) {
 	return ctx, b
 }
 
-// stamp says what was read until now: a crowd of drafts must not be too far behind for having waited for one another. It
-// returns false if the cell has another version by now, which needs no sending.
+// stamp writes how far the log was read by now: many drafts that waited for one another must not be
+// too far behind because of that. It returns false if the cell has another version by now; then the
+// draft is not sent.
 func (st *stretch) stamp(d *draft) bool {
 	if !st.matches(d.key, d.expected) {
 		st.settle(d.post, false)
@@ -99,7 +102,8 @@ func (st *stretch) stamp(d *draft) bool {
 	return true
 }
 
-// endBatch passes a failure on to those who wait still. An acknowledgement says nothing that the log does not say better.
+// endBatch passes a failure on to callers that still wait. An acknowledgment adds nothing to the
+// log.
 func (s *Store) endBatch(b *batch, err error) {
 	b.cancel()
 	err = broker.Denied(err)
@@ -123,8 +127,9 @@ func (s *Store) endBatch(b *batch, err error) {
 	}
 }
 
-// doubt has the follower look for the leader, if this one had time to answer a batch and did not: that of the caller who gave
-// up, or one behind which it waited to be sent. It is called under the lock.
+// doubt makes the follower look for the leader, if this one had time to answer a batch and did not:
+// the batch of the caller that gave up, or one that it had to wait behind. It is called under the
+// lock.
 func (s *Store) doubt(b *batch) {
 	silent := func(b *batch) bool { return b != nil && time.Since(b.sent) >= s.wire.patience() }
 	if s.interrupt != nil && (silent(b) || slices.ContainsFunc(s.batches, silent)) {
@@ -132,8 +137,8 @@ func (s *Store) doubt(b *batch) {
 	}
 }
 
-// leave is called when a caller waits no more. Requests for which nobody does are given up when all are: to give up one
-// breaks the connection of the others.
+// leave is called when a caller no longer waits. A request without waiting callers is given up only
+// when no request has any: giving up one breaks the connection of the others.
 func (s *Store) leave(d *draft, gaveUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

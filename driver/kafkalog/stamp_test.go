@@ -9,13 +9,14 @@ import (
 )
 
 // TestCreateThatWaitedForAnother: of two creates of one process, one waits until the other is read
-// back. Sent as it is, it would say that its writer has read the log up to there and found nothing,
-// and both would be in force.
+// back. If it was sent unchanged, it would state that its writer has read the log up to there and
+// found nothing, and both would be in force.
 func TestCreateThatWaitedForAnother(t *testing.T) {
 	for _, absent := range []driver.Version{never, ""} {
 		t.Run("from "+string(absent), func(t *testing.T) {
 			st := &stretch{fold: newFold(0, 0, window), epoch: -1, drafts: map[uint64]*draft{}, lost: make(chan struct{})}
-			s := &Store{now: st, ctx: t.Context(), senders: maxSending, wire: &wire{timeout: time.Minute}} // nothing is sent by itself
+			// no post is sent by itself
+			s := &Store{now: st, ctx: t.Context(), senders: maxSending, wire: &wire{timeout: time.Minute}}
 			create := func(value string) *draft {
 				d, err := s.draft(t.Context(), st, "key", absent, []byte(value))
 				if err != nil {
@@ -42,7 +43,7 @@ func TestCreateThatWaitedForAnother(t *testing.T) {
 	}
 }
 
-// sends requires that so many posts are to be sent now.
+// sends requires that so many posts are ready to be sent now.
 func (s *Store) sends(t *testing.T, st *stretch, n int) {
 	t.Helper()
 	_, b := s.nextBatch()

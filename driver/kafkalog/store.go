@@ -27,8 +27,8 @@ type Store struct {
 	work   sync.WaitGroup
 
 	mu        sync.Mutex
-	now       *stretch      // what is followed; nil while the log is being read anew
-	trouble   error         // what stood in the way last
+	now       *stretch      // the stretch that is followed; nil while the log is being read again
+	trouble   error         // the last obstacle
 	changed   chan struct{} // closed at the next change of now or trouble
 	interrupt context.CancelCauseFunc
 	watches   map[string][]*watch
@@ -37,15 +37,15 @@ type Store struct {
 	senders   int
 	latest    place // of the log that was read last
 	floor     uint64
-	floorOf   [16]byte // the topic that floor is of
+	floorOf   [16]byte // the topic of floor
 }
 
 // Read returns the state of the cell at the time of the call, or later. It asks the partition's
-// leader where the log ends, and waits until that was read. The value is the caller's to keep.
+// leader where the log ends, and waits until that was read. The caller may keep the value.
 //
-// It returns an error that wraps driver.ErrDenied if a right is missing, that of CheckKey, and any
-// other error if the state is not known: the network, a topic that was recreated or truncated, or
-// Close.
+// It returns an error that wraps driver.ErrDenied if a right is missing, the error of CheckKey, and
+// any other error if the state is not known: the network, a topic that was recreated or truncated,
+// or Close.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -75,13 +75,12 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 
 // CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
 // the version of its write. An empty value is a delete marker. The call returns when the write was
-// read back from the log, whatever becomes of its acknowledgement. The value is the caller's to
-// reuse.
+// read back from the log; its acknowledgment does not matter. The caller may reuse the value.
 //
 // It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps
-// driver.ErrDenied if the right to write is missing. After an error of CheckKey, of a version that
-// is none of this store's, or of a value that is longer than driver.MaxValue nothing was sent. Any
-// other error leaves open whether the value was or will be written.
+// driver.ErrDenied if the right to write is missing. After an error of CheckKey, for a version that
+// is not from this store, or for a value longer than driver.MaxValue, nothing was sent. Any other
+// error leaves open whether the value was or will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	v, err := s.swap(ctx, key, prev, value)
 	if err != nil {
@@ -119,8 +118,8 @@ func admit(ctx context.Context, key string, value []byte) error {
 	return context.Cause(ctx)
 }
 
-// Close ends all calls and watches and the connections, and waits for what runs behind them. It may
-// be called more than once, but not from a function that was given to Watch. It returns nil.
+// Close ends all calls and watches and the connections, and waits for the goroutines behind them.
+// It may be called more than once, but not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	for _, watches := range s.watches {
@@ -131,7 +130,7 @@ func (s *Store) Close() error {
 	clear(s.watches)
 	s.mu.Unlock()
 	s.stop()
-	s.lose(errClosed) // from here on nobody begins anything
+	s.lose(errClosed) // from here on no call begins anything
 	s.work.Wait()
 	s.client.Close()
 	return nil

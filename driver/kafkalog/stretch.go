@@ -9,11 +9,12 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// never is the version of a cell that was never written: a post from it is in force only if nothing is.
+// never is the version of a cell that was never written: a post from it is in force only if no
+// other is.
 const never driver.Version = "never"
 
-// stretch is one log as it is followed, from where reading began until something is found that cannot be read on from.
-// What it holds is guarded by the store's lock.
+// stretch is one log as it is followed, from where reading began until a fault after which it
+// cannot go on. Its fields are guarded by the store's lock.
 type stretch struct {
 	at     place
 	fold   *fold
@@ -25,7 +26,7 @@ type stretch struct {
 	why    error         // once lost
 }
 
-// wait is somebody who needs the log to be read up to an offset.
+// wait is a caller that needs the log to be read up to an offset.
 type wait struct {
 	until int64
 	done  chan struct{}
@@ -33,7 +34,8 @@ type wait struct {
 
 var errClosed = errors.New("the store is closed")
 
-// current returns the stretch that is being followed. While there is none it waits, unless a person must act first.
+// current returns the stretch that is being followed. While there is none it waits, unless an
+// operator must act first.
 func (s *Store) current(ctx context.Context) (*stretch, error) {
 	for {
 		s.mu.Lock()
@@ -53,7 +55,7 @@ func (s *Store) current(ctx context.Context) (*stretch, error) {
 	}
 }
 
-// because adds to an error what stood in the way meanwhile.
+// because adds to an error the last obstacle to reading.
 func because(err, trouble error) error {
 	if trouble == nil {
 		return err
@@ -61,7 +63,6 @@ func because(err, trouble error) error {
 	return fmt.Errorf("%w; meanwhile: %w", err, trouble)
 }
 
-// reach waits until the log was read up to an offset.
 func (s *Store) reach(ctx context.Context, st *stretch, until int64) error {
 	s.mu.Lock()
 	if st.fold.next >= until {
@@ -89,7 +90,8 @@ func (s *Store) reach(ctx context.Context, st *stretch, until int64) error {
 	}
 }
 
-// catchUp waits until the log was read up to where it ends now. A caller who gives up after some time has the leader doubted.
+// catchUp waits until the log was read up to its present end. A caller that gives up after some
+// time makes the follower doubt the leader.
 func (s *Store) catchUp(ctx context.Context, st *stretch) error {
 	began := time.Now()
 	err := s.readToEnd(ctx, st)
@@ -99,7 +101,7 @@ func (s *Store) catchUp(ctx context.Context, st *stretch) error {
 	return err
 }
 
-// readToEnd takes the word of the partition's leader for where the log ends.
+// readToEnd asks the partition's leader where the log ends.
 func (s *Store) readToEnd(ctx context.Context, st *stretch) error {
 	s.mu.Lock()
 	at := st.at
@@ -111,7 +113,6 @@ func (s *Store) readToEnd(ctx context.Context, st *stretch) error {
 	return s.reach(ctx, st, end)
 }
 
-// entry is called under the lock.
 func (s *Store) entry(st *stretch, key string) driver.Entry {
 	e := driver.Entry{Floor: s.raise(st, st.fold.next)}
 	switch p := st.fold.state(key); {
@@ -123,7 +124,8 @@ func (s *Store) entry(st *stretch, key string) driver.Entry {
 	return e
 }
 
-// raise returns the floor at an offset. It never falls while the topic is the same, not even with a log that lost its end.
+// raise returns the floor at an offset. It never falls while the topic is the same, not even with a
+// log that lost its end.
 func (s *Store) raise(st *stretch, offset int64) uint64 {
 	if s.floorOf != st.at.id {
 		s.floor, s.floorOf = 0, st.at.id
@@ -132,8 +134,9 @@ func (s *Store) raise(st *stretch, offset int64) uint64 {
 	return s.floor
 }
 
-// pristine reports whether nothing was ever written under the key. That takes the word of the partition's first leader: a later
-// one may have lost the end of the log, or not heard yet that its head was removed, and a reader who begins then cannot tell.
+// pristine reports whether nothing was ever written under the key. Only the partition's first
+// leader can vouch for that. A later one may have lost the end of the log, or not know yet that its
+// head was removed, and a reader that begins then cannot tell.
 func (st *stretch) pristine(key string) bool { return st.at.epoch == 0 && st.fold.pristine(key) }
 
 // matches reports whether a version is that of the cell. It is called under the lock.
@@ -148,7 +151,7 @@ func (st *stretch) matches(key string, prev driver.Version) bool {
 	return p != nil && p.version() == prev
 }
 
-// markOf returns the post that a version names. Absence is none.
+// markOf returns the post that a version names. Absence names none.
 func markOf(v driver.Version) (m mark, named bool, err error) {
 	if v == "" || v == never {
 		return mark{}, false, nil

@@ -13,12 +13,14 @@ import (
 )
 
 const (
-	// longPoll is how long the leader holds a fetch that has nothing to bring: twelve requests a minute while all is quiet.
+	// longPoll is how long the leader holds a fetch without records: twelve requests a minute while
+	// there are none.
 	longPoll = 5 * time.Second
-	// shortPoll is for a log whose end is known to be further on.
+	// shortPoll is for a log that is known to end further on.
 	shortPoll = 100 * time.Millisecond
-	// The pause after a failure grows from the first to the last, until something comes again. It grows less while what was
-	// read still holds and only the leader is sought, as it is for some seconds after a broker's death.
+	// The pause after a failure grows from the first to the last, until records come again. It
+	// grows less while the records that were read are still valid and only the leader is missing,
+	// as for some seconds after a broker's death.
 	firstPause = 20 * time.Millisecond
 	lookPause  = 200 * time.Millisecond
 	lastPause  = time.Second
@@ -26,7 +28,7 @@ const (
 
 var errRecreated = errors.New("the topic was made anew: it is another one of the same name, and knows nothing of what was read")
 
-// follow reads the log for as long as the store is open. It is the one goroutine that does.
+// follow reads the log for as long as the store is open. It is the only goroutine that does.
 func (s *Store) follow(ctx context.Context) {
 	var p pause
 	for ctx.Err() == nil {
@@ -65,16 +67,18 @@ func (s *Store) find(ctx context.Context) (place, error) {
 	return at, nil
 }
 
-// isPast reports whether this is the word of a broker that has not heard of the leader. It counts for a log that is read anew
-// too: what it would be read from ends before what this process has written and seen confirmed.
+// isPast reports whether this place comes from a broker that does not know the present leader. That
+// also counts for a log that is read again: that broker's log would end before records that this
+// process has written and seen confirmed.
 func (s *Store) isPast(at place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return at.id == s.latest.id && at.epoch < s.latest.epoch
 }
 
-// readOn returns why the stretch ended. A failure that leaves open whether it did is looked into: the leader may have
-// moved, which is nothing, or the topic gone. What comes next is a probe, which is answered at once or not at all.
+// readOn returns why the stretch ended. After a failure that leaves this open, it finds out: the
+// leader may have moved, which does not matter, or the topic may be gone. The next fetch is a
+// probe, which is answered at once or not at all.
 func (s *Store) readOn(ctx context.Context, st *stretch, p *pause) error {
 	wait := longPoll
 	for ctx.Err() == nil {
@@ -100,9 +104,10 @@ func (s *Store) readOn(ctx context.Context, st *stretch, p *pause) error {
 	return errClosed
 }
 
-// readOnce is one fetch. It ends early if somebody found that the leader may have moved. Without a wait it is a probe of one
-// that may be dead or frozen: meanwhile the brokers are asked whether they have another, and no more doubts end it. Otherwise a
-// leader that is slower than many callers wait would be doubted all the time and never read from.
+// readOnce is one fetch. It ends early if a caller found that the leader may have moved. Without a
+// wait it is a probe of a leader that may be dead or frozen: during it the brokers are asked
+// whether they have another one, and further doubts do not end it. Otherwise a leader that is
+// slower than many callers' patience would be doubted all the time and never read from.
 func (s *Store) readOnce(ctx context.Context, st *stretch, wait time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
@@ -153,8 +158,8 @@ func (s *Store) kick() {
 	}
 }
 
-// refind looks for the leader, and returns an error if what is followed is no longer there. If that cannot be told now, the
-// place stays the old one, and the next fetch fails again.
+// refind looks for the leader, and returns an error if the followed log is no longer there. If that
+// is not known now, the place stays the old one, and the next fetch fails again.
 func (s *Store) refind(ctx context.Context, st *stretch) error {
 	at, err := s.find(ctx)
 	if err == nil && at.id != st.at.id {
@@ -173,7 +178,8 @@ func (s *Store) refind(ctx context.Context, st *stretch) error {
 	return nil
 }
 
-// move goes on with another leader. What was sent to the one before is given up: whoever waits for it may try again at once.
+// move goes on with another leader. Requests to the one before are given up: callers that wait for
+// them may try again at once.
 func (s *Store) move(st *stretch, at place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +192,6 @@ func (s *Store) move(st *stretch, at place) {
 	st.at, s.latest = at, at
 }
 
-// pause grows with each failure.
 type pause struct{ next time.Duration }
 
 func (p *pause) reset() { p.next = 0 }

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// tally is about what was read of a log, from where reading began: what Inspect needs. Nothing else goes by it.
+// tally counts the records that were read of a log, from where reading began. Only Inspect uses it.
 type tally struct {
 	posts, foreign int64
 	last           int64 // the offset of the last foreign one
@@ -18,7 +18,7 @@ type tally struct {
 	since, until   time.Time // by the clocks of brokers or writers
 }
 
-// aroundRecord is about what a record takes besides what it holds, in a batch of few.
+// aroundRecord is about the size of a record's parts besides its content, in a batch of few.
 const aroundRecord = 40
 
 func (t *tally) count(r *kgo.Record, ours bool) {
@@ -47,8 +47,9 @@ func (s *Store) tally() tally {
 	return s.now.seen
 }
 
-// refuseForeign keeps elections out of a topic that is in use for something else. One record of an election among those that
-// were read makes it a topic of elections, in which others are a nuisance that Inspect reports.
+// refuseForeign keeps elections out of a topic that is in use for something else. One record of an
+// election among those that were read makes it a topic of elections; then foreign records are a
+// nuisance that Inspect reports.
 func (t tally) refuseForeign() error {
 	if t.later {
 		return errors.New("it holds records of a later release, which decides otherwise what counts: give all candidates and " +
@@ -61,7 +62,7 @@ func (t tally) refuseForeign() error {
 		"choose a topic for elections alone, or remove them with kafka-delete-records.sh", t.foreign)
 }
 
-// atForeign is what Inspect says of other records.
+// atForeign returns the findings about foreign records.
 func (v survey) atForeign() []driver.Finding {
 	if v.seen.foreign == 0 {
 		return nil
@@ -77,15 +78,16 @@ func (v survey) atForeign() []driver.Finding {
 }
 
 const (
-	// enough records to tell how fast they come.
+	// enough is the number of records that show how fast they come.
 	enough = 1000
 	// Leases in the time after which a record is removed.
 	tooFewLeases = 2
 	fewLeases    = 10
 )
 
-// atPace compares the lease with how long a record stays in the log, at the mean pace since reading began: the record of a leader
-// must not be removed while it leads. Who has read for long does not notice a burst; who opens the topic then does.
+// atPace compares the lease with how long a record stays in the log, at the mean pace since reading
+// began: the record of a leader must not be removed while it leads. A store that has read for long
+// does not notice a burst; one that opens the topic then does.
 func (v survey) atPace() []driver.Finding {
 	retention, ok := v.number("retention.bytes")
 	if !ok || retention < 0 || v.seen.posts+v.seen.foreign < enough {

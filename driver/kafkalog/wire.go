@@ -12,14 +12,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The one partition that holds the log. Others that the topic may have are left alone, so that adding some harms nothing.
+// The one partition that holds the log. The store ignores other partitions, so that adding some
+// does no harm.
 const partition = 0
 
-// maxFetch bounds what one answer to a fetch brings, in bytes. A broker sends one batch whatever its size.
+// maxFetch bounds the answer to one fetch, in bytes. A broker sends one batch of any size.
 const maxFetch = 4 << 20
 
-// wire sends requests, one for each call, to the broker that leads the partition. It goes past the client's own producer
-// and consumer, which keep, repeat and reorder, and are bound to a topic's name where this is bound to its id.
+// wire sends requests, one for each call, to the broker that leads the partition. It does not use
+// the client's own producer and consumer: they keep, repeat and reorder, and are bound to a topic's
+// name, while this is bound to its id.
 type wire struct {
 	client  *kgo.Client
 	topic   string
@@ -36,8 +38,9 @@ type place struct {
 // tag is the id of the topic in short.
 func (p place) tag() string { return fmt.Sprintf("%x", p.id[:6]) }
 
-// errNoID: without the id two topics of one name, one after the other, cannot be told apart. Records carry it, so one who
-// is told no id and one who is told it would read two different logs in one partition.
+// errNoID: without the id two topics of one name, one after the other, cannot be distinguished.
+// Records carry it, so a client that gets no id and one that gets it would read two different logs
+// in one partition.
 var errNoID = errors.New("the brokers do not name the topic's id: it takes Kafka 2.8 or newer on all brokers " +
 	"(inter.broker.protocol.version too), and a client that is not held to older requests")
 
@@ -59,7 +62,7 @@ func (w *wire) metadata(ctx context.Context) (kmsg.MetadataResponseTopic, error)
 	return w.describe(ctx, false)
 }
 
-// describe is metadata, with what this user may do to the topic if rights is set.
+// describe returns the metadata, with this user's rights to the topic if rights is set.
 func (w *wire) describe(ctx context.Context, rights bool) (kmsg.MetadataResponseTopic, error) {
 	answer, err := w.anyone(ctx, func() kmsg.Request {
 		req := kmsg.NewPtrMetadataRequest()
@@ -88,7 +91,7 @@ func (w *wire) ask(ctx context.Context, at place, req kmsg.Request) (kmsg.Respon
 	return w.client.Broker(int(at.leader)).Request(ctx, req)
 }
 
-// Which end of the log is asked for.
+// The end of the log that is asked for.
 const (
 	atEnd   = -1
 	atStart = -2
