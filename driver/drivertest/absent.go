@@ -77,7 +77,7 @@ func pristineAfterRemoval(t *trial) {
 	for _, remove := range t.removals() {
 		remove(t, key)
 		t.refuse(key, fresh, []byte("second"))
-		// A stale read may still say pristine. What counts is that no such claim works.
+		// A stale read may still report pristine. It matters only that no such claim works.
 		if e := t.read(key); e.Pristine {
 			t.refuse(key, e.Version, []byte("third"))
 		}

@@ -8,11 +8,12 @@ import (
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
-// recordSize is about that of an election's record in bytes.
+// recordSize is about the size of an election's record in bytes.
 const recordSize = 320
 
-// Benchmark measures the store, one call at a time, with values of the size of an election's record. Each part is a
-// sub-benchmark with a harness of its own from open. Package electiontest measures elections over the store.
+// Benchmark measures the store, one call at a time, with values of the size of an election's
+// record. Each part is a sub-benchmark with a harness of its own from open. Package electiontest
+// measures elections over the store.
 func Benchmark(b *testing.B, open func(t testing.TB) Harness) {
 	for _, part := range []struct {
 		name string

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// store is a sound one whose methods a test can replace.
+// store is a sound store whose methods a test can replace.
 type store struct {
 	*memory.Store
 	cut   atomic.Bool
@@ -254,7 +254,7 @@ func ignoresContext(s *store) {
 	}
 }
 
-// outage gives a store another behaviour while the network is cut.
+// outage gives a store another behavior while the network is cut.
 func outage(s *store, behave func(ctx context.Context) error) {
 	var down atomic.Bool
 	s.read = func(ctx context.Context, key string) (driver.Entry, error) {

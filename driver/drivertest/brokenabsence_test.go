@@ -66,7 +66,7 @@ func losesOverMarker(s *store) {
 	}
 }
 
-// altersReads changes the floor or what else an entry says of itself, pushed or read.
+// altersReads changes the floor or other fields of an entry, pushed or read.
 func altersReads(s *store, change func(key string, e *driver.Entry)) {
 	s.read = func(ctx context.Context, key string) (driver.Entry, error) {
 		e, err := s.Store.Read(ctx, key)

@@ -30,7 +30,7 @@ func brokenWatches() []breakage {
 	}
 }
 
-// pushing changes what is pushed. A nil from change pushes nothing.
+// pushing changes the pushes. A nil from change pushes nothing.
 func pushing(s *store, change func(driver.Entry) *driver.Entry) {
 	s.watch = func(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
 		return s.Store.Watch(ctx, key, func(e driver.Entry) {
@@ -77,7 +77,7 @@ func endsWithSetUp(s *store) {
 	}
 }
 
-// hub pushes the writes of all keys to whoever asks.
+// hub pushes the writes of all keys to every watch.
 type hub struct {
 	mu   sync.Mutex
 	sees []func(key string, e driver.Entry)
@@ -124,7 +124,7 @@ func pushesAllKeys(s *store) {
 	}
 }
 
-// onKey is a see that hears of one key.
+// onKey is a see that gets the entries of one key.
 func onKey(key string, see func(driver.Entry)) func(string, driver.Entry) {
 	return func(k string, e driver.Entry) {
 		if k == key {

@@ -14,12 +14,12 @@ type testCase struct {
 	run  func(*trial)
 }
 
-// on runs the case on what open returns.
+// on runs the case on the harness that open returns.
 func (c testCase) on(open func(t testing.TB) Harness) func(testing.TB, kit.Timing) {
 	return func(t testing.TB, time kit.Timing) { c.run(newTrial(t, open(t), time)) }
 }
 
-// cases returns all of them, in the order in which a new adapter should get them right.
+// cases returns all cases, in the order in which a new adapter should get them right.
 func cases() []testCase {
 	return slices.Concat(
 		absentCases(),

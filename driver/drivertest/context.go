@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// soon is how long a call may take after its context has ended, on a machine that runs.
+// soon is how long a call may take after its context has ended, on a machine that does not stall.
 const soon = 2 * time.Second
 
 func contextCases() []testCase {
@@ -59,8 +59,8 @@ func (t *trial) open(err error) {
 	}
 }
 
-// hastySwaps writes under deadlines from none to comfortable. As nobody else writes, a version that was acknowledged is
-// the current one until a later write has an open outcome.
+// hastySwaps writes under deadlines from none to comfortable. As no other client writes, a version
+// that was acknowledged is the current one until a later write has an open outcome.
 func hastySwaps(t *trial) {
 	key := t.key("hasty")
 	v, certain := t.create(key, []byte("start")), true

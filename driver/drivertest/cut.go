@@ -80,7 +80,8 @@ func cutCalls(t *trial) {
 	}
 }
 
-// ends requires that a call whose answer cannot come ends with its context, with an error that leaves all open.
+// ends requires that a call whose answer cannot come ends with its context, with an error that
+// leaves the outcome open.
 func (t *trial) ends(ctx context.Context, c call) {
 	t.Helper()
 	var err error
@@ -96,7 +97,8 @@ func (t *trial) ends(ctx context.Context, c call) {
 }
 
 func cutLeavesNothing(t *trial) {
-	const calls = 128 // far more than the connections that a client may keep, each of which costs a few goroutines
+	// Far more than the connections that a client may keep, each of which costs a few goroutines.
+	const calls = 128
 	key := t.key("cut")
 	v := t.create(key, []byte("first"))
 	before := runtime.NumGoroutine()

@@ -1,4 +1,5 @@
-// Package drivertest is the conformance kit: what package driver promises to elections, as tests that every adapter runs.
+// Package drivertest is the conformance kit: the contract of package driver, as tests that every
+// adapter runs.
 //
 //	func TestConformance(t *testing.T) {
 //		drivertest.Run(t, func(t testing.TB) drivertest.Harness {
@@ -6,13 +7,14 @@
 //		})
 //	}
 //
-// Package electiontest goes on from there with whole elections over the store. Benchmark measures single calls.
+// Package electiontest continues with whole elections over the store. Benchmark measures single
+// calls.
 //
-// Each case prints on failure why it matters. A case that a store or a harness cannot support is skipped with the reason.
-// Reads may be stale by contract, so the kit reads until it sees what was acknowledged. It waits for
-// that, and for all that should happen, until shortly before the time limit of the test binary.
-// It writes to keys drawn afresh, a hundred or so with the default Rounds, watches Harness.Watches more, and leaves its
-// cells behind.
+// On failure, each case prints why it matters. A case that a store or a harness cannot support is
+// skipped with the reason. Reads may be stale by contract, so the kit reads until it sees the
+// acknowledged state. It waits for that, and for everything else that should happen, until shortly
+// before the time limit of the test binary. It writes to fresh keys, a hundred or so with the
+// default Rounds, watches Harness.Watches more, and leaves its cells behind.
 package drivertest
 
 import (
@@ -24,7 +26,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
-// Harness is a store under test with what a case may do to it. Only Store is needed; what is missing skips cases.
+// Harness is a store under test with the actions that a case may need. Only Store is required;
+// cases that need a missing field are skipped.
 type Harness struct {
 	Store driver.Store
 	// Peer is a second client of the same cells, as another process has one.
@@ -36,25 +39,31 @@ type Harness struct {
 	Delete func(ctx context.Context, key string) error
 	// Purge removes a cell and any marker.
 	Purge func(ctx context.Context, key string) error
-	// Recreate deletes the store with all of its cells, and recreates it empty, as an operator would.
+	// Recreate deletes the store with all of its cells, and recreates it empty, as an operator
+	// would.
 	Recreate func(ctx context.Context) error
-	// Cut makes the network swallow all that goes between Store and its servers, silently, until heal is called.
+	// Cut makes the network swallow all traffic between Store and its servers, silently, until heal
+	// is called.
 	Cut func() (heal func())
 
-	// Patience limits how long a call, a push or a fresh read may take while nothing is wrong. Zero: the
-	// time limit of the test binary less a reserve for reports, so that a slow machine fails no case.
+	// Patience limits how long a call, a push or a fresh read may take while nothing is wrong.
+	// Zero: the time limit of the test binary less a reserve for reports, so that a slow machine
+	// fails no case.
 	Patience time.Duration
-	// Lease is that of the elections of package electiontest. Zero: two seconds, or what the store
-	// needs. A machine that stalls for longer costs time and does not fail a case.
+	// Lease is the lease of the elections in package electiontest. Zero: two seconds, or more if
+	// the store needs it. A machine that stalls for longer costs time and does not fail a case.
 	Lease time.Duration
-	// Rounds is how often the cases that repeat themselves do so; the races write 16 times as much. Zero: 25.
+	// Rounds is how often the cases that repeat themselves do so; the races write 16 times as much.
+	// Zero: 25.
 	Rounds int
 	// Watches is how many watches must be cheap. Zero: 1,000.
 	Watches int
-	// FloorTick is the step of a Floor that is a clock: such a one need not have risen before. Zero: a counter.
+	// FloorTick is the step of a Floor that is a clock: such a floor need not have risen before.
+	// Zero: a counter.
 	FloorTick time.Duration
-	// ContentVersions says that a version follows from the bytes, as many an ETag does, so that equal bytes have equal
-	// versions. Elections never write the same bytes twice; the case that does is skipped.
+	// ContentVersions says that a version follows from the bytes, as many an ETag does, so that
+	// equal bytes have equal versions. Elections never write the same bytes twice; the case that
+	// does is skipped.
 	ContentVersions bool
 }
 
@@ -73,8 +82,8 @@ func (h Harness) withDefaults() Harness {
 	return h
 }
 
-// Run runs every case as a subtest, one after another, each with a harness of its own from open. It may be one store for
-// all. Open registers with t.Cleanup what is to be closed.
+// Run runs every case as a subtest, one after another, each with a harness of its own from open. It
+// may be one store for all. Open registers its clean-up with t.Cleanup.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { kit.Try(t, c.why, c.on(open)) })

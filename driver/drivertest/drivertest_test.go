@@ -38,7 +38,7 @@ func TestCasesExplainThemselves(t *testing.T) {
 	}
 }
 
-// Every case must run and pass on a store with nothing wrong: one that is always skipped would prove nothing.
+// Every case must run and pass on a sound store: one that is always skipped would prove nothing.
 func TestSoundStorePasses(t *testing.T) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,7 +58,8 @@ func TestStoreWithoutAbilitiesIsSkipped(t *testing.T) {
 	for _, c := range cases() {
 		var r *kit.Recorder
 		synctest.Test(t, func(*testing.T) { r = try(c, Harness{Store: plain{memory.NewPolled()}, Rounds: 1}) })
-		if len(r.Failures) > 0 && c.name != "keys are apart" { // without bounds it would have to hold any key
+		// Without bounds it would have to hold any key.
+		if len(r.Failures) > 0 && c.name != "keys are apart" {
 			t.Errorf("%s: %q", c.name, r.Failures)
 		}
 		if r.Skipped != "" {
@@ -89,7 +90,7 @@ func TestBrokenStoresFail(t *testing.T) {
 	}
 }
 
-// A case that no broken store fails might as well not be there.
+// A case that no broken store fails is useless.
 func TestEveryCaseCatchesSomething(t *testing.T) {
 	caught := map[string]bool{}
 	for _, b := range broken() {

@@ -28,7 +28,8 @@ func floorAfterPurge(t *trial) {
 	t.floorHolds((*trial).purge)
 }
 
-// floorHolds claims terms as elections do, one above the floor and every term before, and looks at the floor afterwards.
+// floorHolds claims terms as elections do, one above the floor and every term before, and checks
+// the floor afterwards.
 func (t *trial) floorHolds(remove removal) {
 	t.Helper()
 	key := t.key("floor")
@@ -44,7 +45,7 @@ func (t *trial) floorHolds(remove removal) {
 	}
 }
 
-// claim writes terms and returns the highest with the version that it has. A stale floor is allowed here.
+// claim writes terms and returns the highest with its version. A stale floor is allowed here.
 func (t *trial) claim(key string) (top uint64, v driver.Version) {
 	t.Helper()
 	v = t.read(key).Version

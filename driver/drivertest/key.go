@@ -39,7 +39,7 @@ func kin(base string) []string {
 	}
 }
 
-// accepts reports whether the store says that it can hold the key. Without a say it can hold any.
+// accepts reports whether the store can hold the key. A store that is not Bounded can hold any.
 func (t *trial) accepts(key string) bool {
 	b, ok := t.Store.(driver.Bounded)
 	return !ok || b.CheckKey(key) == nil
@@ -60,7 +60,7 @@ func keysApart(t *trial) {
 	}
 }
 
-// keysRefused writes to them all the same. Whether that fails is the store's affair.
+// keysRefused still writes to them. The store decides whether that fails.
 func keysRefused(t *trial) {
 	base := t.key("key")
 	v := t.create(base, []byte(base))

@@ -23,7 +23,7 @@ func raceCases() []testCase {
 	}
 }
 
-// attempt is what came of one write.
+// attempt is the result of one write.
 type attempt struct {
 	value   []byte
 	version driver.Version
@@ -57,7 +57,8 @@ func raceCreates(t *trial) {
 	}
 }
 
-// settleRace requires one winner and returns the version that the cell has now. Uncertain: it may have another one.
+// settleRace requires one winner and returns the version that the cell has now. If not certain, the
+// cell may have another one.
 func (t *trial) settleRace(key string, certain bool, all []attempt) (driver.Version, bool) {
 	t.Helper()
 	var won []attempt
@@ -83,7 +84,8 @@ func (t *trial) settleRace(key string, certain bool, all []attempt) (driver.Vers
 	return t.read(key).Version, false
 }
 
-// raceRegister counts up from many sides. Every acknowledged write must have replaced a version of its own.
+// raceRegister counts up from many clients. Every acknowledged write must have replaced a version
+// of its own.
 func raceRegister(t *trial) {
 	key := t.key("register")
 	t.create(key, []byte("0"))
@@ -121,7 +123,7 @@ func (r *register) increment(s driver.Store, writer int) {
 	if err != nil {
 		return
 	}
-	// The writer's name keeps versions apart that follow from the bytes.
+	// The writer's name distinguishes versions that follow from the bytes.
 	value := fmt.Appendf(nil, "%d\n%d", count(e)+1, writer)
 	if _, err := s.CompareAndSwap(ctx, r.key, e.Version, value); err != nil {
 		return

@@ -73,7 +73,7 @@ func recreated(t *trial) {
 	}
 }
 
-// another requires that an entry is not of the given era. A store that tells no eras has 0.
+// another requires that an entry is not of the given era. A store without eras has 0.
 func (t *trial) another(e driver.Entry, era uint64) {
 	t.Helper()
 	if era != 0 && (e.Era == era || e.Era == 0) {
@@ -82,7 +82,7 @@ func (t *trial) another(e driver.Entry, era uint64) {
 }
 
 // recreatedThenRefuse takes the version of the second write, which the first of the recreated store
-// has not, also where versions count the writes.
+// does not have, also where versions count the writes.
 func recreatedThenRefuse(t *trial) {
 	t.needsRecreate()
 	key := t.key("recreate")

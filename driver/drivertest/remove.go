@@ -34,7 +34,7 @@ func (t *trial) purge(key string) driver.Entry {
 	return t.remove("purge", t.Purge, key)
 }
 
-// removals are those that the harness has.
+// removals are the ways of removing that the harness has.
 func (t *trial) removals() []removal {
 	var all []removal
 	if t.Delete != nil {

@@ -80,7 +80,7 @@ func versionsOfSameBytes(t *trial) {
 	t.distinct(key, v, 6, func(i int) []byte { return []byte{"AB"[i%2]} })
 }
 
-// distinct writes n times, and requires n versions of which only the last can be swapped from.
+// distinct writes n times, and requires n versions; a swap succeeds only from the last.
 func (t *trial) distinct(key string, v driver.Version, n int, value func(i int) []byte) {
 	t.Helper()
 	seen := map[driver.Version]int{v: -1}

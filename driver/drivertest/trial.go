@@ -23,7 +23,7 @@ func newTrial(r kit.Reporter, h Harness, time kit.Timing) *trial {
 	return &trial{Reporter: r, Harness: h.withDefaults(), time: time}
 }
 
-// left returns how long anything may still take that should happen.
+// left returns how long an expected event may still take.
 func (t *trial) left() time.Duration {
 	if t.Patience > 0 {
 		return t.Patience
@@ -116,8 +116,9 @@ func (t *trial) holds(key string, v driver.Version, value []byte) driver.Entry {
 
 func (t *trial) eventually(ok func() bool) bool { return wait.Within(t.left(), ok) }
 
-// within reports whether do returns within d of a machine that runs. If not it is left behind. Time
-// is counted in ticks, which a ticker drops while the machine stalls: a stall counts as one of them.
+// within reports whether do returns within d of a machine that does not stall. If not, do is left
+// behind. Time is counted in ticks, which a ticker drops while the machine stalls: a stall counts
+// as one of them.
 func within(d time.Duration, do func()) bool {
 	const tick = 20 * time.Millisecond
 	done := make(chan struct{})

@@ -35,7 +35,7 @@ func (t *trial) watcher() driver.Watcher {
 	return w
 }
 
-// heard is what one watch was pushed.
+// heard records the pushes to one watch.
 type heard struct {
 	stop func()
 
@@ -58,7 +58,7 @@ func (h *heard) all() ([]driver.Entry, <-chan struct{}) {
 	return slices.Clone(h.entries), h.more
 }
 
-// watch sets one up, under a context that ends at once thereafter.
+// watch sets up a watch, under a context that ends right afterwards.
 func (t *trial) watch(key string) *heard {
 	t.Helper()
 	h := &heard{more: make(chan struct{})}
@@ -142,7 +142,7 @@ func watchSwap(t *trial) {
 	t.holds(key, v, []byte("claimed"))
 }
 
-// watchRemoval goes by Delete alone: a purge may be out of the sight of watches.
+// watchRemoval uses only Delete: watches may not see a purge.
 func watchRemoval(t *trial) {
 	t.watcher()
 	if t.Delete == nil {
@@ -172,7 +172,7 @@ func watchOutlivesSetUp(t *trial) {
 	}
 	defer stop()
 	v := t.create(key, []byte("start"))
-	for i := range t.Rounds { // a watch that hangs on the context ends meanwhile
+	for i := range t.Rounds { // a watch that hangs on the context ends in this time
 		runtime.Gosched()
 		v = t.apply(key, v, fmt.Appendf(nil, "value %d", i))
 	}
@@ -210,12 +210,13 @@ func watchCopies(t *trial) {
 	t.holds(key, v, []byte("first"))
 }
 
-// fixedGoroutines is what a store may start for all its watches together.
+// fixedGoroutines is how many goroutines a store may start for all its watches together.
 const fixedGoroutines = 64
 
 func watchesCheap(t *trial) {
 	t.watcher()
-	defer t.watch(t.key("watch")).stop() // whatever all share is there now
+	// Everything that all watches share exists now.
+	defer t.watch(t.key("watch")).stop()
 	before := runtime.NumGoroutine()
 	all := map[string]*heard{}
 	for range t.Watches {

@@ -18,8 +18,9 @@ func watchStopCases() []testCase {
 	}
 }
 
-// stopEnds goes by versions, not by time: a call of see that had begun when stop was called may still be under way, but
-// cannot carry what was written later. That a second watch saw it says that the first would have too.
+// stopEnds compares versions, not times. A call of see that had begun when stop was called may
+// still be under way, but cannot carry a later write. If a second watch saw that write, the first
+// would have seen it, too.
 func stopEnds(t *trial) {
 	key := t.key("stop")
 	stopped, other := t.watch(key), t.watch(key)
@@ -48,7 +49,7 @@ func stopTwice(t *trial) {
 	}
 }
 
-// stopFromSee writes on the side, since a store may push from within the write.
+// stopFromSee writes from another goroutine, since a store may push from within the write.
 func stopFromSee(t *trial) {
 	key := t.key("stop")
 	var stop atomic.Pointer[func()]
@@ -99,7 +100,8 @@ func stopConcurrently(t *trial) {
 	t.pushedVersion(last, v)
 }
 
-// overwrite is not for the test's own goroutine alone, so that it reports without ending it.
+// overwrite may also run outside the test's own goroutine, so it reports an error without ending
+// the test.
 func (t *trial) overwrite(key string, prev driver.Version, n int) driver.Version {
 	v, err := t.swap(key, prev, fmt.Appendf(nil, "value %d", n))
 	if err != nil {
