@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// assemble gives the wrapper the abilities of the store inside, no more and no fewer: callers find them by type
+// assemble gives the wrapper exactly the abilities of the store inside: callers find them by type
 // assertion, so each combination is a type of its own.
 func assemble(c *core, inner driver.Store) Store {
 	w, watches := inner.(driver.Watcher)
@@ -59,7 +59,7 @@ func assemble(c *core, inner driver.Store) Store {
 	return c
 }
 
-// inspector asks the inner store. Only a partition is in its way.
+// inspector asks the inner store. Only a partition blocks it.
 type inspector struct {
 	c     *core
 	inner driver.Inspector

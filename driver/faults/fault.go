@@ -27,7 +27,7 @@ func (op Op) String() string {
 	return names[op]
 }
 
-// Fault is what can happen to an operation.
+// Fault is one kind of fault of an operation.
 type Fault int
 
 const (
@@ -37,33 +37,37 @@ const (
 	Fail
 	// Deny refuses a call with driver.ErrDenied.
 	Deny
-	// LoseRequest keeps a call from the store. It hangs for the plan's Timeout, or until its context ends.
+	// LoseRequest keeps a call from the store. It hangs for the plan's Timeout, or until its
+	// context ends.
 	LoseRequest
 	// LoseAnswer carries a call out and returns an error that leaves the outcome open.
 	LoseAnswer
-	// DelayBefore holds a call back before it is carried out. If its context ends meanwhile it is lost.
+	// DelayBefore delays a call before it is carried out. If its context ends first, it is lost.
 	DelayBefore
-	// DelayAfter carries a call out and holds its answer back. If its context ends meanwhile the answer is lost.
+	// DelayAfter carries a call out and delays its answer. If its context ends first, the answer is
+	// lost.
 	DelayAfter
 	// HangBefore keeps a call from the store, and hangs until its context ends.
 	HangBefore
 	// HangAfter carries a call out, and hangs until its context ends.
 	HangAfter
-	// LandLate hangs until the context of a write ends, and sends it to the store some time after the call returned.
+	// LandLate hangs until the context of a write ends, and sends it to the store some time after
+	// the call returned.
 	LandLate
-	// Replay sends a write twice, as a proxy may, and returns the second answer: of a write that was applied,
-	// a conflict.
+	// Replay sends a write twice, as a proxy may, and returns the second answer: of a write that
+	// was applied, a conflict.
 	Replay
-	// Stale answers a read with an entry of that key which this wrapper saw earlier, read or pushed, and not last.
-	// Where there is none the read passes.
+	// Stale answers a read with an entry of that key which this wrapper saw earlier, read or
+	// pushed, and not last. Where there is none the read passes.
 	Stale
 	// Drop loses a push.
 	Drop
-	// Delay holds a push back; others may overtake it.
+	// Delay delays a push; others may overtake it.
 	Delay
-	// Double hands a push out twice.
+	// Double delivers a push twice.
 	Double
-	// Reorder holds a push back until the next one to the same watch is through. If none comes it is lost.
+	// Reorder delays a push until the next one to the same watch is through. If none comes it is
+	// lost.
 	Reorder
 
 	faultCount = int(Reorder) + 1
@@ -74,7 +78,7 @@ const (
 	inStore = 1<<Read | 1<<Write
 )
 
-// kinds says, for each fault, its name and the operations that it can strike, as a set of bits.
+// kinds has, for each fault, its name and the operations that it can strike, as a set of bits.
 var kinds = [faultCount]struct {
 	name string
 	ops  int

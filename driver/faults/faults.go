@@ -1,18 +1,22 @@
-// Package faults wraps a store so that it fails on purpose, in the ways in which networks and servers fail.
+// Package faults wraps a store so that it fails on purpose, in the ways in which networks and
+// servers fail.
 //
 //	f := faults.New(memory.New(), seed, faults.Plan{
 //		Chances:  faults.Chances{faults.LoseAnswer: 0.05, faults.LandLate: 0.01},
 //		MaxDelay: 200 * time.Millisecond,
 //	})
 //
-// The result is a store with the same abilities as the one inside: it pushes, bounds or inspects if that one does.
-// Faults come by chance, from the [Plan]; by script, from [Store.Next]; and all at once, from [Store.Partition].
-// At most one strikes an operation. For more, wrap twice: one store per candidate over a common one, say.
+// The result is a store with the same abilities as the one inside: it pushes, bounds or inspects if
+// that one does. Faults come by chance, from the [Plan]; by script, from [Store.Next]; and all at
+// once, from [Store.Partition]. At most one strikes an operation. For more, wrap twice: for
+// example, one store per candidate over a common one.
 //
-// Chance is decided by the seed, the kind of the operation and its number among its kind, by nothing else. If the
-// operations come in the same order, so do the faults. A failing test prints the store: seed, plan, and what it did.
+// Chance is decided only by the seed, the kind of the operation and its number among its kind. If
+// the operations come in the same order, so do the faults. A failing test should print the store:
+// seed, plan, and the faults that struck.
 //
-// Time is that of packages time and context, so that a wrapped store can be used within testing/synctest.
+// Time is that of packages time and context, so that a wrapped store can be used within
+// testing/synctest.
 package faults
 
 import (
@@ -26,29 +30,31 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// ErrInjected is wrapped by every error that this package makes. The outcome of a write that returns it is unknown,
-// unless it wraps driver.ErrDenied too.
+// ErrInjected is wrapped by every error that this package makes. The outcome of a write that
+// returns it is unknown, unless it wraps driver.ErrDenied too.
 var ErrInjected = errors.New("injected fault")
 
-// Store is a driver.Store that fails on purpose, with the switches to make it. It is made by New. Beyond this it
-// implements driver.Watcher, driver.Bounded and driver.Inspector exactly if the store inside does. All its methods may be
-// called from many goroutines.
+// Store is a driver.Store that fails on purpose, with methods to control its faults. It is made by
+// New. Beyond this it implements driver.Watcher, driver.Bounded and driver.Inspector exactly if the
+// store inside does. All its methods may be called from many goroutines.
 type Store interface {
 	driver.Store
 
-	// Next lays faults on the operations of one kind that come next, one each, in order, after those laid before.
-	// None lets an operation pass. While there are any the plan's chances rest for that kind. It panics on a fault
-	// that cannot strike that kind of operation.
+	// Next sets faults for the next operations of one kind, one each, in order, after those set
+	// before. None lets an operation pass. While there are any, the plan's chances do not apply to
+	// that kind. It panics on a fault that cannot strike that kind of operation.
 	Next(op Op, faults ...Fault)
-	// SetPlan replaces the plan, for operations that begin later. The zero Plan ends all faults by chance.
+	// SetPlan replaces the plan, for operations that begin later. The zero Plan ends all faults by
+	// chance.
 	SetPlan(plan Plan)
-	// Partition cuts the store off: calls hang until their context ends, answers under way are lost, and nothing is
-	// pushed. Late writes still land: they are past the cut.
+	// Partition cuts the store off: calls hang until their context ends, answers under way are
+	// lost, and nothing is pushed. Late writes still land: they are past the cut.
 	Partition()
-	// Heal ends a partition. Calls that hang already go on hanging: their packets are lost.
+	// Heal ends a partition. Calls that already hang go on hanging: their packets are lost.
 	Heal()
-	// Wait returns once all late writes have landed and all delayed pushes are through. Call it when no operation is
-	// under way any more. Each takes at most the plan's MaxDelay and, for a write, 10 s for the store inside.
+	// Wait returns once all late writes have landed and all delayed pushes are through. Call it
+	// when no operation is under way any more. Each takes at most the plan's MaxDelay and, for a
+	// write, 10 s for the store inside.
 	Wait()
 	// Log returns the faults that struck, oldest first; of very many the latest 1,000.
 	Log() []Event
@@ -56,22 +62,23 @@ type Store interface {
 	String() string
 }
 
-// New wraps a store. The same seed and plan over the same operations give the same faults. With synctest, call it inside
-// the bubble, so that the log counts the bubble's time, and pick the seed outside, where it is not always the same.
+// New wraps a store. The same seed and plan over the same operations give the same faults. With
+// synctest, call it inside the bubble, so that the log counts the bubble's time, and pick the seed
+// outside, where it is not always the same.
 func New(inner driver.Store, seed uint64, plan Plan) Store {
 	c := &core{inner: inner, seed: seed, plan: plan, past: past{}}
 	c.log.start = time.Now()
 	return assemble(c, inner)
 }
 
-// core is what all wrapped stores have in common.
+// core is the common part of all wrapped stores.
 type core struct {
 	inner driver.Store
 	seed  uint64
 	cut   atomic.Bool
 	late  pending
 
-	mu      sync.Mutex // guards what follows; never held across a call
+	mu      sync.Mutex // guards the fields below; never held across a call
 	plan    Plan
 	counts  [opCount]uint64
 	scripts [opCount][]Fault

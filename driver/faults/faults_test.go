@@ -170,7 +170,8 @@ func TestLateWriteLandsAfterItsCall(t *testing.T) {
 	})
 }
 
-// A late write must be refused like any other if the cell has moved on. If it is not, the store inside is broken.
+// A late write must be refused like any other if the cell has changed since. If it is not, the
+// store inside is broken.
 func TestLateWriteIsCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.New()

@@ -12,8 +12,8 @@ import (
 // lateTimeout bounds a late write: its caller's context is over, and it must end by itself.
 const lateTimeout = 10 * time.Second
 
-// landLate keeps the caller as if the request were lost and sends it afterwards. This is the one thing in a driver that
-// may outlive its call: it is what networks do.
+// landLate blocks the caller as if the request were lost and sends it afterwards. This is the only
+// action in a driver that may outlive its call: networks do the same.
 func (c *core) landLate(ctx context.Context, o operation, prev driver.Version, value []byte) error {
 	value = bytes.Clone(value)
 	err := o.lose(ctx)
@@ -33,11 +33,11 @@ func landing(v driver.Version, err error) string {
 	return "landed: version " + string(v)
 }
 
-// pending counts what is to happen after its call. It keeps no goroutine while waiting.
+// pending counts the actions after their calls. It keeps no goroutine while waiting.
 type pending struct {
 	mu    sync.Mutex
 	count int
-	idle  chan struct{} // closed when count falls to 0; made by who waits
+	idle  chan struct{} // closed when count falls to 0; made by the goroutine that waits
 }
 
 func (p *pending) after(d time.Duration, do func()) {

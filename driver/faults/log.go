@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// logLength is how many events are kept: enough to follow a failure, little enough for a long run.
+// logLength is how many events are kept: enough to follow a failure, few enough for a long run.
 const logLength = 1000
 
-// Event is a fault that struck, the landing of a late write, or the beginning or end of a partition.
+// Event is a fault that struck, the landing of a late write, or the beginning or end of a
+// partition.
 type Event struct {
 	At    time.Duration // since New
 	Op    Op
 	N     uint64 // number of the operation among its kind, from 1; 0 for a partition
 	Key   string
 	Fault Fault
-	Note  string // what came of a late write; "partition" or "heal"
+	Note  string // the outcome of a late write; "partition" or "heal"
 	text  string
 }
 
-// String is one line.
+// String returns one line.
 func (e Event) String() string {
 	switch {
 	case e.N == 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// operation is one call or push and what was decided about it.
+// operation is one call or push and its fault.
 type operation struct {
 	op      Op
 	n       uint64 // among its kind, from 1
@@ -19,11 +19,11 @@ type operation struct {
 	fault   Fault
 	delay   time.Duration
 	timeout time.Duration
-	older   driver.Entry // what a stale read answers
+	older   driver.Entry // the answer of a stale read
 }
 
-// begin numbers an operation and decides its fault. In a partition scripts are kept for later, and nothing is logged
-// but the partition itself: its victims would fill the log.
+// begin numbers an operation and decides its fault. In a partition, scripts are kept for later, and
+// only the partition itself is logged: its victims would fill the log.
 func (c *core) begin(op Op, key string) operation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *core) begin(op Op, key string) operation {
 	return o
 }
 
-// severed is what a partition does to every operation of a kind.
+// severed returns the effect of a partition on every operation of a kind.
 func severed(op Op) Fault {
 	if op == Push {
 		return Drop
@@ -53,7 +53,8 @@ func severed(op Op) Fault {
 	return HangBefore
 }
 
-// scripted takes the next fault of the script, if there is one, instead of the drawn one. It is called under the lock.
+// scripted takes the next fault of the script, if there is one, in place of the drawn one. It is
+// called under the lock.
 func (c *core) scripted(op Op, drawn Fault) Fault {
 	script := c.scripts[op]
 	if len(script) == 0 {
@@ -128,7 +129,7 @@ func (o operation) hang(ctx context.Context) error {
 	return o.err(ctx.Err())
 }
 
-// lose keeps the caller for the plan's timeout, if it has one.
+// lose blocks the caller for the plan's timeout, if it has one.
 func (o operation) lose(ctx context.Context) error {
 	if o.timeout > 0 && sleep(ctx, o.timeout) {
 		return o.err(os.ErrDeadlineExceeded)
@@ -140,7 +141,7 @@ func (o operation) err(cause error) error {
 	return fmt.Errorf("faults: %v: %w: %w", o, ErrInjected, cause)
 }
 
-// String is the operation and its fault, with the delay if it has a part in it.
+// String returns the operation and its fault, with the delay if it matters.
 func (o operation) String() string {
 	s := fmt.Sprintf("%v %d of %q: %v", o.op, o.n, o.key, o.fault)
 	switch o.fault {

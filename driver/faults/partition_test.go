@@ -53,7 +53,8 @@ func TestPartitionHangsEveryCall(t *testing.T) {
 	}
 }
 
-// A script must strike what its test meant, not what a partition swallows anyway.
+// A script must strike the operation that its test intended, not one that a partition swallows
+// anyway.
 func TestPartitionKeepsScripts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faults.New(memory.New(), 1, faults.Plan{})

@@ -10,7 +10,8 @@ import (
 // pastLength is how many states of a key a stale read can go back.
 const pastLength = 8
 
-// past is what was seen of each key, oldest first. No two states of a key there have the same version.
+// past holds the states seen of each key, oldest first. No two states of a key there have the same
+// version.
 type past map[string][]driver.Entry
 
 func (c *core) remember(key string, e driver.Entry) {
@@ -33,7 +34,8 @@ func (p past) add(key string, e driver.Entry) {
 	p[key] = append(seen, e)
 }
 
-// older gives the operation a state that was seen before the last, and reports whether there is one.
+// older gives the operation a state that was seen before the last, and reports whether there is
+// one.
 func (p past) older(o *operation, r *rand.Rand) bool {
 	seen := p[o.key]
 	if len(seen) < 2 {

@@ -10,21 +10,23 @@ import (
 // defaultDelay is the MaxDelay of a plan that names no delay.
 const defaultDelay = 100 * time.Millisecond
 
-// Chances says how often each fault strikes, from 0 to 1 of the operations that it can strike. If those of one kind of
-// operation add up to more than 1, the faults that are declared last come short.
+// Chances says how often each fault strikes, from 0 to 1 of the operations that it can strike. If
+// those of one kind of operation add up to more than 1, the faults that are declared last strike
+// less often.
 type Chances map[Fault]float64
 
-// Plan is what happens by chance. The zero Plan lets everything pass.
+// Plan sets the faults by chance. The zero Plan lets everything pass.
 type Plan struct {
 	Chances Chances
-	// MinDelay and MaxDelay bound every delay, that of a late landing included. Equal: the delay is always that one.
-	// MaxDelay below MinDelay counts as MinDelay. Both zero: up to 100 ms.
+	// MinDelay and MaxDelay bound every delay, also that of a late landing. Equal: the delay is
+	// always that one. MaxDelay below MinDelay counts as MinDelay. Both zero: up to 100 ms.
 	MinDelay, MaxDelay time.Duration
-	// Timeout is how long LoseRequest and LandLate keep their caller. Zero: until the context ends.
+	// Timeout is how long LoseRequest and LandLate block their caller. Zero: until the context
+	// ends.
 	Timeout time.Duration
 }
 
-// String is one line, the faults in the order of their declaration.
+// String returns one line, with the faults in the order of their declaration.
 func (p Plan) String() string {
 	var b strings.Builder
 	for f := range Fault(faultCount) {
@@ -56,8 +58,8 @@ func (p Plan) delay(r *rand.Rand) time.Duration {
 	return low + time.Duration(r.Int64N(int64(high-low)+1))
 }
 
-// draw picks what strikes an operation of this kind. It goes by the order of the constants, since that of a map is not
-// the same twice.
+// draw picks the fault of an operation of this kind. It uses the order of the constants, since that
+// of a map differs each time.
 func (p Plan) draw(op Op, r *rand.Rand) Fault {
 	left := r.Float64()
 	for f := range Fault(faultCount) {

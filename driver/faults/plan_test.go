@@ -31,7 +31,7 @@ func play(t *testing.T, seed uint64) (log string) {
 			if err == nil {
 				_, _ = swap(f, e.Version, fmt.Sprint(i))
 			}
-			f.Wait() // lest two late writes race
+			f.Wait() // otherwise two late writes might race
 		}
 		log = f.String()
 	})
@@ -53,7 +53,7 @@ func TestSeedDecides(t *testing.T) {
 	}
 }
 
-// Faults at one chance in n that struck all the time or never would test nothing.
+// Faults at one chance in n that struck always or never would test nothing.
 func TestChancesAreKept(t *testing.T) {
 	const reads = 4000
 	for _, chance := range []float64{0, 0.01, 0.1, 0.5, 1} {

@@ -70,7 +70,7 @@ func (t *tap) push(e driver.Entry) {
 	}
 }
 
-// handHeld hands out what was held, if anything, and holds next instead.
+// handHeld delivers the held entry, if there is one, and holds next instead.
 func (t *tap) handHeld(next *driver.Entry) {
 	t.mu.Lock()
 	held := t.held

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// ear keeps the values that it is pushed.
+// ear keeps the values that are pushed to it.
 type ear struct {
 	mu     sync.Mutex
 	values []string
