@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// minLease leaves room for timers that fire late, the only delay that this store knows.
+	// minLease leaves room for timers that fire late, the only delay of this store.
 	minLease = 50 * time.Millisecond
 	maxKey   = 512
 )
@@ -32,8 +32,8 @@ func (p *Polled) CheckKey(key string) error {
 	return nil
 }
 
-// Inspect returns one piece of advice: that the store lives in one process. The lease makes no difference. The error is
-// the context's, if it has ended.
+// Inspect returns one piece of advice: that the store lives in one process. The lease makes no
+// difference. The error is the context's, if it has ended.
 func (p *Polled) Inspect(ctx context.Context, _ time.Duration) ([]driver.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

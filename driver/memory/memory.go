@@ -1,17 +1,21 @@
-// Package memory is a store in the memory of one process: for tests, examples and trying things out.
+// Package memory is a store in the memory of one process: for tests, examples and experiments.
 //
-// It behaves like a bucket of a NATS stream. One sequence counts all writes, deletions included. The version of a cell
-// is the sequence of its last write in decimal, and the floor of an entry is the last sequence of the whole store at the
-// read (of a pushed entry: the sequence of the write that it tells of). There are three kinds of absence:
+// It behaves like a bucket of a NATS stream. One sequence counts all writes, deletions included.
+// The version of a cell is the sequence of its last write in decimal, and the floor of an entry is
+// the last sequence of the whole store at the read (of a pushed entry: the sequence of its write).
+// There are three kinds of absence:
 //
-//   - never written: the version is "never", and the cell is pristine unless the store was recreated;
+//   - never written: the version is "never", and the cell is pristine unless the store was
+//     recreated;
 //   - deleted: the version is that of the delete marker;
 //   - purged: the version is empty, and the cell is not pristine.
 //
-// A compare-and-swap from "never" succeeds only on the first kind, one from the empty version on the first and third.
+// A compare-and-swap from "never" succeeds only on the first kind, one from the empty version on
+// the first and third.
 //
-// [New] makes a store that pushes changes, [NewPolled] one that does not, so that both ways of following an election
-// can be tested. No method waits for anything, so an ended context only makes a call fail that has not begun.
+// [New] makes a store that pushes changes, [NewPolled] one that does not, so that both ways of
+// following an election can be tested. No method blocks, so an ended context only makes a call fail
+// that has not begun.
 package memory
 
 import (
@@ -24,11 +28,11 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// never is the version of a cell that was never written. It is no number, so no write has it.
+// never is the version of a cell that was never written. It is not a number, so no write has it.
 const never driver.Version = "never"
 
-// Polled is a store without watch. It must be made by NewPolled. Its methods may be called from many goroutines.
-// It implements driver.Store, driver.Bounded and driver.Inspector.
+// Polled is a store without watch. It must be made by NewPolled. Its methods may be called from
+// many goroutines. It implements driver.Store, driver.Bounded and driver.Inspector.
 type Polled struct {
 	mu    sync.Mutex
 	seq   uint64
@@ -37,7 +41,8 @@ type Polled struct {
 	feeds map[string]*feed // by key; stays empty unless the Polled is part of a Store
 }
 
-// Store is a Polled that also pushes changes. It must be made by New. It implements driver.Watcher as well.
+// Store is a Polled that also pushes changes. It must be made by New. It implements driver.Watcher
+// as well.
 type Store struct{ Polled }
 
 // New returns an empty store with watch.
@@ -53,8 +58,8 @@ func empty() Polled {
 	return Polled{era: 1, cells: map[string]cell{}, feeds: map[string]*feed{}}
 }
 
-// cell is one register. Its value is never changed in place, so that cells can be shared with snapshots.
-// A key without a cell was never written.
+// cell is one register. Its value is never changed in place, so that cells can be shared with
+// snapshots. A key without a cell was never written.
 type cell struct {
 	value []byte
 	seq   uint64 // of the last write; 0 when purged
@@ -67,8 +72,8 @@ func (c cell) version() driver.Version {
 	return driver.Version(strconv.FormatUint(c.seq, 10))
 }
 
-// Read returns the state of the cell. Its value is the caller's to keep. The errors are those of CheckKey and, if the
-// context has ended, the context's.
+// Read returns the state of the cell. The caller may keep the value. The errors are those of
+// CheckKey and, if the context has ended, the context's.
 func (p *Polled) Read(ctx context.Context, key string) (driver.Entry, error) {
 	if err := p.admit(ctx, key); err != nil {
 		return driver.Entry{}, err
@@ -78,10 +83,11 @@ func (p *Polled) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return p.entry(key), nil
 }
 
-// CompareAndSwap replaces the state of the cell by a copy of value if its version still is prev, and returns the version
-// of what it wrote. An empty value is a delete marker. It returns an error that wraps driver.ErrConflict if the version was another. Every other error means
-// here that nothing was applied: those of CheckKey, the context's if it has ended, and a plain one if value is longer
-// than driver.MaxValue.
+// CompareAndSwap replaces the state of the cell by a copy of value if its version still is prev,
+// and returns the version of the new state. An empty value is a delete marker. It returns an error
+// that wraps driver.ErrConflict if the version was another. Every other error means here that
+// nothing was applied: those of CheckKey, the context's if it has ended, and a plain one if value
+// is longer than driver.MaxValue.
 func (p *Polled) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	if err := p.admit(ctx, key); err != nil {
 		return "", err
@@ -96,7 +102,7 @@ func (p *Polled) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 	return version, nil
 }
 
-// swap pushes after it has let go of the lock.
+// swap pushes after it has released the lock.
 func (p *Polled) swap(key string, prev driver.Version, value []byte) (driver.Version, bool) {
 	p.mu.Lock()
 	if !p.is(key, prev) {
@@ -132,8 +138,8 @@ func (p *Polled) is(key string, version driver.Version) bool {
 	return version == c.version() || version == never && !written
 }
 
-// write gives the cell the next sequence and queues the news; the caller pushes them after unlocking.
-// It is called under the lock.
+// write gives the cell the next sequence and queues the entry; the caller pushes it after
+// unlocking. It is called under the lock.
 func (p *Polled) write(key string, value []byte) (driver.Version, *feed) {
 	p.seq++
 	c := cell{value: bytes.Clone(value), seq: p.seq}

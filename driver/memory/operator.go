@@ -6,10 +6,11 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// This file is what an operator, a backup or a stranger can do to a store behind an election's back.
+// This file has the actions of an operator, a backup or a foreign program on a store, of which an
+// election is not notified.
 
-// Put writes a copy of value whatever the version of the cell, as a foreign program might: neither the key nor the
-// length is checked. It returns the version of what it wrote.
+// Put writes a copy of value whatever the version of the cell, as a foreign program might: it
+// checks neither the key nor the length. It returns the version of the new state.
 func (p *Polled) Put(key string, value []byte) driver.Version {
 	p.mu.Lock()
 	version, f := p.write(key, value)
@@ -18,11 +19,13 @@ func (p *Polled) Put(key string, value []byte) driver.Version {
 	return version
 }
 
-// Delete leaves a delete marker in the cell, whether or not it held anything, and returns the marker's version.
+// Delete leaves a delete marker in the cell, whether or not it held anything, and returns the
+// marker's version.
 func (p *Polled) Delete(key string) driver.Version { return p.Put(key, nil) }
 
-// Purge removes the cell with its marker and version. What remains is that the key was written once, and the store's
-// sequence, which a purge does not raise. On a cell that is absent without a marker it does nothing.
+// Purge removes the cell with its marker and version. The store keeps only that the key was written
+// once, and its sequence, which a purge does not raise. On a cell that is absent without a marker
+// it does nothing.
 func (p *Polled) Purge(key string) {
 	p.mu.Lock()
 	var f *feed
@@ -34,7 +37,8 @@ func (p *Polled) Purge(key string) {
 	p.push(f)
 }
 
-// Snapshot is the contents of a store at one moment, sequence included. The zero Snapshot is that of an empty store.
+// Snapshot is the contents of a store at one moment, sequence included. The zero Snapshot is that
+// of an empty store.
 type Snapshot struct {
 	seq   uint64
 	cells map[string]cell
@@ -47,8 +51,9 @@ func (p *Polled) Snapshot() Snapshot {
 	return Snapshot{seq: p.seq, cells: maps.Clone(p.cells)}
 }
 
-// Restore puts the contents of a snapshot back, as a restored backup does: versions and sequences recur, which breaks
-// what driver.Store promises. Watches stay, but are not told. A snapshot may be restored many times, into any store.
+// Restore puts the contents of a snapshot back, as a restored backup does: versions and sequences
+// recur, which breaks the contract of driver.Store. Watches stay, but are not notified. A snapshot
+// may be restored many times, into any store.
 func (p *Polled) Restore(s Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,9 +62,9 @@ func (p *Polled) Restore(s Snapshot) {
 	maps.Copy(p.cells, s.cells)
 }
 
-// Recreate removes all cells and begins the sequence again, as where an operator deletes a bucket and
-// recreates it. Versions and sequences recur, in another era, and no cell is pristine. Watches stay,
-// but are not told.
+// Recreate removes all cells and begins the sequence again, as where an operator deletes a bucket
+// and recreates it. Versions and sequences recur, in another era, and no cell is pristine. Watches
+// stay, but are not notified.
 func (p *Polled) Recreate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,11 +9,12 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// feed carries the news of one key to its watches. All fields are guarded by the store's lock. There is no goroutine
-// behind it: whoever writes also pushes, unless somebody else is pushing on this feed already and takes the news along.
-// That keeps the news of a key in the order of its writes.
+// feed carries the changes of one key to its watches. All fields are guarded by the store's lock.
+// There is no goroutine behind it: each writer also pushes, unless another goroutine already pushes
+// on this feed and takes the new entry along. That keeps the entries of a key in the order of its
+// writes.
 type feed struct {
-	watches []*watch // replaced, never changed in place: a push goes over it without the lock
+	watches []*watch // replaced, never changed in place: a push iterates over it without the lock
 	news    []driver.Entry
 	pushing bool
 }
@@ -23,9 +24,10 @@ type watch struct {
 	stopped atomic.Bool
 }
 
-// Watch calls see for every later change of the cell, in order, until stop is called. It does not call it for the
-// present state. The caller of a writing method is who calls see, before that method returns or, when several write at
-// once, soon after. The value that see is given is its own to keep. The errors are as for Read.
+// Watch calls see for every later change of the cell, in order, until stop is called. It does not
+// call it for the present state. The caller of a writing method calls see, before that method
+// returns or, when several write at once, soon after. See may keep the value that it is given. The
+// errors are as for Read.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := s.admit(ctx, key); err != nil {
 		return nil, err
@@ -54,7 +56,8 @@ func (s *Store) unwatch(key string, f *feed, w *watch) {
 	}
 }
 
-// queue notes the news of a write and returns the feed to push, nil if nobody watches. It is called under the lock.
+// queue adds the entry of a write and returns the feed to push, nil if there is no watch. It is
+// called under the lock.
 func (p *Polled) queue(key string, c cell) *feed {
 	f := p.feeds[key]
 	if f != nil {
@@ -63,7 +66,7 @@ func (p *Polled) queue(key string, c cell) *feed {
 	return f
 }
 
-// push hands out what is queued. It is called without the lock, so that see may use the store.
+// push delivers the queued entries. It is called without the lock, so that see may use the store.
 func (p *Polled) push(f *feed) {
 	if !p.begin(f) {
 		return
@@ -79,7 +82,7 @@ func (p *Polled) push(f *feed) {
 	}
 }
 
-// begin reports whether it falls to the caller to push this feed.
+// begin reports whether the caller must push this feed.
 func (p *Polled) begin(f *feed) bool {
 	if f == nil {
 		return false
@@ -91,8 +94,8 @@ func (p *Polled) begin(f *feed) bool {
 	return mine
 }
 
-// next takes the oldest news. When there are none the push is over, in the same breath: news queued later find nobody
-// pushing.
+// next takes the oldest entry. When there is none, the push ends under the same lock: a writer that
+// queues an entry later finds that no goroutine pushes.
 func (p *Polled) next(f *feed) (e driver.Entry, watches []*watch, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,7 @@ func mustWatch(t *testing.T, s *Store, key string, see func(driver.Entry)) (stop
 	return stop
 }
 
-// collector keeps what it sees. It locks, because any writer may be the one who pushes.
+// collector keeps the entries that it sees. It locks, because any writer may push.
 type collector struct {
 	mu      sync.Mutex
 	entries []driver.Entry
@@ -55,7 +55,7 @@ func TestWritesPushBeforeTheyReturn(t *testing.T) {
 	}
 }
 
-// A watch that lags by one entry for ever would be a push that two writers left to each other.
+// A watch that stays one entry behind would be a push that two writers left to each other.
 func TestPushesKeepTheOrderOfWrites(t *testing.T) {
 	s := New()
 	var c collector
