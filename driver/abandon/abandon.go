@@ -1,6 +1,7 @@
-// Package abandon gives up calls of client libraries when their contexts end. Use it in adapters,
-// whose calls must end with their contexts (see package driver), over libraries whose calls may
-// not: some hold a lock during a handshake with a silent server, some take no context at all.
+// Package abandon gives up calls of client libraries when their contexts end. Use it in adapters:
+// the calls of an adapter must end with their contexts (see package driver), and those of its
+// library may not. Some hold a lock during a handshake with a silent server, some take no context
+// at all.
 package abandon
 
 import (
@@ -56,5 +57,5 @@ func Run[T any](ctx context.Context, c *Calls, call func() (T, error), undo func
 	}
 }
 
-// NoUndo is the undo of calls whose value needs no cleanup.
+// NoUndo is the undo of calls with a value that needs no cleanup.
 func NoUndo[T any](T) {}

@@ -10,7 +10,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// TestRun: a call that hangs holds nobody up beyond the context, and what it makes later is undone.
+// TestRun: a call that hangs delays no caller beyond the context, and its later result is undone.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Calls
