@@ -43,7 +43,7 @@
 // compares them.
 //
 // A new election may be claimed at once until the partition's leader changes for the first time.
-// Later a candidate waits once, for a lease: no broker can vouch for the records of others.
+// Later a candidate waits once, for a lease: no broker can vouch for the records of other brokers.
 //
 // # What it costs
 //

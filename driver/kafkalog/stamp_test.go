@@ -15,7 +15,7 @@ func TestCreateThatWaitedForAnother(t *testing.T) {
 	for _, absent := range []driver.Version{never, ""} {
 		t.Run("from "+string(absent), func(t *testing.T) {
 			st := &stretch{fold: newFold(0, 0, window), epoch: -1, drafts: map[uint64]*draft{}, lost: make(chan struct{})}
-			// no post is sent by itself
+			// No post is sent by itself.
 			s := &Store{now: st, ctx: t.Context(), senders: maxSending, wire: &wire{timeout: time.Minute}}
 			create := func(value string) *draft {
 				d, err := s.draft(t.Context(), st, "key", absent, []byte(value))

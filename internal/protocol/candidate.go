@@ -105,7 +105,7 @@ func (m *Machine) delayAfterAbsence() time.Duration {
 // others claim a little apart. The member that released is last (H1), even if the named successor
 // is gone.
 func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
-	// otherwise this member is the releaser, and a namesake is the successor
+	// Otherwise this member is the releaser, and a namesake is the successor.
 	if r.Successor == m.cfg.ID && r.Incarnation != m.incarnation {
 		return 0
 	}

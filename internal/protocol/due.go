@@ -61,7 +61,7 @@ func (a *alarm) at(now clock.Reading, d due) { a.in(d.left(now.Instant)) }
 // reached reports whether d has passed. If not, it sets the alarm for d.
 func (a *alarm) reached(now clock.Reading, d due) bool { return a.over(d.left(now.Instant)) }
 
-// over reports whether no time is left. If some is, it sets the alarm for then.
+// over reports whether no time is left. If some is left, it sets the alarm to go off after it.
 func (a *alarm) over(left time.Duration) bool {
 	if left > 0 {
 		a.in(left)

@@ -3,8 +3,8 @@ package protocol
 import "github.com/tenure-go/tenure/clock"
 
 // A member can be alive and unfit to lead: its disk is full, it has not caught up, or its zone is
-// being drained. It then follows like any other and claims nothing. The record does not show this,
-// and it shortens no lease.
+// being drained. It then follows like any other and claims nothing. The record does not show that
+// it is unfit, and no lease is shortened.
 
 // SetEligible says whether this member is eligible from now on.
 func (m *Machine) SetEligible(now clock.Reading, eligible bool) {

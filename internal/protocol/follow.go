@@ -47,7 +47,7 @@ func (m *Machine) readDelay() time.Duration {
 	if m.view.expires() {
 		stands := m.standsUntil()
 		if left := stands.left(m.view.heard); left > 0 && left <= longest(interval) {
-			return left // the read that must be made then is all that is needed
+			return left // the read that is needed then suffices
 		}
 	}
 	return m.dithered(interval)
@@ -90,8 +90,8 @@ func longest(d time.Duration) time.Duration { return d + d/10 }
 
 // headStart returns the time after which every other living member has seen what this member sees.
 // A member that reads seldom reads again at the latest when the lease that it knows of would be
-// over. The head start must be visible on top of the wait of all members for a nominee, on clocks
-// that differ.
+// over. The head start must still count after the wait of all members for a nominee, on clocks that
+// differ.
 func (m *Machine) headStart() time.Duration {
 	nominees, _ := m.delayForNominee()
 	if m.allMembersArePushed() {
@@ -102,9 +102,9 @@ func (m *Machine) headStart() time.Duration {
 }
 
 // retryDelay returns the time from the last of n failures in a row to the next try (L8): the
-// configured waits, and then one interval each time, at which followers do not keep step. A leader
-// goes on at a quarter of its interval: with a whole one it could miss a store that comes back
-// shortly before the deadline.
+// configured waits, and then one interval each time, spread so that followers do not keep step. A
+// leader goes on at a quarter of its interval: with a whole one it could miss a store that comes
+// back shortly before the deadline.
 func (m *Machine) retryDelay(n int32) time.Duration {
 	switch {
 	case n == 0:

@@ -31,7 +31,8 @@ func (m *Machine) renewAt() due {
 // readRequest looks for a request to hand over this very term (H2).
 func (m *Machine) readRequest(now clock.Reading) {
 	if q := m.view.cell.Record.Request; q != nil && q.Term == m.lease.term {
-		// the next renewal overwrites it, and before the announcement there is no work to hand over
+		// The next renewal overwrites it, and before the announcement there is no work to hand
+		// over.
 		m.lease.request = q
 	}
 	q := m.lease.request

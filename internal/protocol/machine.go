@@ -102,8 +102,8 @@ func (m *Machine) Reconfigure(cfg *Config) {
 	m.cfg = cfg
 }
 
-// Campaign begins to campaign, after the splay and not before the given delay. It has an effect
-// only when Idle.
+// Campaign starts a campaign, after the splay and not before the given delay. It has an effect only
+// when Idle.
 func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 	if m.phase != Idle {
 		return
@@ -197,7 +197,7 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	m.notBefore = later(now.Instant, delay)
 	m.phase = Releasing
 	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
-		// it may claim the record that names it at once, which is better than a release
+		// It may claim the record that names it at once, which is better than a release.
 		m.leaveTerm(now)
 	}
 }

@@ -44,8 +44,8 @@ func (m *Machine) declineNomination() {
 }
 
 // delayForNominee returns how much longer than the nominee this member waits before it claims;
-// false means always. It counts from the same moment as the wait that it adds to, so that a series
-// of nominees does not make it longer.
+// false means that it never claims. It counts from the same moment as the wait that it adds to, so
+// that a series of nominees does not make it longer.
 func (m *Machine) delayForNominee() (time.Duration, bool) {
 	switch {
 	case m.barred:

@@ -258,7 +258,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
 	case m.view.older(&c) && !c.sameTerm(&m.view.cell):
-		// a late one of a term that a vacant record cut short, or one that was put back
+		// A late one of a term that a vacant record cut short, or one that was put back.
 		m.doubt()
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
 		m.doubt()
@@ -311,7 +311,7 @@ func (m *Machine) accept(now clock.Reading, c Cell) {
 	shown := m.view.highSeq
 	m.observe(now, c, s)
 	if m.cfg.Hearsay && c.Record.Incarnation != m.incarnation {
-		// a record that the store never had must not make its next state look old
+		// A record that the store never had must not make its next state look old.
 		m.view.highSeq = shown
 	}
 }

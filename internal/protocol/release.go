@@ -12,7 +12,7 @@ import (
 // applied.
 func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 	if !m.view.certain() || m.view.trust != sound && m.mine() {
-		// an own record that was put back needs no release: another member may lead by now
+		// An own record that was put back needs no release: another member may lead by now.
 		return m.follow(now, at)
 	}
 	if term, ok := m.releasable(); ok {

@@ -149,7 +149,7 @@ type view struct {
 	// since is when the stamp was first seen, after the answer that showed it; followers count from
 	// here (L2).
 	since clock.Instant
-	// heard is when anything was last heard, and heardAt by the wall clock.
+	// heard is when the cell was last seen, and heardAt the same by the wall clock.
 	heard   clock.Instant
 	heardAt Moment
 	// asOf and source are the sight that brought this version into view.

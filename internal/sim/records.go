@@ -31,7 +31,7 @@ func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	if old.Kind == protocol.Absent && c.w.now >= c.fragile && !never {
 		c.failf("absence claimed by %s", r.Incarnation)
 	}
-	// later claims may have been lost since the sender read
+	// Later claims may have been lost since the sender read.
 	if r.Term <= c.highest && !c.unordered(n) {
 		c.failf("term %d claimed after term %d", r.Term, c.highest)
 	}
@@ -97,7 +97,7 @@ func (c *check) released(old *protocol.Cell, r *record.Record) {
 		// It releases a term that it wrongly believes to hold, so that every member may claim.
 		c.amnesty = c.w.now + c.w.longest()
 	}
-	// if the old record is another's, a claim of unknown outcome was turned into this release
+	// If the old record is another's, a claim of unknown outcome was turned into this release.
 	was := &old.Record
 	if r.Term < was.Term || r.Term == was.Term && was.Held() && was.Incarnation != r.Incarnation {
 		c.failf("term %d of %s released over term %d of %s", r.Term, r.Incarnation, was.Term, was.Incarnation)

@@ -38,7 +38,7 @@ func (n *node) strained(applied bool) {
 		return
 	}
 	n.straining = false
-	// the store's clock ticks between writes
+	// The store's clock ticks between writes.
 	w.queue.add(w.now+2*w.plan.latency+2*time.Millisecond, func() {
 		if !w.calm {
 			n.proc.cutUntil = w.now + 2*w.plan.lease

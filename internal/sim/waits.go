@@ -15,7 +15,7 @@ func (c *check) waited(n *node, old *protocol.Cell, r *record.Record) {
 	mine := was.Held() && was.Incarnation == r.Incarnation
 	free := old.Kind == protocol.Absent || was.Released || mine
 	if s := c.w.store; s.strayed && s.life.era > 0 && n != nil && n.born < s.life.from {
-		// a member that saw the store recreated believes nothing from before (L3a)
+		// A member that saw the store recreated believes nothing from before (L3a).
 		free = false
 	}
 	if free || n == nil || p.loses || c.w.now < max(c.amnesty, c.fragile) {

@@ -31,7 +31,7 @@ var errOften = fmt.Errorf("%w %d times within %v, though the lease is valid: who
 
 // fencings are the answers to a producer after which another one was obtained. The third means that
 // the transactional id has another producer id by now. The last one means that the transaction was
-// already aborted for this, and no producer was obtained yet.
+// already aborted by then, and no producer was obtained yet.
 var fencings = []error{kerr.InvalidProducerEpoch, kerr.ProducerFenced, kerr.InvalidProducerIDMapping, kerr.InvalidTxnState}
 
 // refusals are the answers that an operator must act on, with the missing right.
