@@ -26,8 +26,9 @@ type check struct {
 }
 
 // forgive allows two leaders after an older state was put back. Members that know the last state do
-// not believe the older one; others cannot know better. No member knows better where a shorter lease
-// than the last may come back, or where the store does not vouch for terms (docs/guarantees.md).
+// not believe the older one; others cannot know better. No member knows better where a shorter
+// lease than the last may come back, or where the store does not vouch for terms
+// (docs/guarantees.md).
 func (c *check) forgive(until time.Duration) {
 	c.fragile = until
 	blurred := c.w.plan.mixed || c.w.plan.forgets()
