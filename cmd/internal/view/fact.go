@@ -32,19 +32,19 @@ type What string
 
 // The kinds of fact.
 const (
-	Started  What = "started" // Who takes part from now on, and does not follow yet
-	Follows  What = "follows" // Who seeks leadership, or watches
-	Elected  What = "elected" // Who leads in Term, or is seen to; the same again changes the Address alone
+	Started  What = "started"  // Who takes part from now on, and does not follow yet
+	Follows  What = "follows"  // Who seeks leadership, or watches
+	Elected  What = "elected"  // Who leads in Term, or is seen to; the same again changes the Address alone
 	Renewed  What = "renewed"  // the leader of Term was seen to renew, perhaps before its Elected
 	Asked    What = "asked"    // the leader Who was asked to hand over or to end
 	Leaving  What = "leaving"  // the leader Who finishes its work
 	Released What = "released" // Who has released the lease of Term
 	Lost     What = "lost"     // Who has lost Term in another way
-	Crashed  What = "crashed" // the process of Who died
-	Frozen   What = "frozen" // the process of Who was stopped
+	Crashed  What = "crashed"  // the process of Who died
+	Frozen   What = "frozen"   // the process of Who was stopped
 	Woken    What = "woken"    // and goes on
 	Ended    What = "ended"    // the process of Who ended normally
-	Nobody   What = "nobody" // nobody leads
+	Nobody   What = "nobody"   // nobody leads
 	Overlap  What = "overlap"  // two led at once; Text names them
 	Alarm    What = "alarm"    // a person should look
 	Trouble  What = "trouble"  // the store failed or refused
