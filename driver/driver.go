@@ -145,8 +145,8 @@ type Bounded interface {
 	CheckKey(key string) error
 }
 
-// LeaseLimiter is a Store in which a lease that is longer than MaxLease would do harm, such as one where
-// records expire.
+// LeaseLimiter is a Store in which a lease that is longer than MaxLease would do harm, such as one
+// where records expire.
 type LeaseLimiter interface {
 	// MaxLease returns the longest lease that may be held, as far as it is known by now.
 	MaxLease() time.Duration
@@ -161,9 +161,9 @@ type Inspector interface {
 	Inspect(ctx context.Context, lease time.Duration) ([]Finding, error)
 }
 
-// RightsChecker is a Store that can check whether it may write before it has to. An election asks when it
-// campaigns and another candidate leads. Otherwise a standby that could never take over would look
-// healthy.
+// RightsChecker is a Store that can check whether it may write before it has to. An election asks
+// when it campaigns and another candidate leads. Otherwise a standby that could never take over
+// would look healthy.
 type RightsChecker interface {
 	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
 	// missing, nil if it is not missing or if this store cannot tell, and any other error if there
@@ -194,8 +194,8 @@ type Nominator interface {
 	Nominate(see func(nominated bool)) (stop func())
 }
 
-// VacancyListener is a Nominator that may learn late which candidate is named, and sooner if it knows
-// that the election waits for the nominee.
+// VacancyListener is a Nominator that may learn late which candidate is named, and sooner if it
+// knows that the election waits for the nominee.
 type VacancyListener interface {
 	Nominator
 	// Vacant reports whether nobody leads, at each change; the initial state is that there is a

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Term is what a package needs of a leader's term to write to a resource on its behalf. *tenure.Term
-// implements it, and documents it. Packages beside a store, such as its package fenced, take a Term
-// instead, because a driver imports nothing of the elections above it.
+// Term is what a package needs of a leader's term to write to a resource on its behalf.
+// *tenure.Term implements it, and documents it. Packages beside a store, such as its package
+// fenced, take a Term instead, because a driver imports nothing of the elections above it.
 type Term interface {
 	// Token returns the fencing token. Every later term of the same election has a higher one.
 	Token() uint64

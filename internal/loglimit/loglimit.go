@@ -16,8 +16,8 @@ const (
 	mostCauses = 64
 )
 
-// Limiter decides which trouble gets a line. The elections of a Group share one: an unreachable store is one cause
-// for ten thousand elections. The zero value is ready for use.
+// Limiter decides which trouble gets a line. The elections of a Group share one: an unreachable
+// store is one cause for ten thousand elections. The zero value is ready for use.
 type Limiter struct {
 	mu     sync.Mutex
 	causes map[string]*series
@@ -30,8 +30,8 @@ type series struct {
 	times      int // since the last line
 }
 
-// Admit returns how often the cause was met since it was told last, this time included; 0 if it need
-// not be told yet. Now is the time on any clock that never goes back.
+// Admit returns how often the cause was met since it was told last, this time included; 0 if it
+// need not be told yet. Now is the time on any clock that never goes back.
 func (l *Limiter) Admit(cause string, now time.Duration) (times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package overlay plants changes in source that is then built with them, for programs that prove that their checks notice a mistake. The
-// source itself knows nothing of it, and is not touched.
+// Package overlay plants changes in source that is then built with them, for programs that prove
+// that their checks notice a mistake. The source itself knows nothing of it, and is not touched.
 package overlay
 
 import (

@@ -232,10 +232,11 @@ func (m *Machine) awake() {
 	}
 }
 
-// Watching sets whether the store pushes changes at present. A change between the last read or write
-// and the beginning of pushes would go unseen. So a candidate reads once more. A leader renews at
-// once: if there is a request to hand over, the renewal conflicts, and the leader reads. It does not
-// read first, because a read may be stale, show the state before its claim, and end its term.
+// Watching sets whether the store pushes changes at present. A change between the last read or
+// write and the beginning of pushes would go unseen. So a candidate reads once more. A leader
+// renews at once: if there is a request to hand over, the renewal conflicts, and the leader reads.
+// It does not read first, because a read may be stale, show the state before its claim, and end its
+// term.
 func (m *Machine) Watching(on bool) {
 	switch {
 	case !on || m.watching:

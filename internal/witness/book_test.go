@@ -111,8 +111,8 @@ func TestOverlapIsTheLongest(t *testing.T) {
 	}
 }
 
-// TestBookAgreesWithAllPairs: in any order of the acts, the book finds the pairs and the acts that a
-// comparison of all pairs of acts finds.
+// TestBookAgreesWithAllPairs: in any order of the acts, the book finds the pairs and the acts that
+// a comparison of all pairs of acts finds.
 func TestBookAgreesWithAllPairs(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))

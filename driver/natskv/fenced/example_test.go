@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 )
 
-// The leader first takes the fence, then reads what the leaders before it have published, and then works.
+// The leader first takes the fence, then reads what the leaders before it have published, and then
+// works.
 func Example() {
 	ctx := context.Background()
 	nc, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222")

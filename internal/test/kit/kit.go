@@ -73,7 +73,8 @@ func try(t *testing.T, why string, time Timing, run func(t testing.TB, time Timi
 	run(t, time)
 }
 
-// Key draws a key that was never used. It is of letters, digits and a hyphen, which every store can hold.
+// Key draws a key that was never used. It is of letters, digits and a hyphen, which every store can
+// hold.
 func Key(name string) string {
 	return name + "-" + strings.ToLower(rand.Text()[:16])
 }

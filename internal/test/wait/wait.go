@@ -47,8 +47,8 @@ func share(left time.Duration) time.Duration {
 	return min(max(left-min(left/10, reserve), 0), unlimited)
 }
 
-// Context returns a context that ends before the cleanups of the test, or when nothing is Left. In a
-// cleanup it ends after that cleanup.
+// Context returns a context that ends before the cleanups of the test, or when nothing is Left. In
+// a cleanup it ends after that cleanup.
 func Context(t testing.TB) context.Context {
 	parent := t.Context()
 	if parent.Err() != nil {

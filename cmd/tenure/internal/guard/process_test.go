@@ -179,8 +179,8 @@ func (w *world) begin(*Command) (work, error) {
 	return w, nil
 }
 
-// arm checks that the kernel's timer leaves half of the reserve for killing, and is due in time even
-// on a clock that is slewed.
+// arm checks that the kernel's timer leaves half of the reserve for killing, and is due in time
+// even on a clock that is slewed.
 func (w *world) arm(now clock.Reading, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

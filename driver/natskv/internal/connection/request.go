@@ -43,9 +43,9 @@ const (
 // answer, it ends before its context, with an error that wraps driver.ErrDenied if the server
 // refused the request, or ErrOffline, ErrLost or ErrUnanswered.
 //
-// A Write is sent over the connection of this Number alone, since the caller knows where that leads.
-// If the connection was replaced it is not sent, and the error is ErrLost. Also are subjects to which
-// something was published for the sake of this request, before it.
+// A Write is sent over the connection of this Number alone, since the caller knows where that
+// leads. If the connection was replaced it is not sent, and the error is ErrLost. Also are subjects
+// to which something was published for the sake of this request, before it.
 func (c *Conn) Request(
 	ctx context.Context, number uint64, m *nats.Msg, p Purpose, also ...string,
 ) (*nats.Msg, error) {

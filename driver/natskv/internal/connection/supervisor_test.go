@@ -276,8 +276,8 @@ func callersEnds(t *testing.T) {
 	}
 }
 
-// TestWriteIsNotSentOverAnotherConnection: the caller has checked where the connection of one number
-// leads, so a write must not go over the next.
+// TestWriteIsNotSentOverAnotherConnection: the caller has checked where the connection of one
+// number leads, so a write must not go over the next.
 func TestWriteIsNotSentOverAnotherConnection(t *testing.T) {
 	c := own(t, natstest.Connect(t, startServer(t, 0)))
 	for number, want := range map[uint64]error{c.Number(): nil, c.Number() + 1: ErrLost} {
