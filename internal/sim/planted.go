@@ -27,7 +27,7 @@ var plantedRules = []bug{
 		Shows: twoLead,
 	},
 	{
-		Name: "newest-attempt-counted", Rule: "L1", Left: "of several renewals whose fate is unknown the newest is believed",
+		Name: "newest-attempt-counted", Rule: "L1", Left: "of several renewals with unknown outcomes the newest is believed",
 		Edit:  []edit{{"protocol/lease.go", "left = min(left, m.pending[i].remaining(now))", "left = m.pending[i].remaining(now)"}},
 		Shows: twoLead,
 	},
@@ -79,7 +79,7 @@ var plantedRules = []bug{
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "own-lease-only", Rule: "L2", Left: "a follower waits its own lease, whatever the record says",
+		Name: "own-lease-only", Rule: "L2", Left: "a follower waits its own lease instead of the one in the record",
 		Edit:  []edit{{"protocol/view.go", "	lease := max(cfg.Lease, v.cell.Record.Lease)\n", "	lease := cfg.Lease\n"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
@@ -134,7 +134,7 @@ var plantedRules = []bug{
 		Name: "old-state-bound", Rule: "L3, L10", Left: "a record that was put back is waited out by the bound that it states, though another's lease may be running",
 		Edit: []edit{{"protocol/view.go", "	if v.trust != sound || !v.held() {", "	if !v.held() {"}},
 		Test: "TestTimelines/L03-drift",
-		Note: "Whoever knows the later state hears of the older one when it next reads, so late that bounds that differ do not show.",
+		Note: "A member that knows the later state hears of the older one when it next reads, so late that different bounds do not show.",
 	},
 	{
 		Name: "reset-states-bound", Rule: "L3, L15", Left: "the record of a reset is waited out as if the former leader had allowed for the follower's bound",
@@ -182,7 +182,7 @@ var plantedRules = []bug{
 		Shows: "wins term .* by a claim that it sent",
 	},
 	{
-		Name: "own-record-waited-out", Rule: "L4", Left: "an incarnation whose term is over waits for its own lease to run out, like the others",
+		Name: "own-record-waited-out", Rule: "L4", Left: "an incarnation that has ended its term waits for its own lease to expire, like the others",
 		Edit:  []edit{{"protocol/candidate.go", "	case m.mine():\n", "	case m.mine() && c.Kind == Malformed:\n"}},
 		Shows: "waits for its own record",
 	},
@@ -199,7 +199,7 @@ var plantedRules = []bug{
 		Shows: twoLead,
 	},
 	{
-		Name: "sleep-by-boottime", Rule: "L5", Left: "a leader takes the largest progress of three clocks, and so loses what is slewed while awake when it sleeps, too",
+		Name: "sleep-by-boottime", Rule: "L5", Left: "a leader takes the largest progress of three clocks, and so loses the slewed time while awake when it sleeps, too",
 		Edit:  []edit{{"../clock/clock.go", "	return awake + max(0, asleep)", "	_ = asleep\n	return max(awake, r.Boot-s.Boot)"}},
 		Shows: twoLead,
 	},
@@ -233,12 +233,12 @@ var plantedRules = []bug{
 		Shows: "to nobody: another candidate",
 	},
 	{
-		Name: "own-nonce-ignored", Rule: "L7", Left: "nobody recognizes own writes",
+		Name: "own-nonce-ignored", Rule: "L7", Left: "a member does not recognize its own writes",
 		Edit:  []edit{{"protocol/outcome.go", "		if m.pending[i].nonce == nonce {", "		if m.pending[i].nonce == nonce+\"?\" {"}},
 		Shows: unknown,
 	},
 	{
-		Name: "own-nonce-not-read", Rule: "L7", Left: "a write of unknown fate is not recognized in what is read afterwards",
+		Name: "own-nonce-not-read", Rule: "L7", Left: "a write with an unknown outcome is not recognized in a later read",
 		Edit:  []edit{{"protocol/outcome.go", "func (m *Machine) reconcile(now clock.Reading, c *Cell) {\n	if a, ok := m.match(c.Record.Nonce); ok &&", "func (m *Machine) reconcile(now clock.Reading, c *Cell) {\n	if a, ok := m.match(c.Record.Nonce + \"?\"); ok &&"}},
 		Shows: unknown,
 	},
@@ -248,7 +248,7 @@ var plantedRules = []bug{
 		Shows: unknown,
 	},
 	{
-		Name: "read-drops-pending", Rule: "L1, L7", Left: "what a leader reads makes it forget its writes of unknown fate, which may arrive yet",
+		Name: "read-drops-pending", Rule: "L1, L7", Left: "a read makes a leader forget its writes with unknown outcomes, which may arrive yet",
 		Edit:  []edit{{"protocol/outcome.go", "	case Leading:\n		m.stepDownIfLost(c)", "	case Leading:\n		m.pending = nil\n		m.stepDownIfLost(c)"}},
 		Shows: unknown,
 	},
@@ -290,23 +290,23 @@ var plantedRules = []bug{
 		Shows: "released while",
 	},
 	{
-		Name: "campaign-while-ended", Rule: "L9", Left: "a member whose term was lost campaigns before its work has stopped",
+		Name: "campaign-while-ended", Rule: "L9", Left: "a member that lost its term campaigns before its work has stopped",
 		Edit:  []edit{{"protocol/lease.go", "	m.phase = Ended\n", "	m.phase, m.pending = Candidate, nil\n"}},
 		Shows: "elected .* while it works",
 	},
 	{
-		Name: "panic-releases", Rule: "L9", Left: "a term whose work panicked is released",
+		Name: "panic-releases", Rule: "L9", Left: "a term with work that panicked is released",
 		Edit:  []edit{{"protocol/machine.go", "		m.end(ErrAbandoned)", "		m.Finish(now, \"\", true, 0)"}},
 		Shows: "released while",
 	},
 	{
-		Name: "overdue-releases", Rule: "L9", Left: "a term whose work overstays is released",
+		Name: "overdue-releases", Rule: "L9", Left: "a term with work that overstays is released",
 		Edit:  []edit{{"protocol/leader.go", "		m.end(ErrOverdue)\n", "		m.Finish(now, \"\", true, 0)\n"}},
 		Shows: "released while",
 	},
 
 	{
-		Name: "overdue-claims-again", Rule: "L9", Left: "a member whose work overstayed takes over again at once, instead of releasing what names it",
+		Name: "overdue-claims-again", Rule: "L9", Left: "a member with work that overstayed takes over again at once, instead of releasing the record that names it",
 		Edit: []edit{{"protocol/machine.go", "	lost := m.phase == Ended && !errors.Is(m.cause, ErrOverdue)", "	lost := m.phase == Ended && !errors.Is(m.cause, nil)"}},
 		Test: "TestTimelines/L09-release",
 		Note: "It deprives the others of a chance to lead, and does no harm otherwise.",
@@ -319,7 +319,7 @@ var plantedRules = []bug{
 		Shows: "released over",
 	},
 	{
-		Name: "record-term-only", Rule: "L10", Left: "a claim's term is the record's and one, whatever was seen before",
+		Name: "record-term-only", Rule: "L10", Left: "a claim takes the record's term and one, without the terms seen before",
 		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)", "	return max(c.succeeded(c.Record.Term), c.Floor)"}},
 		Shows: "and has seen term",
 	},
@@ -329,12 +329,12 @@ var plantedRules = []bug{
 		Shows: "and has seen term",
 	},
 	{
-		Name: "floor-ignored", Rule: "L10", Left: "what the store vouches for is ignored",
+		Name: "floor-ignored", Rule: "L10", Left: "the floor of the store is ignored",
 		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)", "	return max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "claimed after term",
 	},
 	{
-		Name: "floor-when-absent-only", Rule: "L10", Left: "what the store vouches for counts only where there is no record",
+		Name: "floor-when-absent-only", Rule: "L10", Left: "the floor of the store counts only where there is no record",
 		Edit:  []edit{{"protocol/candidate.go", "	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)", "	if c.Kind != Absent {\n		return max(c.Record.Term, m.view.highestSeenTerm())\n	}\n	return max(c.Record.Term, m.view.highestSeenTerm(), c.Floor)"}},
 		Shows: "claimed after term",
 	},
@@ -367,17 +367,17 @@ var plantedRules = []bug{
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "vanished-not-released", Rule: "L11", Left: "a leader whose record has vanished puts no released one there",
+		Name: "vanished-not-released", Rule: "L11", Left: "a leader does not put a released record where its own has vanished",
 		Edit:  []edit{{"protocol/leader.go", "		m.lease.vouched = c.Version\n", ""}},
 		Shows: "leaves the absence",
 	},
 	{
-		Name: "pristine-believed", Rule: "L11", Left: "a store that says it was never written to is believed by somebody who knows better",
+		Name: "pristine-believed", Rule: "L11", Left: "a member that knows better believes a store that says it was never written to",
 		Edit:  []edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)", "c.draft() || c.Kind == Absent && !c.Pristine"}},
 		Shows: "absence claimed" + "|" + twoLead,
 	},
 	{
-		Name: "leader-re-creates", Rule: "L11", Left: "a leader whose record is gone writes it again",
+		Name: "leader-re-creates", Rule: "L11", Left: "a leader writes its record again after it vanished",
 		Edit:  []edit{{"protocol/leader.go", "		m.lease.vouched = c.Version\n		m.end(Because(ErrVanished, c.Problem))\n", ""}},
 		Shows: "renewed over",
 	},
@@ -401,7 +401,7 @@ var plantedRules = []bug{
 
 	// L13: hints.
 	{
-		Name: "old-push-believed", Rule: "L13", Left: "a pushed entry counts though it is older than what is known",
+		Name: "old-push-believed", Rule: "L13", Left: "a pushed entry counts though it is older than the known state",
 		Edit:  []edit{{"protocol/outcome.go", "	case !c.after(&m.view.cell):\n", "	case c.Kind == Foreign:\n"}},
 		Shows: "is taken back by a push",
 	},
@@ -411,7 +411,7 @@ var plantedRules = []bug{
 		Shows: "by a push alone: record was deleted",
 	},
 	{
-		Name: "own-old-push-believed", Rule: "L13", Left: "a pushed entry of an own write counts though it is older than what is known",
+		Name: "own-old-push-believed", Rule: "L13", Left: "a pushed entry of an own write counts though it is older than the known state",
 		Edit:  []edit{{"protocol/outcome.go", "		if !m.view.cell.after(&c) {\n			m.accept(now, c)\n		}\n", "		m.accept(now, c)\n"}},
 		Shows: "is taken back by a push",
 	},
@@ -453,7 +453,7 @@ var plantedRules = []bug{
 
 	// L16: a canceled campaign.
 	{
-		Name: "claim-left-behind", Rule: "L16", Left: "a member that withdraws ignores its claim whose outcome is unknown",
+		Name: "claim-left-behind", Rule: "L16", Left: "a member that withdraws ignores its claim with an unknown outcome",
 		Edit:  []edit{{"protocol/machine.go", "	if !won && !m.claimPending() {", "	if !won {"}},
 		Shows: "withdrew and",
 	},
@@ -527,7 +527,7 @@ var plantedRules = []bug{
 		Shows: "was to take over|and was told of",
 	},
 	{
-		Name: "metadata-unnoticed", Rule: "L13", Left: "nobody is told that a leader's metadata changed",
+		Name: "metadata-unnoticed", Rule: "L13", Left: "changed metadata of a leader is not reported",
 		Edit: []edit{
 			{"protocol/transition.go", " && maps.Equal(l.Metadata, o.Metadata)", ""},
 			{"protocol/transition.go", "	\"maps\"\n", ""},

@@ -10,17 +10,17 @@ var plantedStates = []bug{
 		Shows: "a sound record",
 	},
 	{
-		Name: "reset-released", Rule: "L15, L11", Left: "a reset puts a released record there, which nobody waits out",
+		Name: "reset-released", Rule: "L15, L11", Left: "a reset puts a released record there, which no member waits out",
 		Edit:  []edit{{"protocol/reset.go", "Seq: 0, Lease", "Seq: 0, Released: true, Lease"}},
 		Shows: twoLead,
 	},
 	{
-		Name: "reset-waited-out", Rule: "L15, L11", Left: "what a reset puts there is waited out as it is, though a replayed request may put it there again",
+		Name: "reset-waited-out", Rule: "L15, L11", Left: "the record of a reset is waited out as it is, though a replayed request may put it there again",
 		Edit:  []edit{{"protocol/reset.go", "Seq: 0, Lease", "Seq: 1, Lease"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "reset-without-lease", Rule: "L15", Left: "what a reset puts there shows no lease",
+		Name: "reset-without-lease", Rule: "L15", Left: "the record of a reset shows no lease",
 		Edit:  []edit{{"protocol/reset.go", "Lease: lease, Nonce", "Lease: 0 * lease, Nonce"}},
 		Shows: "a reset shows a lease",
 	},
@@ -30,12 +30,12 @@ var plantedStates = []bug{
 		Shows: "a reset shows a lease",
 	},
 	{
-		Name: "reset-longest", Rule: "L15", Left: "a reset of what shows no lease is waited for as long as any lease may last",
+		Name: "reset-longest", Rule: "L15", Left: "a reset of a record without a lease is waited for as long as any lease may last",
 		Edit:  []edit{{"protocol/reset.go", "	if !c.illegible() {", "	if c.Kind == Foreign || c.Kind == Malformed {"}},
 		Shows: nobody,
 	},
 	{
-		Name: "illegible-remembered", Rule: "L15, L11", Left: "who has seen a record without a legible lease takes the longest one for seen, for ever",
+		Name: "illegible-remembered", Rule: "L15, L11", Left: "a member that has seen a record without a legible lease keeps the longest one as seen",
 		Edit:  []edit{{"protocol/view.go", "	if !c.illegible() {\n		v.", "	if c.Kind != Malformed || c.illegible() {\n		v."}},
 		Shows: nobody,
 	},
@@ -46,17 +46,17 @@ var plantedStates = []bug{
 		Note: "Terms of the simulation are far below the limit.",
 	},
 	{
-		Name: "reset-forgets-floor", Rule: "L15, L10", Left: "a reset starts the terms anew, though the store vouches for a higher one",
+		Name: "reset-forgets-floor", Rule: "L15, L10", Left: "a reset restarts the terms, though the store vouches for a higher one",
 		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c)", "max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "terms went back|claimed after term|a reset goes back",
 	},
 	{
-		Name: "reset-by-floor-alone", Rule: "L15, L10", Left: "a reset goes by what the store vouches for, not by what the damaged record shows, or was seen before",
+		Name: "reset-by-floor-alone", Rule: "L15, L10", Left: "a reset goes by the floor of the store, not by the damaged record, or the terms seen before",
 		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c)", "max(c.Floor, 0*m.view.highestSeenTerm())"}},
 		Shows: "a reset goes back",
 	},
 	{
-		Name: "old-state-believed", Rule: "L10, L2", Left: "a record that was put back is taken for what is: a release by all, its own by who once held it",
+		Name: "old-state-believed", Rule: "L10, L2", Left: "a record that was put back is believed: a release by all, a held one by its former leader",
 		Edit:  []edit{{"protocol/candidate.go", "	case m.view.trust != sound:", "	case m.view.trust != sound && !m.view.known():"}},
 		Shows: twoLead,
 	},
@@ -67,19 +67,19 @@ var plantedStates = []bug{
 		Note: "Where leases differ, the simulation forgives two leaders after an older state was put back: a member that starts knows of no longer lease.",
 	},
 	{
-		Name: "old-record-released", Rule: "L10, L9", Left: "who once held a record that was put back releases it",
+		Name: "old-record-released", Rule: "L10, L9", Left: "a former leader of a record that was put back releases it",
 		Edit: []edit{{"protocol/release.go", " || m.view.trust != sound && m.mine() {", " {"}},
 		Test: "TestTimelines/L10-older",
 		Note: "A release must go unanswered, another be elected, and the old record be put back, within one second.",
 	},
 	{
-		Name: "own-goes-on", Rule: "L10, L4", Left: "a member whose own old record is followed by a newer one of that term believes it, and claims at once",
+		Name: "own-goes-on", Rule: "L10, L4", Left: "a member believes its own old record when a newer one of that term follows, and claims at once",
 		Edit: []edit{{"protocol/view.go", " && (by == ownWrite || c.Record.Incarnation != self):", ":"}},
 		Test: "TestTimelines/L10-older",
-		Note: "A store must be put back while it also shows what is older yet.",
+		Note: "A store must be put back while it also shows a still older state.",
 	},
 	{
-		Name: "old-state-for-ever", Rule: "L10", Left: "whoever goes on from a record that was put back is never believed",
+		Name: "old-state-for-ever", Rule: "L10", Left: "a holder that goes on from a record that was put back is never believed",
 		Edit: []edit{{"protocol/view.go", "		return sound\n	case v.otherEra", "		return v.trust\n	case v.otherEra"}},
 		Test: "TestTimelines/L10-older",
 		Note: "It costs time, seldom more than other faults.",
@@ -102,12 +102,12 @@ var plantedStates = []bug{
 		Shows: "believes a peer",
 	},
 	{
-		Name: "claim-on-old-sight", Rule: "L3a", Left: "what was seen before this process was stopped is claimed without a read",
+		Name: "claim-on-old-sight", Rule: "L3a", Left: "a state from before this process was stopped is claimed without a read",
 		Edit:  []edit{{"protocol/candidate.go", "	if m.view.source == ownWrite || !m.viewIsRecent(now) {", "	if m.view.source == ownWrite {"}},
 		Shows: "claimed after term" + "|" + twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "release-on-old-sight", Rule: "L3a", Left: "what was held before this process was stopped is released without a read",
+		Name: "release-on-old-sight", Rule: "L3a", Left: "a record from before this process was stopped is released without a read",
 		Edit:  []edit{{"protocol/release.go", "		if !m.viewIsRecent(now) && !m.withinDeadline(now) {", "		if m.lease.term > 0 && !m.viewIsRecent(now) && false {"}},
 		Shows: "released over" + "|" + twoLead,
 	},
@@ -115,7 +115,7 @@ var plantedStates = []bug{
 		Name: "overdue-answer-counts", Rule: "L3a", Left: "an answer counts however long it lay there",
 		Edit: []edit{{"protocol/outcome.go", "	if !m.Current(id) || m.giveUp(now) {", "	if !m.Current(id) {"}},
 		Test: "TestTimelines/L03a-recurring",
-		Note: "What it shows is dated by when the read was sent, so it is read again before anything is put in its place.",
+		Note: "Its age counts from when the read was sent, so it is read again before it is replaced.",
 	},
 	{
 		Name: "push-after-doze", Rule: "L3a, L13", Left: "a push is taken for new though it may have waited for this process to go on",
@@ -141,13 +141,13 @@ var plantedStates = []bug{
 		Note: "It costs a term and nothing else.",
 	},
 	{
-		Name: "peer-knows-no-ceiling", Rule: "L10, L13", Left: "what a peer pushes decides how high terms may be",
+		Name: "peer-knows-no-ceiling", Rule: "L10, L13", Left: "pushes of a peer decide how high terms may be",
 		Edit: []edit{{"protocol/outcome.go", "		c.Ceiling = max(c.Ceiling, m.view.cell.ceiling())", "		_ = c.Ceiling"}},
 		Test: "TestTimelines/L15-terms",
 		Note: "A server's clock must have been wrong by 34 years, and a backup must have been put back.",
 	},
 	{
-		Name: "former-writes-kept", Rule: "L3a", Left: "own writes of unknown fate are remembered though the store was made anew",
+		Name: "former-writes-kept", Rule: "L3a", Left: "own writes with unknown outcomes are remembered though the store was recreated",
 		Edit: []edit{
 			{"protocol/outcome.go", "		m.voidPending(now)\n", ""},
 			{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"},
@@ -155,20 +155,20 @@ var plantedStates = []bug{
 		Shows: "released over|" + twoLead,
 	},
 	{
-		Name: "new-store-trusted", Rule: "L3a", Left: "what is released, or one's own, in a store that was made anew is not waited out",
+		Name: "new-store-trusted", Rule: "L3a", Left: "a released or own record in a store that was recreated is not waited out",
 		Edit:  []edit{{"protocol/view.go", "v.otherEra(c) || v.trust == unproven:", "v.trust == unproven:"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "void-moves-deadline", Rule: "L3a, L1", Left: "writes that are void are forgotten with what they promised less",
+		Name: "void-moves-deadline", Rule: "L3a, L1", Left: "void writes are forgotten with the shorter lease that they promised",
 		Edit: []edit{{"protocol/outcome.go", "m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now)", "m.phase == Idle && p.remaining(now) < m.lease.held.remaining(now)"}},
 		Test: "TestTimelines/L03a-recurring",
-		Note: "A store must be restored under a leader whose lease was shortened by a write of unknown fate.",
+		Note: "A store must be restored under a leader with a lease that a write of unknown outcome shortened.",
 	},
 	{
-		Name: "version-is-enough", Rule: "L3a", Left: "an own write of unknown fate counts as pending over whatever has the version that it expects",
+		Name: "version-is-enough", Rule: "L3a", Left: "an own write with an unknown outcome counts as pending over any state with the version that it expects",
 		Edit: []edit{{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"}},
 		Test: "TestTimelines/L03a-recurring",
-		Note: "The version must recur in a store that does not say so, with a write of unknown fate over it.",
+		Note: "The version must recur in a store that does not report its histories, with a write of unknown outcome over it.",
 	},
 }
