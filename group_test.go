@@ -110,7 +110,8 @@ func manyElectionsAreSmall(t *testing.T) {
 		before, goroutines := heap(), runtime.NumGoroutine()
 		ends = append(ends, startAll(ctx, t, store, id, names)...)
 		synctest.Wait()
-		if each := (heap() - before - part) / many; each > 2600 || each < 500 { // 400 of them are the bubble's
+		// 400 of them are the bubble's
+		if each := (heap() - before - part) / many; each > 2600 || each < 500 {
 			t.Errorf("%s: %d bytes each", id, each)
 		}
 		if n := runtime.NumGoroutine() - goroutines; n > 0 {
@@ -216,7 +217,8 @@ func TestElectionsOfAGroupThatLeadGoFirst(t *testing.T) {
 		all := g.elections(many)
 		leader := start(t, all[0], holdOn)
 		term := within(t, time.Minute, leader.won, "term")
-		ends := g.joinAll(ctx, all[1:], tenure.Lead(holdOn)) // reading for all of them takes longer than the lease
+		// reading for all of them takes longer than the lease
+		ends := g.joinAll(ctx, all[1:], tenure.Lead(holdOn))
 		for range 60 {
 			time.Sleep(lease / 30)
 			if left := term.Remaining(); left < lease/2 {

@@ -88,7 +88,7 @@ func (silent) Watch(context.Context, string, func(driver.Entry)) (func(), error)
 }
 func (silent) PeerPushed() {}
 
-// Whoever hands over cannot know that others have heard of it, where it is the members who tell one
+// A leader that hands over cannot know that others have heard of it where members push to one
 // another.
 func TestHandOverWhereNothingIsHeard(t *testing.T) {
 	for delay := range 8 {

@@ -142,7 +142,8 @@ func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
 						t.Error(err)
 					}
 					_, _ = e.Status()
-					time.Sleep(time.Duration(i%3) * time.Millisecond) // so that elections go on meanwhile
+					// so that elections go on meanwhile
+					time.Sleep(time.Duration(i%3) * time.Millisecond)
 				}
 			})
 		}

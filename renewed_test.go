@@ -160,7 +160,8 @@ func TestRenewedTellsOfAShorterLeaseAsSoonAsItIsSent(t *testing.T) {
 			t.Error("told of a shorter lease before it was sent")
 		}
 		f.Next(faults.Write, faults.DelayBefore)
-		time.Sleep(2*time.Second + time.Millisecond) // a third of the new lease; the answer comes a second later
+		// a third of the new lease; the answer comes a second later
+		time.Sleep(2*time.Second + time.Millisecond)
 		synctest.Wait()
 		if left := term.Remaining(); !closed(renewed) || left > 6*time.Second {
 			t.Errorf("told: %v; %v are left", closed(renewed), left)

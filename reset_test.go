@@ -53,7 +53,8 @@ func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubbles(t, func(t *testing.T, store operated) {
 				for range 20 {
-					store.Put("another election", []byte("x")) // so that the store vouches for something
+					// so that the store vouches for something
+					store.Put("another election", []byte("x"))
 				}
 				store.Put(key, []byte(d.bytes))
 				a := start(t, mustNew(t, store, "a", nil), holdOn)

@@ -14,8 +14,9 @@ import (
 // rights finds out once whether members may write, so that a standby learns it before it is needed.
 // The elections of a Group share one.
 type rights struct {
-	store   driver.RightsChecker // nil: the store cannot tell
-	granted atomic.Bool          // a write was allowed, or the store said so: nothing is left to find out
+	store driver.RightsChecker // nil: the store cannot tell
+	// a write was allowed, or the store said so: nothing is left to find out
+	granted atomic.Bool
 	call    backgroundCall
 
 	mu     sync.Mutex

@@ -176,7 +176,8 @@ func TestMeasuringASlowLinkCostsLittle(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		reads := store.reads.Load()
-		usual := int64(len(all)) * int64(time.Minute/(1020*time.Millisecond)) // an attempt and a pause
+		// an attempt and a pause
+		usual := int64(len(all)) * int64(time.Minute/(1020*time.Millisecond))
 		if reads > usual+usual/10+20 {
 			t.Errorf("%d reads, usually about %d", reads, usual)
 		}

@@ -30,7 +30,7 @@ func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 		m.closeTerm(t.What)
 	case protocol.NewLeader:
 		m.published++
-		if t.Anew {
+		if t.OtherTerm {
 			m.leaderSince = protocol.MomentOf(now.Wall)
 		}
 		if m.nomination != nil {

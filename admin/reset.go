@@ -39,7 +39,8 @@ func Reset(ctx context.Context, store driver.Store, name string, lease time.Dura
 	if lease < time.Millisecond || lease > record.MaxLease {
 		return 0, fmt.Errorf("tenure: lease is %v; it must be from 1ms to %v", lease, record.MaxLease)
 	}
-	operator := protocol.New(&protocol.Config{Lease: lease, Rand: record.Random}, "") // never campaigns
+	// never campaigns
+	operator := protocol.New(&protocol.Config{Lease: lease, Rand: record.Random}, "")
 	err = update.Once(ctx, store, systemClock, name, lease/3, func(entry driver.Entry) ([]byte, error) {
 		vacant, ok := operator.Vacate(protocol.Decode(entry))
 		if !ok {

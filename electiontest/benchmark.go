@@ -58,7 +58,8 @@ func benchmarkHandOver(to string) func(*testing.B, *trial) {
 	return func(b *testing.B, t *trial) {
 		c := newContest(t, t.leaseOf(easy))
 		defer c.close()
-		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.other()) // the follower is always b
+		// the follower is always b
+		leader, follower := c.candidate("b", c.Store), c.candidate("b", c.other())
 		c.observe(leader)
 		c.observe(follower)
 		term := c.elect(leader)

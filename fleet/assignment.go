@@ -72,8 +72,10 @@ type assignment struct {
 	elections []uint64
 	seats     []int
 	most      int
-	at        []int // by election: the index of the seat that has it, or that has just refused it; -1 before the first
-	rooms     []room
+	// by election: the index of the seat that has it, or that has just refused it; -1 before the
+	// first
+	at    []int
+	rooms []room
 }
 
 // place gives an election to the best seat that has not refused it, and returns which one that seat

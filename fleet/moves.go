@@ -83,7 +83,8 @@ func (m *moves) waiting() func(*tenure.Election) {
 	return func(e *tenure.Election) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		_, _ = e.Wait(ctx, func(s tenure.Status) bool { // after any outcome it is the next one's turn
+		// after any outcome it is the next one's turn
+		_, _ = e.Wait(ctx, func(s tenure.Status) bool {
 			return s.State == tenure.StateCandidate && (leaving || s.Leader.Exists()) || s.State == tenure.StateIdle
 		})
 	}

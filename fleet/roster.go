@@ -148,7 +148,8 @@ func (r *roster) admit(now time.Duration, renewal func(seat int) time.Time) (wai
 	if wait = due - now; wait > 0 {
 		return wait
 	}
-	if moves && !r.renewals(renewal) && now-due < r.presence/2 { // a member that lives renews each third
+	// a member that lives renews each third
+	if moves && !r.renewals(renewal) && now-due < r.presence/2 {
 		return r.presence / closely
 	}
 	for _, p := range r.held {

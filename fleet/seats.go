@@ -45,7 +45,7 @@ type seat struct {
 type closeness int
 
 const (
-	near    closeness = iota // while it is held, by whomever, or wanted
+	near    closeness = iota // while it is held, by any member, or wanted
 	awaited                  // while a renewal is waited for
 	eager                    // while members that start together find each other
 	far                      // while it is free
@@ -151,7 +151,8 @@ func (s *seats) adjustPace(n int) {
 	}
 	if how != one.how {
 		one.how = how
-		_ = one.election.Reconfigure(func(c *tenure.Config) { *c = s.configs[how] }) // New has accepted the shortest intervals of all
+		// New has accepted the shortest intervals of all
+		_ = one.election.Reconfigure(func(c *tenure.Config) { *c = s.configs[how] })
 	}
 }
 

@@ -207,7 +207,8 @@ func (s *session) took(e *entry, err error) {
 	s.going--
 	s.note(err)
 	if err == nil && s.ctx.Err() == nil && !e.gone {
-		s.add([]*entry{e}) // its work has resigned: that ends a term, not this member's part in the election
+		// its work has resigned: that ends a term, not this member's part in the election
+		s.add([]*entry{e})
 	}
 }
 

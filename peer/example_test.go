@@ -17,7 +17,8 @@ import (
 func Example() {
 	objects := memory.NewPolled() // in production: s3object.New(client, "bucket")
 	store, err := peer.New(objects, peer.Config{
-		Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the members are, such as 10.0.0.0/8
+		// where the members are, such as 10.0.0.0/8
+		Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		OnError: func(key string, err error) {
 			fmt.Println("connection to the leader of", key, err)
 		},

@@ -99,7 +99,8 @@ func (r *run) listen(follow context.Context) (ended error) {
 	proved := false
 	defer func() {
 		if ended != nil && proved && follow.Err() == nil {
-			r.hub.notifyFrom(r, r.key, driver.Entry{}) // it says nothing of the record, which is read for that
+			// it says nothing of the record, which is read for that
+			r.hub.notifyFrom(r, r.key, driver.Entry{})
 		}
 	}()
 	d := newDecoder(resp.Body, func() {

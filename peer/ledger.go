@@ -154,7 +154,9 @@ func (s *seat) follows(a *page) bool {
 		return true
 	}
 	if s.page == nil || !s.page.sameTerm(&a.record) || s.page.left(a.sent) <= 0 {
-		return false // another leader may have been there after the lease was over, before a backup brought this back
+		// another leader may have been there after the lease was over, before a backup brought this
+		// back
+		return false
 	}
 	return a.prev == s.page.version || a.prev == s.seen && s.seen != ""
 }

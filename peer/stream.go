@@ -28,7 +28,8 @@ func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, chall
 	}
 	defer s.books.leave(seat, origin)
 	w.Header().Set("Content-Type", eventStream)
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy that understands this passes events on at once
+	// a proxy that understands this passes events on at once
+	w.Header().Set("X-Accel-Buffering", "no")
 	o := &streamWriter{w: w, control: http.NewResponseController(w), timeout: s.cfg.Timeout}
 	s.show(r.Context(), seat, o, func(p *page, place uint64) string {
 		if challenge == nil {
@@ -92,7 +93,8 @@ func (o *streamWriter) write(text []byte) error {
 		return err
 	}
 	if err := o.control.Flush(); err != nil {
-		return err // also where the server cannot flush: the follower gets this state when the answer ends
+		// also where the server cannot flush: the follower gets this state when the answer ends
+		return err
 	}
 	_ = o.control.SetWriteDeadline(time.Time{})
 	return nil

@@ -105,7 +105,8 @@ func TestThreats(t *testing.T) {
 		{"replay from another connection", "it was recorded", errProof.Error(), func(i *impostor, c []byte) []byte {
 			if old == nil {
 				old = i.event(c, 2, held(i.name, 1, 2), nil)
-				return append(bytes.Clone(old), "id: 1\n\n"...) // sound the first time, and then the connection ends
+				// sound the first time, and then the connection ends
+				return append(bytes.Clone(old), "id: 1\n\n"...)
 			}
 			return old
 		}},
@@ -258,7 +259,8 @@ func (a answer) isSaid(t *testing.T, on wires) {
 	if len(heard.entries) > 0 {
 		t.Error("something was heard")
 	}
-	for len(said) > 0 { // two timers may run out in either order, so that there are two faults in turn
+	// two timers may run out in either order, so that there are two faults in turn
+	for len(said) > 0 {
 		next := <-said
 		if strings.Map(wordsOnly, next.Error()) == strings.Map(wordsOnly, last.Error()) {
 			t.Errorf("said again: %v", next)
@@ -267,7 +269,7 @@ func (a answer) isSaid(t *testing.T, on wires) {
 	}
 }
 
-// TestSilenceEndsAStream: a leader that was there and is silent for a whole lease is dialled anew.
+// TestSilenceEndsAStream: a leader that was there and is silent for a whole lease is dialed again.
 func TestSilenceEndsAStream(t *testing.T) { overPipes(t, silenceEndsAStream) }
 
 func silenceEndsAStream(t *testing.T, on wires) {

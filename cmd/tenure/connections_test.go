@@ -29,7 +29,8 @@ func TestBrokenConnectionIsToldAndEndsNoWatch(t *testing.T) {
 	h.put(record("node-1", 7, time.Hour, time.Now(), ""))
 	w := tenureRuns(t, h.args("watch", "--json")...).start()
 	w.says(`"leader":"node-1"`)
-	other := homeAt(t, servers.JetStream(t, &server.Options{MaxConn: 1}).ClientURL()+"/ELECTIONS?pristine=true") // has the only connection
+	// has the only connection
+	other := homeAt(t, servers.JetStream(t, &server.Options{MaxConn: 1}).ClientURL()+"/ELECTIONS?pristine=true")
 	for range 10 {
 		status := tenureRuns(t, "status", "--store", other.url, "--election", "billing", "--connect-timeout", "0s").start()
 		status.ends(1)

@@ -41,7 +41,8 @@ func TestCommandThatFailsAtOnceDoesNotMoveLeadershipAllTheTime(t *testing.T) {
 	}
 	w := h.wrap(nil, "sh", "-c", "exit 1").start()
 	w.says("the command ended soon after its start")
-	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads) // released before
+	// released before
+	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads)
 	w.signal(syscall.SIGTERM)
 	w.ends(1)
 }

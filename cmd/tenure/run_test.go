@@ -117,7 +117,8 @@ func TestRunOnceEndsWhenItHandsOver(t *testing.T) {
 	w := h.wrap([]string{"--once"}, "sh", "-c", "echo up; exec sleep 100").start()
 	w.says("up\n")
 	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), follows("node-1"))
-	h.says("hand-over", "--to", "node-2").must(t, 0, "^node-2 leads") // the other does not come back
+	// the other does not come back
+	h.says("hand-over", "--to", "node-2").must(t, 0, "^node-2 leads")
 	w.ends(121)
 }
 

@@ -118,7 +118,8 @@ func (r *runFlags) config() tenure.Config {
 		ID: r.id, Priority: r.priority, Lease: r.lease, StopWithin: r.stopWithin, FinishWithin: r.finishWithin,
 		Tuning: tenure.Tuning{
 			Renew: r.renew, Splay: r.splay,
-			Backoff: func(int) time.Duration { return r.lease }, // a guard that fails now and then must not do so in a row
+			// a guard that fails now and then must not do so in a row
+			Backoff: func(int) time.Duration { return r.lease },
 		},
 	}
 }

@@ -34,7 +34,8 @@ func openRun(h *home, flags []string, script string) *terminaltest.Window {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$0" "$@"; echo "code $?"; read x; echo "shell: $x"`}, w.cmd.Args...)...)
 	cmd.Env = w.cmd.Env
 	window := terminaltest.Open(h.T, cmd, 80, 24)
-	h.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // the window is closed when its last process ends
+	// the window is closed when its last process ends
+	h.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	return window
 }
 
@@ -66,7 +67,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	}
 	w.Press(ctrlC)
 	w.Await(0, "heard 1")
-	if err := syscall.Kill(run, syscall.SIGUSR1); err != nil { // tenure run passes it on, after any other that it has heard
+	// tenure run passes it on, after any other that it has heard
+	if err := syscall.Kill(run, syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
 	if before, _ := w.Await(0, "after"); strings.Contains(before, "heard 2") {

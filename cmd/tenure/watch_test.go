@@ -210,7 +210,8 @@ func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 			t.Parallel()
 			h := homeAt(t, url)
 			h.says("status").must(t, 3, `^record    there is none$`)
-			h.put(record("node-0", 1, time.Second, time.Now(), `,"released":true`)) // or the first election takes a lease
+			// or the first election takes a lease
+			h.put(record("node-0", 1, time.Second, time.Now(), `,"released":true`))
 			cfg := tenure.Config{ID: "node-1", Tuning: tenure.Tuning{Renew: 500 * time.Millisecond, Poll: 200 * time.Millisecond, PollStable: time.Second}}
 			first := h.join(cfg, nil)
 			h.await(first, leads)

@@ -13,7 +13,8 @@ import (
 
 // A program that was written for nats-kv-leader-elect, with another import.
 func Example() {
-	kv, closeAll := bucket("ELECTIONS", 1500*time.Millisecond) // nats kv add --ttl 30s ELECTIONS, which is the default of its documentation
+	// nats kv add --ttl 30s ELECTIONS, which is the default of its documentation
+	kv, closeAll := bucket("ELECTIONS", 1500*time.Millisecond)
 	defer closeAll()
 	ctx, cancel := context.WithCancel(context.Background())
 

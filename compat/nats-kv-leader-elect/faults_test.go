@@ -85,7 +85,8 @@ func TestMethodsWorkWithinCallbacks(t *testing.T) {
 		a.ended()
 		for what, want := range map[string]string{
 			"candidate": "false candidate false false", "won": "true leader true true", "leader": "true leader true true",
-			"lost": "false candidate true true", // it may still put things in order: the lease is kept until it returns
+			// it may still put things in order: the lease is kept until it returns
+			"lost": "false candidate true true",
 		} {
 			if seen[what] != want {
 				t.Errorf("%s: %q, not %q", what, seen[what], want)

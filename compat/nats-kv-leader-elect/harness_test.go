@@ -176,7 +176,9 @@ func (p *play) begin(e Election) *play {
 		defer close(over)
 		p.done <- p.Start(ctx)
 	}()
-	p.t.Cleanup(func() { // nothing may be left in the bubble, and requests that a partition has swallowed end when their time is over
+	// nothing may be left in the bubble, and requests that a partition has swallowed end when their
+	// time is over
+	p.t.Cleanup(func() {
 		if p.line != nil {
 			p.line.Heal()
 		}

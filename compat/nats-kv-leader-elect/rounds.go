@@ -24,12 +24,13 @@ const leastWait = 10 * time.Millisecond
 // the record is gone, and while it has seen no other leader since it started or led last.
 type rounds struct {
 	*attendance
-	timer   *time.Timer
-	n       int
-	eager   bool            // no other candidate has led since this one started, or led
-	trying  bool            // it may be elected
-	failed  time.Time       // when the store was last known not to answer
-	changed <-chan struct{} // closed at the next change of the election's status; nil without a back-off
+	timer  *time.Timer
+	n      int
+	eager  bool      // no other candidate has led since this one started, or led
+	trying bool      // it may be elected
+	failed time.Time // when the store was last known not to answer
+	// closed at the next change of the election's status; nil without a back-off
+	changed <-chan struct{}
 }
 
 func (a *attendance) rounds() *rounds {

@@ -97,7 +97,8 @@ func TestBackoffHandsOverAtOnce(t *testing.T) {
 		if took := b.mustLead(soon); took > 20*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		store.Delete("billing") // as nats kv del does: b releases a record that is gone, and leads again
+		// as nats kv del does: b releases a record that is gone, and leads again
+		store.Delete("billing")
 		time.Sleep(time.Millisecond)
 		if took := b.mustLead(soon); took > 600*time.Millisecond {
 			t.Errorf("took %v", took)

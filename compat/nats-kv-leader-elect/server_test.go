@@ -140,7 +140,8 @@ func TestCrashes(t *testing.T) {
 		var took []time.Duration
 		for i := range *crashes {
 			leader, _ := leadsWithin(w.T, 2*lease, c.plays...)
-			time.Sleep(time.Minute + time.Duration(i)*170*time.Millisecond) // all over the time from one renewal to the next
+			// all over the time from one renewal to the next
+			time.Sleep(time.Minute + time.Duration(i)*170*time.Millisecond)
 			c.lines[leader].Close()
 			c.plays = slices.DeleteFunc(c.plays, func(p *play) bool { return p == leader })
 			_, d := leadsWithin(w.T, 2*lease, c.plays...)

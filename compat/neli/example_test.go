@@ -17,7 +17,8 @@ func Example() {
 	}, func(e goneli.Event) {
 		switch e.(type) {
 		case goneli.LeaderAcquired: // prepare the leader's work
-		case goneli.LeaderRevoked: // finish the work: no other process is elected before this returns
+		// finish the work: no other process is elected before this returns
+		case goneli.LeaderRevoked:
 		case goneli.LeaderFenced: // stop at once
 		}
 	})

@@ -48,7 +48,8 @@ func parse(text []byte) (document, bool) {
 			return document{}, false
 		}
 		to := int(dec.InputOffset())
-		d.places[name.(string)] = place{to - len(raw), to} // the last of several is the one that counts
+		// the last of several is the one that counts
+		d.places[name.(string)] = place{to - len(raw), to}
 	}
 	return d, true
 }

@@ -47,8 +47,9 @@ type fleet struct {
 
 // report is the referee's result.
 type report struct {
-	faults      []string
-	longest     time.Duration // for which a process of S3lect's went on after another took over from it
+	faults []string
+	// for which a process of S3lect's went on after another took over from it
+	longest     time.Duration
 	led         time.Duration
 	all         time.Duration
 	oldToNew    int

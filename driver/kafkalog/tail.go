@@ -26,7 +26,7 @@ const (
 	lastPause  = time.Second
 )
 
-var errRecreated = errors.New("the topic was made anew: it is another one of the same name, and knows nothing of what was read")
+var errRecreated = errors.New("the topic was recreated: it is another one of the same name, and knows nothing of what was read")
 
 // follow reads the log for as long as the store is open. It is the only goroutine that does.
 func (s *Store) follow(ctx context.Context) {

@@ -72,7 +72,8 @@ func TestCreateInCluster(t *testing.T) {
 			if err == nil && v != versionOf(e.Floor+1) {
 				t.Fatalf("version %s after %+v", v, e)
 			}
-			now, failed := s.Read(wait.Context(t), testKey) // a write without an answer may be there
+			// a write without an answer may be there
+			now, failed := s.Read(wait.Context(t), testKey)
 			if failed == nil && now.Floor < e.Floor {
 				t.Fatalf("%+v after %+v", now, e)
 			}

@@ -111,7 +111,7 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 		// A request that is sent before the loss is noticed is lost, and waited for.
 		return func() {
 			mend()
-			wait.Until(t, "the connection is made anew", func() bool { return nc.Stats().Reconnects > over })
+			wait.Until(t, "the connection is recreated", func() bool { return nc.Stats().Reconnects > over })
 		}
 	}
 	if v.denies {

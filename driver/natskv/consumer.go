@@ -54,7 +54,7 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 		_ = sub.Unsubscribe()
 		c.quiet.Stop()
 	}
-	l := &link{life: c.life, floor: info.floor(), anew: after > 0 && info.resumable(after) == 0, lost: c.lost, stop: stop}
+	l := &link{life: c.life, floor: info.floor(), recreated: after > 0 && info.resumable(after) == 0, lost: c.lost, stop: stop}
 	if l.after, err = b.bind(ctx, inbox, info, after); err != nil {
 		stop()
 		return nil, err
@@ -75,7 +75,7 @@ func (b *bucket) bind(ctx context.Context, inbox string, was streamInfo, after u
 	case err != nil:
 		return 0, err
 	case info.life() != was.life():
-		return 0, errors.New("the bucket was made anew while a watch was set up")
+		return 0, errors.New("the bucket was recreated while a watch was set up")
 	case first == 0:
 		return 0, nil
 	}

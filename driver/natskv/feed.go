@@ -36,9 +36,9 @@ type link struct {
 	life  life   // the life of the bucket whose messages it brings; 0 if not known
 	floor uint64 // of an absent key when the link begins; 0 if not known
 	// it does not go on from where it should: the bucket was recreated or put back
-	anew bool
-	lost <-chan struct{} // closed when the link is lost
-	stop func()          // ends the link and does not block; to be called once, lost or not
+	recreated bool
+	lost      <-chan struct{} // closed when the link is lost
+	stop      func()          // ends the link and does not block; to be called once, lost or not
 }
 
 func (l *link) end() { l.stop() }
@@ -46,19 +46,19 @@ func (l *link) end() { l.stop() }
 // feed keeps the messages coming: it replaces each lost link by one that resumes after it. It is
 // one goroutine.
 type feed struct {
-	from    source
-	calls   *abandon.Calls
-	deliver func(key string, e driver.Entry)
-	link    *link
-	anew    func(*link) // called when the past of the bucket has changed
-	life    life        // the life of the links so far; 0 if not known
+	from      source
+	calls     *abandon.Calls
+	deliver   func(key string, e driver.Entry)
+	link      *link
+	recreated func(*link) // called when the past of the bucket has changed
+	life      life        // the life of the links so far; 0 if not known
 	// the floor of the last message delivered or known to be older; 0 if there is none
 	last atomic.Uint64
 }
 
 // openFeed sets up the first link within the context, so that its errors are the caller's.
 func openFeed(ctx context.Context, h *hub) (*feed, error) {
-	f := &feed{from: h.from, calls: h.calls, deliver: h.deliver, anew: h.anew}
+	f := &feed{from: h.from, calls: h.calls, deliver: h.deliver, recreated: h.recreated}
 	if err := f.open(ctx); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func (f *feed) open(ctx context.Context) error {
 	if l.after > 0 {
 		f.last.CompareAndSwap(before, l.after) // unless a message has come already
 	}
-	if l.anew || f.life != 0 && l.life != 0 && l.life != f.life {
-		f.anew(l)
+	if l.recreated || f.life != 0 && l.life != 0 && l.life != f.life {
+		f.recreated(l)
 	}
 	f.life = l.life
 	return nil

@@ -17,17 +17,17 @@ import (
 
 // fakeSource is a source whose links the test breaks.
 type fakeSource struct {
-	mu     sync.Mutex
-	fail   int      // so many attempts to open fail
-	asked  []uint64 // the floors that links were requested from
-	times  []time.Time
-	news   func(key string, e driver.Entry)
-	lose   func()
-	links  int // links that were not stopped
-	starts uint64
-	anew   bool   // the links do not go on from where they should
-	floor  uint64 // of an absent key then
-	again  chan nats.Status
+	mu        sync.Mutex
+	fail      int      // so many attempts to open fail
+	asked     []uint64 // the floors that links were requested from
+	times     []time.Time
+	news      func(key string, e driver.Entry)
+	lose      func()
+	links     int // links that were not stopped
+	starts    uint64
+	recreated bool   // the links do not go on from where they should
+	floor     uint64 // of an absent key then
+	again     chan nats.Status
 }
 
 var errFake = errors.New("fake")
@@ -43,7 +43,7 @@ func (s *fakeSource) open(_ context.Context, after uint64, deliver func(string, 
 	s.links++
 	lost := make(chan struct{})
 	s.news, s.lose = deliver, sync.OnceFunc(func() { close(lost) })
-	return &link{after: s.starts, anew: s.anew, floor: s.floor, lost: lost, stop: func() {
+	return &link{after: s.starts, recreated: s.recreated, floor: s.floor, lost: lost, stop: func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.links--
@@ -99,7 +99,7 @@ func TestFeedTellsThatTheBucketWasPutBack(t *testing.T) {
 		s := &fakeSource{starts: 5}
 		h, seen := startHub(t, s)
 		s.push("a", 6)
-		s.anew, s.floor = true, 3
+		s.recreated, s.floor = true, 3
 		s.lose()
 		synctest.Wait()
 		if got := seen(); !slices.Equal(got, []uint64{6, 3}) {

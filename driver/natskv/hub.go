@@ -162,13 +162,13 @@ func (h *hub) deliver(key string, e driver.Entry) {
 	}
 }
 
-// anew notifies all watches that the bucket was recreated or put back: their state may be void, and
-// perhaps no message will ever show that.
+// recreated notifies all watches that the bucket was recreated or put back: their state may be
+// void, and perhaps no message will ever show that.
 //
 // The floor is that of the last sequence. The beginning of the life would be too high where
 // sequences begin at another clock's time, and a term above its own sequence could recur after a
 // purge.
-func (h *hub) anew(l *link) {
+func (h *hub) recreated(l *link) {
 	h.mu.Lock()
 	keys := slices.Collect(maps.Keys(h.watches))
 	h.mu.Unlock()

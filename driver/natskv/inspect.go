@@ -72,8 +72,8 @@ func (s survey) editStream(flags string) string {
 	return fmt.Sprintf("nats stream edit KV_%s %s", s.bucket, flags)
 }
 
-// anew returns the commands for settings that cannot be changed.
-func (s survey) anew(flags string) string {
+// recreation returns the commands for settings that cannot be changed.
+func (s survey) recreation(flags string) string {
 	return fmt.Sprintf("stop all candidates for one lease, then nats kv del %s and nats kv add %s --history 1 --storage file%s",
 		s.bucket, s.bucket, flags)
 }
@@ -101,14 +101,14 @@ func atStorage(s survey, _ time.Duration) []driver.Finding {
 	case c.Storage == "memory" && c.Replicas < 3:
 		return one(driver.Unsafe, "storage",
 			"a restart of the server forgets all records and terms: a new leader gets a lower term than the old one had",
-			s.anew(""))
+			s.recreation(""))
 	case c.Storage == "memory":
 		return one(driver.Warning, "storage",
 			"a restart of all servers forgets all records and terms: a new leader gets a lower term than the old one had",
-			s.anew(fmt.Sprintf(" --replicas %d", c.Replicas)))
+			s.recreation(fmt.Sprintf(" --replicas %d", c.Replicas)))
 	case c.PersistMode == "async":
 		return one(driver.Warning, "persist_mode",
-			"a crash of the server takes back writes that it acknowledged, and terms with them", s.anew(""))
+			"a crash of the server takes back writes that it acknowledged, and terms with them", s.recreation(""))
 	}
 	return none
 }
@@ -197,10 +197,10 @@ func atOrigin(s survey, _ time.Duration) []driver.Finding {
 			"decides", "open the original bucket")
 	case len(c.Sources) > 0:
 		return one(driver.Unsafe, "sources", "records are copied in from "+c.Sources[0].Name+" past the compare-and-swap, over "+
-			"those of live leaders", s.anew(""))
+			"those of live leaders", s.recreation(""))
 	case len(c.Transform) > 0:
 		return one(driver.Unsafe, "subject_transform", "keys are stored under other names than they are written to, so nobody "+
-			"finds them", s.anew(""))
+			"finds them", s.recreation(""))
 	}
 	return none
 }
@@ -208,13 +208,13 @@ func atOrigin(s survey, _ time.Duration) []driver.Finding {
 func atWritability(s survey, _ time.Duration) []driver.Finding {
 	switch c := s.info.Config; {
 	case c.Sealed:
-		return one(driver.Unsafe, "sealed", "the stream takes no writes any more, and cannot be unsealed", s.anew(""))
+		return one(driver.Unsafe, "sealed", "the stream takes no writes any more, and cannot be unsealed", s.recreation(""))
 	case c.NoAck:
 		return one(driver.Unsafe, "no_ack", "writes are not acknowledged, so that nobody ever knows to lead",
 			s.editStream("--ack"))
 	case c.Retention != "" && c.Retention != "limits":
 		return one(driver.Unsafe, "retention", "records are removed as soon as a consumer has had them, under their leaders",
-			s.anew(""))
+			s.recreation(""))
 	}
 	return none
 }

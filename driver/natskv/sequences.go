@@ -46,7 +46,7 @@ func (s survey) renumber() string {
 	const all = "which deletes every record of a bucket that is not empty"
 	if s.info.State.Messages > 0 {
 		return fmt.Sprintf("%s, and then nats stream purge KV_%s --seq with the time of that moment "+
-			"in microseconds, %s", s.anew(""), s.bucket, all)
+			"in microseconds, %s", s.recreation(""), s.bucket, all)
 	}
 	next := max(s.info.floor()+1, uint64(max(0, s.info.Now.UnixMicro())))
 	return fmt.Sprintf("while no candidate of an older release of Tenure runs: nats stream purge "+

@@ -165,7 +165,7 @@ func TestWatchSurvivesOperators(t *testing.T) {
 				f.must(stream.DeleteConsumer(wait.Context(f), name))
 			}
 		}},
-		{"bucket made anew", func(f *fixture) {
+		{"bucket recreated", func(f *fixture) {
 			name := f.kv.Bucket()
 			f.must(f.js.DeleteKeyValue(wait.Context(f), name))
 			wait.Until(f, "the server has removed the files and takes the name", func() bool {

@@ -13,7 +13,7 @@ var (
 	ErrExpired        = errors.New("lease ran out before a renewal was confirmed")
 	ErrDeposed        = driver.ErrDeposed
 	ErrVanished       = errors.New("record was deleted or expired in the store")
-	ErrRemade         = errors.New("store was deleted and made anew")
+	ErrRemade         = errors.New("store was deleted and recreated")
 	ErrRegressed      = errors.New("store holds an older state than it did")
 	ErrForeign        = errors.New("key holds bytes that are no election record")
 	ErrMalformed      = errors.New("key holds a malformed election record")

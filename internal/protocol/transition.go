@@ -33,8 +33,8 @@ type Transition struct {
 	Term   uint64
 	Cause  error
 	Leader Leader
-	// Anew says of a NewLeader that it brings another term, or none.
-	Anew bool
+	// OtherTerm says of a NewLeader that it brings another term, or none.
+	OtherTerm bool
 }
 
 // Leader is the holder of the election, as far as this member knows. Without an ID there is none.
@@ -72,9 +72,9 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 		return // without reads the view grows old, and that proves nothing
 	}
 	if !l.same(&m.leader) {
-		anew := l.Term != m.leader.Term || l.Incarnation != m.leader.Incarnation
+		otherTerm := l.Term != m.leader.Term || l.Incarnation != m.leader.Incarnation
 		m.leader = l
-		m.tell(Transition{What: NewLeader, Term: l.Term, Leader: l, Anew: anew})
+		m.tell(Transition{What: NewLeader, Term: l.Term, Leader: l, OtherTerm: otherTerm})
 	}
 }
 

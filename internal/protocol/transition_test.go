@@ -27,7 +27,7 @@ func TestChangedMetadataIsANewLeader(t *testing.T) {
 	}
 	for i, zone := range []string{"east", "west"} {
 		got := shows(time.Duration(i)*c.Lease/2, uint64(i)+1, zone)
-		if len(got) != 1 || got[0].What != NewLeader || got[0].Leader.Metadata["zone"] != zone || got[0].Anew != (i == 0) {
+		if len(got) != 1 || got[0].What != NewLeader || got[0].Leader.Metadata["zone"] != zone || got[0].OtherTerm != (i == 0) {
 			t.Errorf("a leader in zone %q: %+v", zone, got)
 		}
 	}

@@ -134,7 +134,7 @@ func (w *world) recur() {
 // remake deletes the store and recreates it.
 func (s *store) remake() {
 	l := &s.life
-	s.w.tracef(nil, "the store is deleted and made anew")
+	s.w.tracef(nil, "the store is deleted and recreated")
 	s.w.hinderAll()
 	s.w.check.replaced(&s.cell, &protocol.Cell{})
 	l.number, l.from = l.number+1, s.w.now

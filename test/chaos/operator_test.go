@@ -31,7 +31,7 @@ func TestLivesOfABucket(t *testing.T) {
 			[]error{tenure.ErrVanished, natskv.ErrPurged}},
 		{"nats stream purge", func(f *field) { must(f, purge(wait.Context(f), f.js, f.kv.Bucket(), key)) },
 			[]error{tenure.ErrVanished}}, // a newcomer that knows of nothing may be the first to look
-		{"made anew", (*field).remake, []error{tenure.ErrRemade}},
+		{"recreated", (*field).remake, []error{tenure.ErrRemade}},
 		{"put back", (*field).putBack, []error{tenure.ErrRegressed}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

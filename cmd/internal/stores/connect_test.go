@@ -103,7 +103,8 @@ func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
 		var told []error
 		_, err := stores.Connect(ctx, parse(t, url), "key", stores.Options{}, stores.Patience{
 			Limit: stores.Forever, Told: func(err error) {
-				if told = append(told, err); len(told) == 20 { // where the machine is slow an attempt may take too long
+				// where the machine is slow an attempt may take too long
+				if told = append(told, err); len(told) == 20 {
 					cancel()
 				}
 			},

@@ -136,7 +136,8 @@ func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
 		{"no right to make it", "kafka://maker:s3cret@" + hosts + "/missing", nil, true, "there is no topic missing, and the user may not create it", "grant Create"},
 		{"no right to see it", "kafka://stranger:s3cret@" + hosts + "/t", nil, true, "TOPIC_AUTHORIZATION_FAILED", "kafka-acls.sh"},
 	} {
-		t.Run(c.why, func(t *testing.T) { // one at a time: clients that are refused come again and again
+		// one at a time: clients that are refused come again and again
+		t.Run(c.why, func(t *testing.T) {
 			_, err := enter(t, c.url, c.properties, c.create, c.err)
 			says(t, err, c.err, c.hint)
 		})

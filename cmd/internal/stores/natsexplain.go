@@ -119,7 +119,8 @@ func (n *NATS) explainRoom(err error) *fault.Error {
 	switch api.ErrorCode {
 	case storeFailed:
 		limit, option := "its limits and at the server's disk", "--max-bytes=-1"
-		if strings.Contains(api.Description, "maximum messages exceeded") { // the code is the same for all limits
+		// the code is the same for all limits
+		if strings.Contains(api.Description, "maximum messages exceeded") {
 			limit, option = "its number of messages", "--max-msgs=-1"
 		}
 		return fault.New(fmt.Sprintf("look at %s: %s stream info KV_%s; and if it is full: %[2]s stream edit KV_%[3]s %s",

@@ -25,7 +25,8 @@ func parse(t *testing.T, url string) stores.Place {
 
 func TestConnectEndsWithItsPatience(t *testing.T) {
 	url := "nats://" + nobody + "/E"
-	for limit, want := range map[time.Duration]int{0: 0, 2 * time.Second: 5} { // after 0, 0.1, 0.3, 0.7 and 1.5 s
+	// after 0, 0.1, 0.3, 0.7 and 1.5 s
+	for limit, want := range map[time.Duration]int{0: 0, 2 * time.Second: 5} {
 		synctest.Test(t, func(t *testing.T) {
 			told, began := 0, time.Now()
 			_, err := stores.Connect(t.Context(), parse(t, url), "key", stores.Options{}, stores.Patience{

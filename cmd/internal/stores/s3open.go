@@ -36,7 +36,8 @@ func (s *S3) open(ctx context.Context, o Options) (*Store, error) {
 
 // client is configured as all of AWS's tools are, except for the settings in the URL.
 func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // the default one prints
+	// the default one prints
+	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if s.Region != "" {
 		load = append(load, config.WithRegion(s.Region))
 	}

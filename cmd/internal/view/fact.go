@@ -32,9 +32,10 @@ type What string
 
 // The kinds of fact.
 const (
-	Started  What = "started"  // Who takes part from now on, and does not follow yet
-	Follows  What = "follows"  // Who seeks leadership, or watches
-	Elected  What = "elected"  // Who leads in Term, or is seen to; the same again changes the Address alone
+	Started What = "started" // Who takes part from now on, and does not follow yet
+	Follows What = "follows" // Who seeks leadership, or watches
+	// Who leads in Term, or is seen to; the same again changes the Address alone
+	Elected  What = "elected"
 	Renewed  What = "renewed"  // the leader of Term was seen to renew, perhaps before its Elected
 	Asked    What = "asked"    // the leader Who was asked to hand over or to end
 	Leaving  What = "leaving"  // the leader Who finishes its work
@@ -49,7 +50,8 @@ const (
 	Alarm    What = "alarm"    // a person should look
 	Trouble  What = "trouble"  // the store failed or refused
 	Note     What = "note"     // worth saying
-	Checked  What = "checked"  // Text counts the checks so far; shown in the corner, not in the news
+	// Text counts the checks so far; shown in the corner, not in the news
+	Checked What = "checked"
 )
 
 // Screen is the constant part of the display.

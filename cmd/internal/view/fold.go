@@ -26,7 +26,7 @@ func (m *Model) Take(f Fact) {
 			return
 		}
 	default:
-		m.befall(f, at)
+		m.strike(f, at)
 	}
 	m.stand(f)
 	if !dull[f.What] {
@@ -100,8 +100,8 @@ func (m *Model) elect(f Fact, at time.Duration) bool {
 	return true
 }
 
-// befall takes facts that end terms and leave marks.
-func (m *Model) befall(f Fact, at time.Duration) {
+// strike handles facts that end terms and leave marks.
+func (m *Model) strike(f Fact, at time.Duration) {
 	if f.What == Overlap {
 		m.overlaps++
 		m.mark(f.Who, f.What, at)

@@ -30,20 +30,20 @@ func TestWhoLeads(t *testing.T) {
 		want map[int]string
 	}{
 		{"a renewal that was on its way says nothing of a leader that is dead", func(s *story) {
-			s.befall(2000, view.Crashed, kill)
+			s.strike(2000, view.Crashed, kill)
 			s.tell(2001, view.Fact{What: view.Renewed, Term: 1})
 		}, map[int]string{1999: "● c3 leads  term #1 (1)", 2100: "✗ c3 has died  term #1 (1)  its lease", 4000: "✗ c3 has died", 4002: "○ nobody leads  the lease of c3 is over"}},
 		{"a renewal that was on its way says nothing of a leader that is frozen", func(s *story) {
-			s.befall(2000, view.Frozen, freeze)
+			s.strike(2000, view.Frozen, freeze)
 			s.tell(2001, view.Fact{What: view.Renewed, Term: 1})
 		}, map[int]string{2100: "‖ c3 is frozen", 4002: "○ nobody leads"}},
 		{"woken in time, it leads on", func(s *story) {
-			s.befall(2000, view.Frozen, freeze)
+			s.strike(2000, view.Frozen, freeze)
 			s.tell(2500, view.Fact{What: view.Woken, Who: "c3"})
 			s.tell(2600, view.Fact{What: view.Renewed, Term: 1})
 		}, map[int]string{2400: "‖ c3 is frozen", 2700: "● c3 leads  term #1 (1)  for 2.4 s"}},
 		{"what is heard late of an earlier term changes nothing", func(s *story) {
-			s.befall(2000, view.Frozen, freeze)
+			s.strike(2000, view.Frozen, freeze)
 			s.elect(3400, "c1", 5, pause(1400, 1390), 6000)
 			s.tell(5000, view.Fact{What: view.Lost, Who: "c3", Term: 1})
 			s.tell(5001, view.Fact{What: view.Released, Who: "c3", Term: 1})
@@ -57,10 +57,10 @@ func TestWhoLeads(t *testing.T) {
 			s.tell(2009, view.Fact{What: view.Renewed, Term: 5, Address: "new:1"})
 			s.tell(2011, view.Fact{What: view.Elected, Who: "c1", Term: 5})
 		}, map[int]string{2010: "○ nobody leads  for 0.0 s, since c3 released term #1", 2012: "● c1 leads  term #2 (5)  for 0.0 s  at new:1"}},
-		{"a lost lease runs out for the others", func(s *story) { s.befall(1500, view.Lost, "") },
+		{"a lost lease runs out for the others", func(s *story) { s.strike(1500, view.Lost, "") },
 			map[int]string{1600: "○ c3 lost the lease  term #1 (1)", 4000: "○ nobody leads"}},
 		{"why nobody leads", func(s *story) {
-			s.befall(1500, view.Released, "")
+			s.strike(1500, view.Released, "")
 			s.tell(1600, view.Fact{What: view.Nobody, Text: "the record was deleted"})
 		}, map[int]string{1550: "○ nobody leads  for 0.0 s, since c3 released", 1700: "○ nobody leads  for 0.2 s, the record was deleted"}},
 		{"silence", func(*story) {}, map[int]string{1600: "● c3 leads", 4000: "○ c3 is silent  term #1 (1)"}},

@@ -30,18 +30,18 @@ var moments = []moment{
 	{"steady", func(s view.Screen) (*story, int) { return demo(s), 55100 }},
 	{"crash", func(s view.Screen) (*story, int) {
 		d := demo(s)
-		d.befall(55150, view.Crashed, kill)
+		d.strike(55150, view.Crashed, kill)
 		return d, 56200
 	}},
 	{"frozen", func(s view.Screen) (*story, int) {
 		d := demo(s)
-		d.befall(55150, view.Frozen, freeze)
+		d.strike(55150, view.Frozen, freeze)
 		return d, 55300
 	}},
 	{"leaving", func(s view.Screen) (*story, int) {
 		d := demo(s)
-		d.befall(55150, view.Asked, "the demo asks the leader to end (SIGTERM)")
-		d.befall(55153, view.Leaving, "shutting down")
+		d.strike(55150, view.Asked, "the demo asks the leader to end (SIGTERM)")
+		d.strike(55153, view.Leaving, "shutting down")
 		return d, 55190
 	}},
 	{"hand-over", func(s view.Screen) (*story, int) {

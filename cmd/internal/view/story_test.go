@@ -73,16 +73,16 @@ func (s *story) elect(millis int, who string, term uint64, f view.Fact, until in
 	}
 }
 
-// befall sends a fact about the leader.
-func (s *story) befall(millis int, what view.What, text string) {
+// strike sends a fact about the leader.
+func (s *story) strike(millis int, what view.What, text string) {
 	s.tell(millis, view.Fact{What: what, Who: s.who, Term: s.term, Text: text})
 }
 
 // leave is a hand-over in good order.
 func (s *story) leave(millis int) {
-	s.befall(millis, view.Asked, "the demo asks the leader to end (SIGTERM)")
-	s.befall(millis+3, view.Leaving, "shutting down")
-	s.befall(millis+6, view.Released, "")
+	s.strike(millis, view.Asked, "the demo asks the leader to end (SIGTERM)")
+	s.strike(millis+3, view.Leaving, "shutting down")
+	s.strike(millis+6, view.Released, "")
 	s.tell(millis+40, view.Fact{What: view.Ended, Who: s.who})
 }
 
@@ -117,10 +117,10 @@ func demo(s view.Screen) *story {
 	t := begin(s)
 	t.tell(3, view.Fact{What: view.Note, Text: "warning: replicas: one server (run three)"})
 	t.elect(300, "c3", first+1, view.Fact{}, 5100)
-	t.befall(5100, view.Crashed, kill)
+	t.strike(5100, view.Crashed, kill)
 	t.back(6140, "c3")
 	t.elect(6979, "c1", first+5, crash(1879, 1866), 10100)
-	t.befall(10100, view.Frozen, freeze)
+	t.strike(10100, view.Frozen, freeze)
 	t.elect(11984, "c5", first+9, pause(1884, 1852), 15100)
 	t.tell(14100, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
 	t.tell(14101, view.Fact{What: view.Lost, Who: "c1", Term: first + 5, Text: "lease ran out before a renewal was confirmed"})
@@ -128,10 +128,10 @@ func demo(s view.Screen) *story {
 	t.leave(15100)
 	t.elect(15112, "c2", first+13, graceful(5210), 20120)
 	t.back(16130, "c5")
-	t.befall(20120, view.Crashed, kill)
+	t.strike(20120, view.Crashed, kill)
 	t.back(21160, "c2")
 	t.elect(21459, "c4", first+20, crash(1339, 1331), 25120)
-	t.befall(25120, view.Frozen, freeze)
+	t.strike(25120, view.Frozen, freeze)
 	t.elect(26796, "c3", first+24, pause(1676, 1661), 30120)
 	t.tell(29120, view.Fact{What: view.Woken, Who: "c4", Text: "the demo wakes it (SIGCONT)"})
 	t.tell(29121, view.Fact{What: view.Lost, Who: "c4", Term: first + 20, Text: "lease ran out before a renewal was confirmed"})
@@ -139,10 +139,10 @@ func demo(s view.Screen) *story {
 	t.leave(30120)
 	t.elect(30130, "c5", first+29, graceful(3870), 35140)
 	t.back(31150, "c3")
-	t.befall(35140, view.Crashed, kill)
+	t.strike(35140, view.Crashed, kill)
 	t.back(36180, "c5")
 	t.elect(36474, "c1", first+36, crash(1334, 1329), 40140)
-	t.befall(40140, view.Frozen, freeze)
+	t.strike(40140, view.Frozen, freeze)
 	t.elect(41812, "c2", first+41, pause(1672, 1666), 45140)
 	t.tell(44140, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
 	t.tell(44141, view.Fact{What: view.Lost, Who: "c1", Term: first + 36, Text: "lease ran out before a renewal was confirmed"})
@@ -150,7 +150,7 @@ func demo(s view.Screen) *story {
 	t.leave(45140)
 	t.elect(45149, "c4", first+46, graceful(4410), 50150)
 	t.back(46170, "c2")
-	t.befall(50150, view.Crashed, kill)
+	t.strike(50150, view.Crashed, kill)
 	t.back(51190, "c4")
 	t.elect(51483, "c3", first+51, crash(1333, 1330), 55160)
 	t.tell(55000, view.Fact{What: view.Checked, Text: "0 overlaps in 2409 acts"})

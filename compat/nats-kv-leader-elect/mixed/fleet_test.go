@@ -67,11 +67,12 @@ type fleet struct {
 
 // report is the referee's result.
 type report struct {
-	faults                []string
-	steps                 int
-	all, led, longest     time.Duration // longest: without a leader
-	oldToNew, newToOld    int
-	window                time.Duration // the longest time for which an old one led beside a leader whose record was deleted
+	faults             []string
+	steps              int
+	all, led, longest  time.Duration // longest: without a leader
+	oldToNew, newToOld int
+	// the longest time for which an old one led beside a leader whose record was deleted
+	window                time.Duration
 	token, tokensNotAbove uint64
 }
 

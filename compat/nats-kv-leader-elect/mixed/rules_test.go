@@ -14,8 +14,10 @@ import (
 // spoiled takes back a part of the translation.
 type spoiled struct {
 	natskv.Translator
-	show  func(value []byte) []byte                                                           // after it
-	write func(ttl time.Duration, value []byte, overAbsence bool) (_ []byte, _ bool, _ error) // instead of it
+	// after it
+	show func(value []byte) []byte
+	// instead of it
+	write func(ttl time.Duration, value []byte, overAbsence bool) (_ []byte, _ bool, _ error)
 }
 
 func (s spoiled) Show(ttl time.Duration, value []byte, v driver.Version) []byte {

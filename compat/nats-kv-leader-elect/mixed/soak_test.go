@@ -42,7 +42,8 @@ func TestMovingOverInRealTime(t *testing.T) {
 		t.Skip("one pass only, because of -short")
 	}
 	t.Parallel()
-	const ttl = 30 * time.Second // an old one that is held up for a quarter of that believes that it leads
+	// an old one that is held up for a quarter of that believes that it leads
+	const ttl = 30 * time.Second
 	s := inprocess.Start(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
 	dial := func() jetstream.JetStream {
 		nc, err := nats.Connect(s.ClientURL())

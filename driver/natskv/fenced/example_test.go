@@ -33,7 +33,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-		p, err := fenced.Open(ctx, term, js, "PAYMENTS", "payments.fence") // the stream listens on payments.>
+		// the stream listens on payments.>
+		p, err := fenced.Open(ctx, term, js, "PAYMENTS", "payments.fence")
 		if err != nil {
 			return err
 		}

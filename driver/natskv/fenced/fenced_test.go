@@ -202,9 +202,9 @@ func (s *scene) subjects(filter string) map[string]uint64 {
 	return info.State.Subjects
 }
 
-// TestMadeAnew: in a stream that was deleted and made again sequences begin anew, so that the new
-// leader's fence has the sequences that the old one's had.
-func TestMadeAnew(t *testing.T) {
+// TestRecreatedStream: in a stream that was deleted and recreated, sequences begin again, so that
+// the new leader's fence has the sequences that the old one's had.
+func TestRecreatedStream(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	old := s.elect("old")

@@ -69,7 +69,8 @@ func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
 func (s *scene) create() jetstream.Stream {
 	s.Helper()
 	var stream jetstream.Stream
-	wait.Until(s, "the stream is made", func() (ok bool) { // a server may not have cleared away yet what was deleted just now
+	// a server may not have cleared away yet what was deleted just now
+	wait.Until(s, "the stream is made", func() (ok bool) {
 		var err error
 		stream, err = s.js.CreateStream(wait.Context(s), s.made)
 		return err == nil

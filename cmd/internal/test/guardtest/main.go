@@ -22,7 +22,8 @@ func Main(m *testing.M, guard func(numbers []string) error) {
 	case "worker":
 		err = work(os.Args[2])
 	default:
-		if signal.Ignored(os.Interrupt) { // as in the background of a shell: guards and workers would inherit it
+		// as in the background of a shell: guards and workers would inherit it
+		if signal.Ignored(os.Interrupt) {
 			signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 		}
 		if err == nil {

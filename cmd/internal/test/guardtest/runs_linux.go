@@ -13,6 +13,7 @@ func runs(pid int) bool {
 	if err != nil {
 		return false
 	}
-	state := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[0][0] // behind the name, which may hold anything
+	// behind the name, which may hold anything
+	state := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[0][0]
 	return state != 'Z' && state != 'X'
 }

@@ -34,7 +34,8 @@ func Main(m *testing.M, main func()) {
 		os.Exit(99)
 	}
 	must(flag.Set("test.parallel", "8"))
-	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} { // as nohup has them, or the background of a shell
+	// as nohup has them, or the background of a shell
+	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
 		if signal.Ignored(s) { // which the programs under test would inherit
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
@@ -44,7 +45,8 @@ func Main(m *testing.M, main func()) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	for name, value := range map[string]string{ // for servers of object storage that do not look at them
+	// for servers of object storage that do not look at them
+	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none",
 		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
 	} {

@@ -101,7 +101,8 @@ func (o Options) inspect(ctx context.Context, store *stores.Store) ([]driver.Fin
 		return nil, nil
 	}
 	all, err := store.Inspect(ctx, o.Lease)
-	if errors.Is(err, driver.ErrDenied) && !o.Inspect { // a candidate without the right to read the settings may take part
+	// a candidate without the right to read the settings may take part
+	if errors.Is(err, driver.ErrDenied) && !o.Inspect {
 		return nil, nil
 	}
 	if err != nil {

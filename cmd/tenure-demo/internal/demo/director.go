@@ -107,7 +107,8 @@ func (d *director) settle(entries []entry) {
 	for _, e := range entries {
 		f := d.ledger.take(e)
 		if e.deed != nil && e.deed.do == doPeer {
-			e.deed.expected = !d.ledger.settled(e.at, d.options.Lease) // it is the last leader that cannot be heard
+			// it is the last leader that cannot be heard
+			e.deed.expected = !d.ledger.settled(e.at, d.options.Lease)
 		}
 		if e.sight != nil {
 			d.print.see(e, d.acts.n)

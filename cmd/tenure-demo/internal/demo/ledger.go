@@ -48,7 +48,8 @@ type ledger struct {
 	renewals map[uint64]renewal // by term
 	nonce    string
 	lastAct  func(token uint64) (stamp.Time, bool)
-	slack    time.Duration // how much later than necessary followers may look; 0 where changes are pushed
+	// how much later than necessary followers may look; 0 where changes are pushed
+	slack time.Duration
 }
 
 // breach is an event that struck the leader.
@@ -124,7 +125,8 @@ func (l *ledger) takeSight(at stamp.Time, s *sight) {
 	switch {
 	case s.absent:
 		l.deleted(at)
-	case s.held && s.nonce != l.nonce: // the nonce stays when another member adds a request to the record
+	// the nonce stays when another member adds a request to the record
+	case s.held && s.nonce != l.nonce:
 		l.nonce = s.nonce
 		l.renewals[s.term] = renewal{at, s.lease}
 	}

@@ -42,9 +42,11 @@ func TestFactsOfTheView(t *testing.T) {
 		{entry{deed: &deed{do: doStart, id: "c1", pid: 4711}}, nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventCandidate, ID: "c1"}), nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 1}), nil},
-		{library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c2", Term: 1, Leader: tenure.Leader{ID: "c1"}}), nil}, // this was seen already
+		// this was seen already
+		{library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c2", Term: 1, Leader: tenure.Leader{ID: "c1"}}), nil},
 		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second, address: "h:1"}}, nil},
-		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second}}, nil}, // a request was added
+		// a request was added
+		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second}}, nil},
 		{entry{sight: &sight{term: 1, nonce: "n2"}}, nil},
 		{entry{deed: &deed{do: doKill, id: "c1", term: 1}}, nil},
 		{entry{deed: &deed{do: doPeer, id: "c2", text: "refused", expected: true}}, nil},
@@ -54,7 +56,8 @@ func TestFactsOfTheView(t *testing.T) {
 		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c3", Term: 9}), unknown},
 		{library(t, 0, tenure.Event{Kind: tenure.EventReleased, ID: "c3", Term: 9, Cause: tenure.ErrHandOver}), nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventTrouble, ID: "c3", Cause: errors.New("tenure: down")}), nil},
-		{library(t, 0, tenure.Event{Kind: tenure.EventTrouble, ID: "c3", Cause: errors.New("tenure: down")}), nil}, // the same trouble
+		// the same trouble
+		{library(t, 0, tenure.Event{Kind: tenure.EventTrouble, ID: "c3", Cause: errors.New("tenure: down")}), nil},
 	} {
 		if e.sight != nil {
 			l.see(now(e.entry), 12)

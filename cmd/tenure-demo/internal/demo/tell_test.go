@@ -204,8 +204,9 @@ func checkHead(t *testing.T, line string) {
 
 func TestBrief(t *testing.T) {
 	for cause, want := range map[string]string{
-		"tenure: shutting down":                         "shutting down",
-		`tenure: election "a: b": read: timeout`:        `b": read: timeout`, // no name of an election has a colon on NATS
+		"tenure: shutting down": "shutting down",
+		// no name of an election has a colon on NATS
+		`tenure: election "a: b": read: timeout`:        `b": read: timeout`,
 		`tenure: election "demo": write: not connected`: "write: not connected",
 		"permission denied":                             "permission denied",
 		"tenure: election is not what it was":           "election is not what it was",

@@ -74,7 +74,8 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 	}
 	command.Args = append(command.Args, f.numbers()...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals from the terminal are not for the guard
+	// signals from the terminal are not for the guard
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = command.Start()
 	f.given()
 	if err != nil {

@@ -18,7 +18,8 @@ type files struct {
 	orders, reports *os.File // this side
 	tied            *os.File // the end of the tripwire that kills; also the guard's
 
-	theirs []int // orders, reports, the end of the tripwire that the guard alone holds, and the other
+	// orders, reports, the end of the tripwire that the guard alone holds, and the other
+	theirs []int
 }
 
 func newFiles() (*files, error) {

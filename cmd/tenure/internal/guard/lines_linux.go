@@ -19,7 +19,8 @@ const FindsOrphans = true
 // lines are those that the kernel holds: see the package comment.
 type lines struct {
 	timer int32
-	trip  int // the end of the tripwire that commands inherit, so that it is there as long as any of them is
+	// the end of the tripwire that commands inherit, so that it is there as long as any of them is
+	trip int
 }
 
 // sigevent is the kernel's, on machines of 64 and 32 bits.
@@ -50,13 +51,15 @@ func newLines(held, tied int) (*lines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set a timer: %w", err)
 	}
-	if l.trip, err = unix.FcntlInt(uintptr(tied), unix.F_DUPFD, high); err != nil { // not closed when a command is executed
+	// not closed when a command is executed
+	if l.trip, err = unix.FcntlInt(uintptr(tied), unix.F_DUPFD, high); err != nil {
 		return nil, fmt.Errorf("keep the tripwire: %w", err)
 	}
 	if err = raise(held, l.trip+1); err != nil {
 		return nil, fmt.Errorf("keep the tripwire: %w", err)
 	}
-	_ = os.WriteFile("/proc/self/comm", []byte("tenure-guard"), 0) // for people who look at the list of processes
+	// for people who look at the list of processes
+	_ = os.WriteFile("/proc/self/comm", []byte("tenure-guard"), 0)
 	return l, nil
 }
 
@@ -92,7 +95,8 @@ func (l *lines) tie(group int) error {
 
 // arm has the kernel kill the guard after this time, counted from the reading.
 func (l *lines) arm(now clock.Reading, after time.Duration) {
-	_ = l.set(unix.ItimerSpec{Value: unix.NsecToTimespec(int64(now.Boot + after))}) // as newLines could
+	// as newLines could
+	_ = l.set(unix.ItimerSpec{Value: unix.NsecToTimespec(int64(now.Boot + after))})
 }
 
 // disarm is for when nothing is left that could be killed.

@@ -48,9 +48,10 @@ func inText(all [][]byte) (s []string) {
 
 // left answers a question.
 type left struct {
-	Question uint64        `json:"question"`
-	Left     time.Duration `json:"left"` // of the lease, in nanoseconds; not above 0: the term is over
-	Stop     time.Duration `json:"stop"` // how long after the deadline no other candidate leads
+	Question uint64 `json:"question"`
+	// of the lease, in nanoseconds; not above 0: the term is over
+	Left time.Duration `json:"left"`
+	Stop time.Duration `json:"stop"` // how long after the deadline no other candidate leads
 }
 
 // forward is a signal for the command alone, or for all that came of it.

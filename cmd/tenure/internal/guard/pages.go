@@ -23,7 +23,9 @@ func keepSmall(after time.Duration, freeMemory, givePages func()) (stop func() b
 	var timer *time.Timer
 	timer = time.AfterFunc(giveBackEvery, func() {
 		if first {
-			freeMemory() // releasing free memory each time would cost more: the collector needs some for its own work
+			// releasing free memory each time would cost more: the collector needs some for its own
+			// work
+			freeMemory()
 		}
 		first = false
 		givePages()

@@ -109,7 +109,9 @@ func hearSignals() (child <-chan os.Signal) {
 			signal.Notify(deaf, s)
 		}
 	}
-	signal.Ignore(unix.SIGTSTP) // the command inherits this: a leader is not suspended from the keyboard, where it could not be resumed
+	// the command inherits this: a leader is not suspended from the keyboard, where it could not be
+	// resumed
+	signal.Ignore(unix.SIGTSTP)
 	return ofChildren
 }
 
@@ -160,7 +162,8 @@ func (p *process) obey(o order) {
 	case o.Left != nil:
 		p.lease.answer(*o.Left)
 		p.start()
-	case p.pending != nil && (o.Kill || o.Signal != nil && o.Signal.All): // a command that would be ended at once is not started
+	// a command that would be ended at once is not started
+	case p.pending != nil && (o.Kill || o.Signal != nil && o.Signal.All):
 		p.pending = nil
 		_ = p.reports.send(report{Empty: true})
 	case o.Signal != nil && p.job != nil:

@@ -154,7 +154,7 @@ func TestNeverTwoCommandsAtOnce(t *testing.T) {
 	})
 }
 
-// nth waits until a command has begun so often, of whomever.
+// nth waits until a command has begun so often, by any candidate.
 func (s *stage) nth(n int) (begin guardtest.Note) {
 	s.Helper()
 	wait.Until(s.T, fmt.Sprintf("%d commands begin", n), func() bool {

@@ -35,7 +35,8 @@ type tour struct {
 func (r *tour) follow(ctx context.Context) {
 	g := r.w.present()
 	r.begun = time.Now()
-	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) }) // also if it does not take the order
+	// also if it does not take the order
+	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) })
 	defer r.late.Stop()
 	r.run = g.Run(r.command(), r.term.Remaining, r.w.StopWithin)
 	r.w.work(g)

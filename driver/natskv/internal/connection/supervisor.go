@@ -25,7 +25,7 @@ const (
 )
 
 // ErrSilent is the reason of a forced reconnect that the connection's handler gets.
-var ErrSilent = errors.New("the server did not answer, so the connection was made anew")
+var ErrSilent = errors.New("the server did not answer, so the connection was recreated")
 
 // supervisor replaces a connection of the store's own when its server does not help: it gives no
 // sign of life, or requests have failed for long although it is alive. The supervisor of a borrowed

@@ -82,7 +82,7 @@ func (s *Stream) Confirm(connection func() uint64, look func() (time.Time, error
 	}
 	created, err := look()
 	if err == nil && !was.IsZero() && !created.Equal(was) {
-		err = errors.New("the bucket was made anew, so that what the write expects may be another's")
+		err = errors.New("the bucket was recreated, so that what the write expects may be another's")
 	}
 	return err
 }

@@ -18,8 +18,8 @@ func TestStream(t *testing.T) {
 		why   string
 	}{
 		{"the same", []visit{info(0, 100), info(0, 200)}, false, "nothing happened"},
-		{"made anew", []visit{info(0, 100), info(150, 200)}, false, "it follows the old one"},
-		{"made anew by a clock that is late", []visit{info(0, 100), info(50, 200)}, false, "clocks of a cluster may differ a little"},
+		{"recreated", []visit{info(0, 100), info(150, 200)}, false, "it follows the old one"},
+		{"recreated by a clock that is late", []visit{info(0, 100), info(50, 200)}, false, "clocks of a cluster may differ a little"},
 		{"another", []visit{info(0, 1000), info(500, 1100)}, true, "both were there at 500"},
 		{"an older one", []visit{info(0, 100), info(-500, 200)}, true, "both were there at 0"},
 		{"by a nanosecond", []visit{info(0, 1000), {at(0).Add(1), at(1001)}}, true, "time is the name"},
