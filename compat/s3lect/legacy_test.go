@@ -95,7 +95,7 @@ func TestPushesAreTranslated(t *testing.T) {
 	}
 }
 
-// A leader of S3lect has its own name, cannot be asked to hand over, and is followed without an alarm.
+// A leader of S3lect has its own name, cannot be asked to hand over, and causes no alarm when followed.
 func TestFollowingALeaderOfS3lects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.NewPolled()
