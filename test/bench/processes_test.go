@@ -134,12 +134,11 @@ func TestFleet(t *testing.T) {
 	}
 	t.Parallel()
 	b := openBench(t)
-	a, err := b.armada(60, 3*time.Second)
+	a, err := b.fleetCast(60, 3*time.Second)
 	defer a.dismiss()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.tap.end()
 	found, err := a.play(a.begin, a.join, a.crash, a.leave)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +149,7 @@ func TestFleet(t *testing.T) {
 			t.Errorf("%s: %s", m.what, m.value)
 		}
 	}
-	if loads := a.led.loads(a.members); len(loads) != 2 || !a.led.fair(a.members, 60) {
+	if loads := a.terms.loads(a.members); len(loads) != 2 || !a.terms.fair(a.members, 60) {
 		t.Errorf("in the end they lead %v", loads)
 	}
 }
