@@ -178,6 +178,22 @@ func (s *Server) healthy(ctx context.Context) error {
 	return nil
 }
 
+// Received returns how many messages the server has received over each connection with a name.
+func (s *Server) Received(ctx context.Context) (map[string]int, error) {
+	var connz struct {
+		Connections []struct {
+			Name   string `json:"name"`
+			InMsgs int    `json:"in_msgs"`
+		} `json:"connections"`
+	}
+	err := s.monitored(ctx, "/connz?limit=10000", &connz)
+	received := map[string]int{}
+	for _, c := range connz.Connections {
+		received[c.Name] += c.InMsgs
+	}
+	return received, err
+}
+
 // monitored reads a page of the server's monitor.
 func (s *Server) monitored(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Monitor()+path, http.NoBody)

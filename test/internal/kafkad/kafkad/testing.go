@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // installPatience is how long the brokers' program may take to be fetched.
@@ -99,40 +97,21 @@ func (c *Cluster) do(t testing.TB, what string, ask func(context.Context, *kgo.C
 }
 
 // Leader is the number of the broker that leads a partition. It waits until there is one.
-func (c *Cluster) Leader(t testing.TB, topic string, partition int) int {
+func (c *Cluster) Leader(t testing.TB, topic string, partition int) (leader int) {
 	t.Helper()
-	leader := 0
-	c.do(t, "no leader of "+topic, func(ctx context.Context, client *kgo.Client) error {
-		asked := kmsg.NewMetadataRequestTopic()
-		asked.Topic = &topic
-		got, err := metadata(ctx, client, []kmsg.MetadataRequestTopic{asked})
-		if err != nil {
-			return err
-		}
-		for _, p := range got.Topics[0].Partitions {
-			if int(p.Partition) == partition {
-				leader = int(p.Leader)
-				return kerr.ErrorForCode(p.ErrorCode)
-			}
-		}
-		return kerr.UnknownTopicOrPartition
+	c.do(t, "no leader of "+topic, func(ctx context.Context, client *kgo.Client) (err error) {
+		leader, err = leaderOf(ctx, client, topic, partition)
+		return err
 	})
 	return leader
 }
 
 // Coordinator is the number of the broker that coordinates a consumer group. It waits until there is one.
-func (c *Cluster) Coordinator(t testing.TB, group string) int {
+func (c *Cluster) Coordinator(t testing.TB, group string) (coordinator int) {
 	t.Helper()
-	coordinator := 0
-	c.do(t, "no coordinator of "+group, func(ctx context.Context, client *kgo.Client) error {
-		req := kmsg.NewPtrFindCoordinatorRequest()
-		req.CoordinatorKey, req.CoordinatorKeys = group, []string{group}
-		got, err := req.RequestWith(ctx, client)
-		if err != nil {
-			return err
-		}
-		coordinator = int(got.Coordinators[0].NodeID)
-		return kerr.ErrorForCode(got.Coordinators[0].ErrorCode)
+	c.do(t, "no coordinator of "+group, func(ctx context.Context, client *kgo.Client) (err error) {
+		coordinator, err = coordinatorOf(ctx, client, group)
+		return err
 	})
 	return coordinator
 }
