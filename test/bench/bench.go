@@ -5,99 +5,58 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/test/internal/natsd"
-	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// bench is what all rows share: one server process of each kind and a connection to NATS.
+// bench holds the servers that rows share. They are started at the first need.
 type bench struct {
-	ctx    context.Context
-	quick  bool
-	wants  bool // real brokers, in a quick run
-	runs   int  // 0: as many as each row has
-	log    io.Writer
-	dir    string
-	server *natsd.Server
-	nc     *nats.Conn
-	js     jetstream.JetStream
+	options
+	ctx context.Context
+	log io.Writer
+	dir string
 
 	mu      sync.Mutex
-	buckets int
-	objects *s3d.Server // nil until a row wants it
-
-	kafka kafkas
-
-	direct, partible *replicas // nil until a row wants them
+	started map[*site]servers
+	names   int
 }
 
-func open(ctx context.Context, o options, log io.Writer) (*bench, error) {
-	b := &bench{ctx: ctx, quick: o.quick, wants: o.brokers, runs: o.runs, log: log}
-	if err := b.start(); err != nil {
-		b.close()
-		return nil, err
-	}
-	return b, nil
-}
-
-func (b *bench) start() (err error) {
-	if b.dir, err = os.MkdirTemp("", "tenure-bench-"); err != nil {
-		return err
-	}
-	if b.server, err = natsd.Start(b.dir); err != nil {
-		return err
-	}
-	if b.nc, err = nats.Connect(b.server.URL(), nats.Name("bench")); err != nil {
-		return err
-	}
-	b.js, err = jetstream.New(b.nc)
-	return err
+func newBench(ctx context.Context, o options, log io.Writer) (*bench, error) {
+	dir, err := os.MkdirTemp("", "tenure-bench-")
+	return &bench{options: o, ctx: ctx, log: log, dir: dir, started: map[*site]servers{}}, err
 }
 
 func (b *bench) close() {
-	if b.nc != nil {
-		b.nc.Close()
+	for _, s := range b.started {
+		s.stop()
 	}
-	if b.server != nil {
-		b.server.Kill()
-	}
-	if b.objects != nil {
-		b.objects.Stop()
-	}
-	b.kafka.end()
-	b.endReplicas()
 	_ = os.RemoveAll(b.dir)
 }
 
-// bucket makes a fresh one.
-func (b *bench) bucket() (string, error) {
+func (b *bench) serversOf(s *site) (servers, error) {
 	b.mu.Lock()
-	b.buckets++
-	name := fmt.Sprintf("ELECTIONS_%d", b.buckets)
-	b.mu.Unlock()
-	_, err := natskv.Open(b.ctx, b.js, name, natskv.Create())
-	return name, err
+	defer b.mu.Unlock()
+	if found := b.started[s]; found != nil {
+		return found, nil
+	}
+	dir := filepath.Join(b.dir, fmt.Sprint("servers-", len(b.started)))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	found, err := s.start(b, dir)
+	if err == nil {
+		b.started[s] = found
+	}
+	return found, err
 }
 
-// pick is the number of repetitions.
-func (b *bench) pick(quick, full int) int {
-	if b.quick {
-		return quick
-	}
-	return full
-}
-
-// repeat is pick for the rows whose number of runs the user may choose.
-func (b *bench) repeat(quick, full int) int {
-	if b.runs > 0 {
-		return b.runs
-	}
-	return b.pick(quick, full)
+// unique returns a name that nothing else has, for a bucket, a member or an election.
+func (b *bench) unique(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names++
+	return fmt.Sprintf("%s-%d", name, b.names)
 }
 
 // sleep ends early with the bench.
@@ -110,36 +69,30 @@ func (b *bench) sleep(d time.Duration) {
 	}
 }
 
-// several runs n plays one after another, and in a quick run side by side: there time is short, and figures matter less.
-func several[T any](b *bench, n int, play func(i int) ([]T, error)) ([]T, error) {
-	if b.quick {
-		return parallel(n, play)
+// repeat returns the number of runs: -runs, or else that of the row.
+func (b *bench) repeat(n choice[int]) int {
+	if b.runs > 0 {
+		return b.runs
 	}
-	var all []T
-	for i := range n {
-		found, err := play(i)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
+	return pick(b, n)
 }
 
-// parallel runs n plays side by side and gathers what they found.
-func parallel[T any](n int, play func(i int) ([]T, error)) ([]T, error) {
-	found, errs := make([][]T, n), make([]error, n)
-	var plays sync.WaitGroup
-	for i := range n {
-		plays.Go(func() { found[i], errs[i] = play(i) })
+// choice is a setting of a row, in a quick run and in a full one.
+type choice[T any] struct{ quick, full T }
+
+func always[T any](v T) choice[T] { return choice[T]{v, v} }
+
+func pick[T any](b *bench, c choice[T]) T {
+	if b.quick {
+		return c.quick
 	}
-	plays.Wait()
-	var all []T
-	for i := range n {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
-		all = append(all, found[i]...)
+	return c.full
+}
+
+func (c choice[T]) String() string {
+	full, quick := fmt.Sprint(c.full), fmt.Sprint(c.quick)
+	if full == quick {
+		return full
 	}
-	return all, nil
+	return full + " (" + quick + " in a quick run)"
 }

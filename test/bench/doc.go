@@ -1,20 +1,26 @@
-// Command bench measures elections of separate processes on real servers, and counts moments with two leaders.
+// Command bench measures elections of separate processes on real servers, and judges whether two led
+// at once.
 //
 //	go run ./test/bench                 every row, in more than an hour
 //	go run ./test/bench -quick          fewer repetitions, shorter leases, and several side by side
-//	go run ./test/bench -quick -brokers also what only real brokers can show
-//	go run ./test/bench -row crash,stop these rows; -row s3 those of object storage, -row kafka those of Kafka; -rows lists them
-//	go run ./test/bench -runs 20        as many runs where a fault befalls a leader or a broker on Kafka
-//	go run ./test/bench -timeout 25m    give up after this time; what has not happened by then is an error
+//	go run ./test/bench -quick -brokers the same with real Kafka brokers
+//	go run ./test/bench -row crash,stop these rows; -row s3 those of object storage; -rows lists them
+//	go run ./test/bench -runs 20        so many runs of faults, cuts and pauses
+//	go run ./test/bench -timeout 25m    fail if the rows take longer
 //	go run ./test/bench -markdown       the table as docs/ holds it
 //
-// The command starts itself again for the NATS server (file storage, one replica, loopback) and for each candidate. Object
-// storage is versitygw over a directory, installed at the first need, which takes a few minutes once; on servers that fail
-// on purpose it is in memory. Kafka is three brokers, which need Java 17 and Maven once; in a quick run it is kfake, and a few measures
-// need real brokers, which -brokers starts. Every process stamps what it does by CLOCK_MONOTONIC, which is one clock for all processes of a
-// machine, and reports on a pipe, which outlives a process that is killed.
+// The rows are a matrix: each experiment (crash, stop, cut, ...) has a file, and each site (a store on
+// servers of its own) has a file that starts the servers, connects candidates to them, and lists its
+// experiments with their settings and bounds. A row is an experiment at a site.
 //
-// It exits 1 if two led at once, if a leader was elected before the last lease had run out, or if a row could not be measured, for
-// an error or within -timeout, which is all that ends a wait. Bounds on time depend on what else the machine does: they are shown with a
-// verdict, and never fail the command. Neither does a measure that a busy machine spoilt by costing leaders their leases.
+// The command starts itself again for the NATS servers (file storage, loopback) and for each
+// candidate. Object storage is versitygw over a directory, which is installed at the first need; that
+// takes a few minutes once. Kafka is three brokers, which need Java 17 and Maven once, or kfake in a
+// quick run. Every process stamps what it does by CLOCK_MONOTONIC, which is one clock for all
+// processes of a machine, and reports on a pipe, which outlives a killed process.
+//
+// The exit code is 1 if two led at once, if a token fell, if a leader was elected before the last lease
+// had ended, if a control found nothing, or if a row could not be measured. A missed bound on time
+// never fails the command: other work on the machine can cause it. Neither does a row that a busy
+// machine spoiled by costing leaders their leases.
 package main

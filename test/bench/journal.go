@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// entry is a report and who made it.
+// entry is a report of a member.
 type entry struct {
 	who string
 	report
 }
 
-// journal keeps the reports of several workers in the order in which they came, which for two workers need not be the
-// order of their stamps.
+// journal keeps the reports of several members in the order of their arrival. Their stamps may have
+// another order.
 type journal struct {
 	mu   sync.Mutex
 	all  []entry
@@ -39,16 +39,23 @@ func (j *journal) mark() int {
 }
 
 // since returns the entries after a mark.
-func (j *journal) since(mark int) ([]entry, <-chan struct{}) {
+func (j *journal) since(mark int) []entry {
+	news, _ := j.follow(mark)
+	return news
+}
+
+// follow also returns a channel that is closed when there are more.
+func (j *journal) follow(mark int) ([]entry, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clip(j.all[mark:]), j.grew
 }
 
-// await returns the first entry after the mark that matches. What must happen may take as long as the bench may.
-func (j *journal) await(ctx context.Context, mark int, name string, match func(entry) bool) (entry, error) {
+// await returns the first entry after the mark that matches. Only the limit of the bench bounds how
+// long that takes.
+func (j *journal) await(ctx context.Context, mark int, what string, match func(entry) bool) (entry, error) {
 	for {
-		news, grew := j.since(mark)
+		news, grew := j.follow(mark)
 		for _, e := range news {
 			if match(e) {
 				return e, nil
@@ -61,12 +68,12 @@ func (j *journal) await(ctx context.Context, mark int, name string, match func(e
 		select {
 		case <-grew:
 		case <-ctx.Done():
-			return entry{}, fmt.Errorf("waiting for %s: %w", name, ctx.Err())
+			return entry{}, fmt.Errorf("waiting for %s: %w", what, ctx.Err())
 		}
 	}
 }
 
-// last returns the latest entry of those after the mark that matches.
+// last returns the latest entry that matches.
 func last(entries []entry, match func(entry) bool) (entry, bool) {
 	for _, e := range slices.Backward(entries) {
 		if match(e) {

@@ -4,21 +4,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
 // ledger holds the terms of many elections. Members report their beginnings and ends, in any order.
 type ledger struct {
 	terms map[string][]span // by election, in the order of their beginnings
-	// margin is the part of a lease that the leader does not use.
-	margin time.Duration
+	book  *acts.Book        // judges the beginnings and ends
 }
 
 // span is a term: from the entry into lead until its work has finished.
 type span struct {
 	who        string
+	token      uint64
 	begin, end int64 // by machine.Now; an end of 0 was not reported
-	expired    bool  // ended at its deadline, however late a busy process reports it
 	killed     bool  // its process was killed; the end is that of the lease
 }
 
@@ -31,20 +31,24 @@ func (l *ledger) note(e entry) {
 		for i > 0 && all[i-1].begin > e.At {
 			i--
 		}
-		l.terms[e.Election] = slices.Insert(all, i, span{who: e.who, begin: e.At})
+		l.terms[e.Election] = slices.Insert(all, i, span{who: e.who, token: e.Token, begin: e.At})
+		l.book.Add(e.Election, e.who, e.Token, e.At)
 	case left:
-		for i := range all {
-			if s := &all[i]; s.who == e.who && s.end == 0 {
-				s.end, s.expired = e.At, e.Expired
-				break
+		for i, s := range all {
+			if s.who == e.who && s.token == e.Token {
+				all[i].end = e.At
 			}
+		}
+		if !e.Expired { // else it ended at its deadline, however late a busy process reports it
+			l.book.Add(e.Election, e.who, e.Token, e.At)
 		}
 	}
 }
 
-// kill ends the terms of a killed member with its leases. If another member leads already, no
-// report can say when the term ended: it counts as ended in time.
-func (l *ledger) kill(who string, leases map[string]int64) {
+// kill ends the terms of a killed member with its leases, except for the margin that the leader does
+// not use. If another member leads already, no report can say when the term ended: it counts as ended
+// in time.
+func (l *ledger) kill(who string, leases map[string]int64, margin time.Duration) {
 	for name, all := range l.terms {
 		for i := range all {
 			s := &all[i]
@@ -54,32 +58,22 @@ func (l *ledger) kill(who string, leases map[string]int64) {
 				s.end = all[i+1].begin
 			default:
 				s.end, s.killed = max(s.begin, leases[name]), true
+				l.book.Add(name, who, s.token, max(s.begin, s.end-int64(margin)))
 			}
 		}
 	}
 }
 
-// overlaps reports whether another term begins before this one ends.
-func (l *ledger) overlaps(s span, next int64) bool {
-	switch {
-	case s.killed:
-		return next < s.end-int64(l.margin)
-	case s.expired:
-		return false
-	}
-	return s.end == 0 || next < s.end
-}
-
-// wrong counts the terms that began too early.
-func (l *ledger) wrong() (n int) {
-	for _, all := range l.terms {
-		for i := range all[1:] {
-			if l.overlaps(all[i], all[i+1].begin) {
-				n++
+// judge judges all terms. Those that have not ended beside a later one went on until now.
+func (l *ledger) judge(now int64) acts.Verdict {
+	for name, all := range l.terms {
+		for _, s := range all[:len(all)-1] {
+			if s.end == 0 {
+				l.book.Add(name, s.who, s.token, now)
 			}
 		}
 	}
-	return n
+	return l.book.Judge()
 }
 
 // changes sums up the terms that began after a moment.
@@ -101,7 +95,7 @@ func (l *ledger) since(moment int64) changes {
 			}
 			c.begun++
 			c.latest = max(c.latest, s.begin)
-			if i == 0 {
+			if i == 0 || all[i-1].end == 0 {
 				continue
 			}
 			before := all[i-1]

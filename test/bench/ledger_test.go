@@ -3,56 +3,62 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/acts"
 )
+
+func term(w what, who string, token uint64, at int64) entry {
+	return entry{who, report{What: w, Election: "e", Token: token, At: at}}
+}
 
 // TestLedger: reports arrive in any order, and only work beside the next leader's is wrong.
 func TestLedger(t *testing.T) {
-	const margin = time.Second
-	begin := func(who string, at int64) entry { return entry{who, report{What: leads, Election: "e", At: at}} }
-	end := func(who string, at int64) entry { return entry{who, report{What: left, Election: "e", At: at}} }
-	expired := func(who string, at int64) entry {
-		e := end(who, at)
-		e.Expired = true
-		return e
-	}
+	begin := func(who string, at int64) entry { return term(leads, who, uint64(at), at) }
+	expired := term(left, "a", 1, 4)
+	expired.Expired = true
 	for _, c := range []struct {
 		name  string
 		all   []entry
-		wrong int
+		wrong bool
 		leads string
 	}{
-		{"in turn", []entry{begin("a", 1), end("a", 2), begin("b", 3)}, 0, "b"},
-		{"in turn, heard late", []entry{begin("a", 1), begin("b", 3), end("a", 2)}, 0, "b"},
-		{"both ends heard late", []entry{begin("a", 1), begin("b", 3), begin("c", 5), end("b", 4), end("a", 2)}, 0, "c"},
-		{"the second end heard first", []entry{begin("a", 1), begin("b", 3), end("b", 4), end("a", 2)}, 0, ""},
-		{"two at once", []entry{begin("a", 1), end("a", 4), begin("b", 3)}, 1, "b"},
-		{"two at once, heard late", []entry{begin("a", 1), begin("b", 3), end("a", 4)}, 1, "b"},
-		{"no end", []entry{begin("a", 1), begin("b", 3)}, 1, "b"},
-		{"a busy process says late that its term expired", []entry{begin("a", 1), expired("a", 4), begin("b", 3)}, 0, "b"},
-		{"the same, heard late", []entry{begin("a", 1), begin("b", 3), expired("a", 4)}, 0, "b"},
+		{"in turn", []entry{begin("a", 1), term(left, "a", 1, 2), begin("b", 3)}, false, "b"},
+		{"in turn, reported late", []entry{begin("a", 1), begin("b", 3), term(left, "a", 1, 2)}, false, "b"},
+		{"two ends reported late", []entry{begin("a", 1), begin("b", 3), begin("c", 5), term(left, "b", 3, 4),
+			term(left, "a", 1, 2)}, false, "c"},
+		{"the second end reported first", []entry{begin("a", 1), begin("b", 3), term(left, "b", 3, 4),
+			term(left, "a", 1, 2)}, false, ""},
+		{"two at once", []entry{begin("a", 1), term(left, "a", 1, 4), begin("b", 3)}, true, "b"},
+		{"two at once, reported late", []entry{begin("a", 1), begin("b", 3), term(left, "a", 1, 4)}, true, "b"},
+		{"no end", []entry{begin("a", 1), begin("b", 3)}, true, "b"},
+		{"a busy process reports late that its term expired", []entry{begin("a", 1), expired, begin("b", 3)}, false, "b"},
+		{"a token that does not rise", []entry{begin("a", 1), term(left, "a", 1, 2), term(leads, "b", 1, 3)}, true, "b"},
 	} {
-		l := ledger{terms: map[string][]span{}, margin: margin}
+		l := ledger{map[string][]span{}, &acts.Book{}}
 		for _, e := range c.all {
 			l.note(e)
 		}
-		if l.wrong() != c.wrong || l.leader("e") != c.leads {
-			t.Errorf("%s: %d wrong, want %d; %q leads, want %q", c.name, l.wrong(), c.wrong, l.leader("e"), c.leads)
+		if v := l.judge(9); v.Safe() == c.wrong || l.leader("e") != c.leads {
+			t.Errorf("%s: %+v; %q leads, want %q", c.name, v, l.leader("e"), c.leads)
 		}
 	}
 }
 
 // TestLedgerKill: a killed member's leases must end first, except where others lead already.
 func TestLedgerKill(t *testing.T) {
-	const lease, margin = 10 * time.Second, time.Second
-	for at, wrong := range map[int64]int{int64(lease): 0, int64(lease) / 2: 1} {
-		l := ledger{terms: map[string][]span{}, margin: margin}
-		l.note(entry{"a", report{What: leads, Election: "e", At: 1}})
-		l.note(entry{"a", report{What: leads, Election: "taken", At: 1}})
-		l.note(entry{"b", report{What: leads, Election: "taken", At: 2}})
-		l.kill("a", map[string]int64{"e": int64(lease)})
-		l.note(entry{"b", report{What: leads, Election: "e", At: at}})
-		if l.wrong() != wrong || l.leader("taken") != "b" {
-			t.Errorf("elected at %v: %d wrong, want %d; %+v", time.Duration(at), l.wrong(), wrong, l.terms)
+	const lease, margin = int64(10 * time.Second), time.Second
+	for at, safe := range map[int64]bool{lease: true, lease - int64(margin)/2: true, lease / 2: false} {
+		l := ledger{map[string][]span{}, &acts.Book{}}
+		l.note(term(leads, "a", 1, 1))
+		for token, who := range []string{"a", "b"} {
+			taken := term(leads, who, uint64(token+1), int64(token+1))
+			taken.Election = "taken"
+			l.note(taken)
+		}
+		l.kill("a", map[string]int64{"e": lease}, margin)
+		l.note(term(leads, "b", 2, at))
+		if v := l.judge(2 * lease); v.Safe() != safe || l.leader("taken") != "b" {
+			t.Errorf("elected at %v: %+v", time.Duration(at), v)
 		}
 	}
 }

@@ -43,12 +43,13 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(log)
 	f.BoolVar(&o.quick, "quick", false, "repeat less, with shorter leases, and several side by side")
-	f.BoolVar(&o.brokers, "brokers", false, "with -quick: real Kafka brokers where kfake cannot take their place")
+	f.BoolVar(&o.brokers, "brokers", false, "with -quick: real Kafka brokers instead of kfake")
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and measure nothing")
-	f.StringVar(&o.row, "row", "", "measure these rows only, separated by commas; s3 and the like are all whose names begin so")
-	f.IntVar(&o.runs, "runs", 0, "repeat faults so often where a row lets itself be told: cuts, pauses and ends of brokers on Kafka")
-	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then is an error")
+	f.StringVar(&o.row, "row", "",
+		"measure these rows only, separated by commas; s3 means all rows whose names begin with s3-")
+	f.IntVar(&o.runs, "runs", 0, "repeat each fault of servers, and each strike on Kafka, so often")
+	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time, and fail")
 	if err := f.Parse(args); err != nil || f.NArg() > 0 {
 		return exitUsage
 	}
@@ -58,26 +59,22 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 		fmt.Fprintln(log, "error:", err)
 		return exitUsage
 	case o.list:
-		list(out, chosen)
+		for _, r := range chosen {
+			fmt.Fprintf(out, "%-18s %s\n", r.name(), r.title())
+		}
 		return exitOK
 	case !machine.Supported:
-		fmt.Fprintln(log, "error: this needs Linux: elsewhere the clocks of two processes cannot be compared")
+		fmt.Fprintln(log, "error: this needs Linux: on other systems the clocks of two processes differ")
 		return exitFailed
 	}
 	return measureAll(ctx, o, chosen, out, log)
 }
 
-func list(out io.Writer, chosen []row) {
-	for _, r := range chosen {
-		fmt.Fprintf(out, "%-18s %s\n", r.name, r.title)
-	}
-}
-
-// measureAll prints one table whatever became of the rows.
+// measureAll prints one table, also if rows failed.
 func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
-	b, err := open(ctx, o, log)
+	b, err := newBench(ctx, o, log)
 	if err != nil {
 		fmt.Fprintln(log, "error:", err)
 		return exitFailed
@@ -85,7 +82,7 @@ func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer
 	defer b.close()
 	t := table{quick: o.quick}
 	for _, r := range chosen {
-		t.add(b.try(r))
+		t.results = append(t.results, b.measure(r))
 		if ctx.Err() != nil {
 			break
 		}
@@ -101,17 +98,17 @@ func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer
 	return exitOK
 }
 
-// try measures a row. What went wrong is a line of it.
-func (b *bench) try(r row) result {
-	fmt.Fprintf(b.log, "%s: %s\n", r.name, r.title)
+// measure measures a row. An error becomes a line of the table.
+func (b *bench) measure(r row) result {
+	fmt.Fprintf(b.log, "%s: %s\n", r.name(), r.title())
 	around := figures.Listen()
-	found, err := r.measure(b)
+	found, err := b.try(r.site, r.experiment.measure)
 	switch {
 	case errors.Is(err, errBusy):
-		fmt.Fprintf(b.log, "%s: %v\n", r.name, err)
+		fmt.Fprintf(b.log, "%s: %v\n", r.name(), err)
 		found = append(found, measure{what: "not measured: " + err.Error(), verdict: figures.Missed})
 	case err != nil:
-		fmt.Fprintf(b.log, "%s: error: %v\n", r.name, err)
+		fmt.Fprintf(b.log, "%s: error: %v\n", r.name(), err)
 		found = append(found, measure{what: "could not be measured", verdict: figures.Unmeasured})
 	}
 	return result{row: r, found: found, noise: around.End()}

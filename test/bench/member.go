@@ -5,23 +5,30 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// member is a worker as the parent sees it: a process, the way to tell it something, and perhaps relays between it and
-// the servers.
+// member is a candidate's process, as the bench sees it.
 type member struct {
 	id       string
-	relay    relays   // empty: it is connected directly
-	counter  *counter // nil: nobody counts
+	relays   relays // empty: it is connected directly
 	cmd      *exec.Cmd
 	commands *json.Encoder
 	gone     chan struct{} // closed when its last report was read
 }
 
-// hire starts a process; hear is called with each of its reports.
-func hire(me identity, hear func(report)) (*member, error) {
+// hire starts a process, and calls hear with each of its reports.
+func hire(me identity, relayed bool, hear func(report)) (m *member, err error) {
+	m = &member{id: me.ID, gone: make(chan struct{})}
+	if relayed {
+		if m.relays, err = newRelays(me.Addresses); err != nil {
+			return nil, err
+		}
+		me.Via = m.relays.via()
+	}
 	encoded, err := json.Marshal(me)
 	if err != nil {
 		return nil, err
@@ -30,7 +37,7 @@ func hire(me identity, hear func(report)) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{id: me.ID, cmd: exec.Command(program), gone: make(chan struct{})}
+	m.cmd = exec.Command(program)
 	m.cmd.Env = append(os.Environ(), workerVariable+"="+string(encoded))
 	m.cmd.Stderr = os.Stderr
 	in, err := m.cmd.StdinPipe()
@@ -49,7 +56,7 @@ func hire(me identity, hear func(report)) (*member, error) {
 	return m, nil
 }
 
-// listen ends when the process does, after its last report: a pipe outlives its writer.
+// listen ends after the last report: a pipe outlives its writer.
 func (m *member) listen(out io.Reader, hear func(report)) {
 	defer close(m.gone)
 	for lines := json.NewDecoder(out); ; {
@@ -63,16 +70,56 @@ func (m *member) listen(out io.Reader, hear func(report)) {
 
 func (m *member) tell(c command) error { return m.commands.Encode(c) }
 
-// kill is SIGKILL. After it all that the process ever reported has been heard.
+// kill sends SIGKILL, and returns when all reports of the process have been heard.
 func (m *member) kill() {
 	_ = m.cmd.Process.Kill()
 	<-m.gone
 	_ = m.cmd.Wait()
-	m.relay.close()
-	if m.counter != nil {
-		m.counter.close()
+	for _, r := range m.relays {
+		r.Close()
 	}
 }
 
 func (m *member) pause() error  { return machine.Pause(m.cmd.Process.Pid) }
 func (m *member) resume() error { return machine.Resume(m.cmd.Process.Pid) }
+
+// relays stand between a member and its servers, by the servers' addresses.
+type relays map[string]*relay.Relay
+
+func newRelays(addresses []string) (relays, error) {
+	all := relays{}
+	for _, server := range addresses {
+		r, err := relay.New("tcp://" + server)
+		if err != nil {
+			return nil, err
+		}
+		all[server] = r
+	}
+	return all, nil
+}
+
+// via returns the addresses of the relays.
+func (all relays) via() map[string]string {
+	found := map[string]string{}
+	for server, r := range all {
+		_, found[server], _ = strings.Cut(r.URL(), "//")
+	}
+	return found
+}
+
+// cut lets no byte pass in either direction, and leaves the connections open. The bytes are lost, or
+// else they pass when the cut ends. It returns what ends the cut.
+func (all relays) cut(lossy bool) (end func()) {
+	begin, heal := (*relay.Relay).Hold, (*relay.Relay).Release
+	if lossy {
+		begin, heal = (*relay.Relay).Blackhole, (*relay.Relay).Heal
+	}
+	for _, r := range all {
+		begin(r)
+	}
+	return func() {
+		for _, r := range all {
+			heal(r)
+		}
+	}
+}

@@ -1,44 +1,68 @@
 package main
 
 import (
+	"context"
+	"net"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/asking"
 )
 
-// The parent and a worker speak in lines of JSON: commands one way, reports the other.
+// The bench and its members exchange lines of JSON: an identity once, then commands one way and
+// reports the other.
 
-// command is what a worker shall do.
+// identity is given to a member when it is started.
+type identity struct {
+	ID        string
+	Site      int // in sites
+	Mode      string
+	Addresses []string
+	Via       map[string]string `json:",omitempty"` // relays to them
+	// Wall is how wrong the time of day is. With Judge, each read is reported as a reader would judge
+	// it that compares times of day.
+	Wall  time.Duration `json:",omitempty"`
+	Judge bool          `json:",omitempty"`
+}
+
+// DialContext connects to a server, through its relay if there is one.
+func (me identity) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if via := me.Via[address]; via != "" {
+		address = via
+	}
+	return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
+}
+
+// Dial is DialContext without a context.
+func (me identity) Dial(network, address string) (net.Conn, error) {
+	return me.DialContext(context.Background(), network, address)
+}
+
 type command struct {
-	Do do
-	// For start.
+	Do        do
 	Bucket    string        `json:",omitempty"`
 	Elections []string      `json:",omitempty"`
 	Lease     time.Duration `json:",omitempty"`
 	Ask       asking.Way    `json:",omitempty"`
-	// Quiet saves the reports on writes, of which a crowd makes many.
+	// Quiet saves the reports of writes.
 	Quiet bool `json:",omitempty"`
-	// Spread is the time over which the elections are begun, in an order that each worker draws for itself. All of them
-	// would otherwise be renewed and polled in step.
-	Spread time.Duration `json:",omitempty"`
-	// Session is that of a consumer group which nominates, on Kafka; Only: nobody else is ever elected.
-	Session time.Duration `json:",omitempty"`
-	Only    bool          `json:",omitempty"`
+	// Spread is the time over which the elections are started, in random order. Otherwise all of
+	// them would be renewed and polled in step.
+	Spread  time.Duration `json:",omitempty"`
+	Session time.Duration `json:",omitempty"` // of the mode
 }
 
 type do string
 
 const (
-	start do = "start" // campaign
-	stop  do = "stop"  // end Run, release, report stopped
-	use   do = "use"   // report usage
-	// consume is to own a partition instead of campaigning, on Kafka.
-	consume do = "consume"
-	// sail is to take part in a fleet.
-	sail do = "sail"
+	start   do = "start"   // campaign
+	sail    do = "sail"    // join a fleet
+	stop    do = "stop"    // end the campaigns, release, report stopped
+	weigh   do = "weigh"   // report used, at a moment at rest
+	tally   do = "tally"   // report used, only the requests
+	consume do = "consume" // instead of campaigning, act while owning a partition
 )
 
-// report is what happened in a worker.
+// report is something that happened in a member. Times are from machine.Now.
 type report struct {
 	What     what
 	At       int64         `json:",omitempty"`
@@ -48,7 +72,7 @@ type report struct {
 	Prev     string        `json:",omitempty"` // versions of the cell, for writes
 	Version  string        `json:",omitempty"`
 	Released bool          `json:",omitempty"`
-	Expired  bool          `json:",omitempty"` // for lost: at the deadline
+	Expired  bool          `json:",omitempty"` // for lost and left: at the deadline
 	Age      time.Duration `json:",omitempty"` // for judged: by the times of day
 	Acts     []int64       `json:",omitempty"`
 	Usage    *usage        `json:",omitempty"`
@@ -58,29 +82,41 @@ type report struct {
 type what string
 
 const (
-	connected what = "connected" // for the first time, or again
+	connected what = "connected" // the member is ready for commands
 	opening   what = "opening"   // the first request to the store comes next
 	following what = "following" // the record was read
 	sending   what = "sending"   // a write comes next
-	wrote     what = "wrote"     // it was applied; At is when it was sent
-	strayed   what = "strayed"   // a write was refused, or may or may not have been applied; Error says why
+	wrote     what = "wrote"     // a write was applied; At is when it was sent
+	strayed   what = "strayed"   // a write was refused or may be lost
 	leads     what = "leads"     // lead was entered
-	left      what = "left"      // the work of a fleet's term was told to finish, and has
-	acted     what = "acted"     // the work was told that it may act
+	left      what = "left"      // the work of a fleet's term has finished
+	acted     what = "acted"     // the work may act
 	stopped   what = "stopped"   // after stop
-	lost      what = "lost"      // the term ended before it was resigned; Error says why
-	judged    what = "judged"    // a record was read that somebody else holds; Age is how old it looks
-	used      what = "used"      // after use
+	lost      what = "lost"      // a term ended before it was resigned
+	judged    what = "judged"    // a record of another leader was read; Age is how old it looks
+	used      what = "used"      // after weigh or tally
 	failed    what = "failed"
 )
 
-// usage is what a worker takes up.
+// usage is what a member uses.
 type usage struct {
 	Goroutines int    // at rest
 	Peak       int    // the most since the last usage
 	Heap       uint64 // bytes, after a collection
-	Resident   uint64 // bytes of the whole process, after what is free was returned
+	Resident   uint64 // bytes of the process, after free memory was returned
 	CPU        time.Duration
-	At         int64          // when CPU was read
-	Requests   map[string]int // until then, by their kinds; nil: nobody counts
+	At         int64  // when CPU was read
+	Requests   counts // so far; nil where the servers count them
+}
+
+// minus is the difference to before the start; CPU that to a time when all was running.
+func (u usage) minus(before, running usage) usage {
+	return usage{
+		Goroutines: u.Goroutines - before.Goroutines,
+		Peak:       u.Peak - before.Goroutines,
+		Heap:       u.Heap - min(u.Heap, before.Heap),
+		Resident:   u.Resident - min(u.Resident, before.Resident),
+		CPU:        u.CPU - running.CPU,
+		At:         u.At - running.At,
+	}
 }

@@ -3,64 +3,138 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// row is one experiment. It may yield several measures.
+// experiment is implemented once, for all sites. Its fields are what differs from site to site.
+type experiment interface {
+	about() about
+	measure(t *trial)
+}
+
+// about describes an experiment. The note says where each measure begins and ends.
+type about struct{ name, title, note string }
+
+// row is an experiment at a site.
 type row struct {
-	name  string
-	title string
-	// note says where each measure begins and ends.
-	note    string
-	measure func(*bench) ([]measure, error)
+	site *site
+	experiment
 }
 
-// measure is one line of the table.
-type measure struct {
-	what    string
-	value   string
-	bound   string
-	verdict figures.Verdict
-	// before is what nats-kv-leader-elect needs, others what etcd and Kubernetes' client-go do.
-	before, others string
+func (r row) name() string {
+	return strings.TrimPrefix(r.site.name+"-"+r.about().name, "-")
 }
 
-func rows() []row {
-	return []row{
-		crashRow, handoverRow, freshRow, steadyRow, pauseRow, cutRow, crowdRow, fleetRow, storeRow,
-		replicaStoreRow, replicaStopRow, replicaCrashRow, replicaSteadyRow, replicaFaultsRow,
-		objectSteadyRow, objectCrashRow, objectStopRow, objectCutRow, objectOutageRow, objectClocksRow, objectFaultsRow,
-		logStoreRow, logCrashRow, logStopRow, logSteadyRow, logMemoryRow, logGroupRow, logCutRow, logPauseRow, logCoordinatorRow,
-		logRestartRow, logBrokerRow,
+func (r row) title() string { return r.site.title + ": " + r.about().title }
+
+func rows() (all []row) {
+	for _, s := range sites() {
+		for _, x := range s.rows() {
+			all = append(all, row{s, x})
+		}
 	}
+	return all
 }
 
-// choose takes the names of rows, separated by commas, or what comes before the hyphen in the names of several.
+// choose takes names of rows, or beginnings of names up to a hyphen, separated by commas.
 func choose(names string) ([]row, error) {
 	if names == "" {
 		return rows(), nil
 	}
 	var chosen []row
 	for name := range strings.SplitSeq(names, ",") {
-		found := named(name)
-		if found == nil {
-			var all []string
-			for _, r := range rows() {
-				all = append(all, r.name)
+		found, known := 0, []string{}
+		for _, r := range rows() {
+			known = append(known, r.name())
+			if r.name() == name || strings.HasPrefix(r.name(), name+"-") {
+				chosen = append(chosen, r)
+				found++
 			}
-			return nil, fmt.Errorf("there is no row %q; there are %s", name, strings.Join(all, ", "))
 		}
-		chosen = append(chosen, found...)
+		if found == 0 {
+			return nil, fmt.Errorf("there is no row %q; there are %s", name, strings.Join(known, ", "))
+		}
 	}
 	return chosen, nil
 }
 
-func named(name string) (found []row) {
-	for _, r := range rows() {
-		if r.name == name || strings.HasPrefix(r.name, name+"-") {
-			found = append(found, r)
+// measure is one line of the table.
+type measure struct {
+	what, value, bound string
+	verdict            figures.Verdict
+	// others is what other implementations need.
+	others string
+}
+
+// none is a line on what must never happen.
+func none(what string, n, of int) measure {
+	return measure{what: what, value: fmt.Sprintf("%d of %d", n, of), bound: "0",
+		verdict: figures.Safe(n == 0)}
+}
+
+// within is what a distribution should stay below. It has no bound where it is 0.
+type within struct{ median, p99, max time.Duration }
+
+// timed is a line on a distribution.
+func timed(what string, d figures.Dist, w within, others string) measure {
+	m := measure{what: what, value: d.String(), others: others}
+	ok, bounds := true, []string{}
+	for _, b := range []struct {
+		name       string
+		got, bound time.Duration
+	}{{"median", d.Median(), w.median}, {"p99", d.P99(), w.p99}, {"max", d.Max(), w.max}} {
+		if b.bound > 0 {
+			bounds = append(bounds, b.name+" "+figures.Show(b.bound))
+			ok = ok && b.got <= b.bound
 		}
 	}
-	return found
+	if len(bounds) > 0 {
+		m.bound, m.verdict = strings.Join(bounds, ", "), figures.Within(ok)
+	}
+	return m
+}
+
+// judgedLine is the line on whether two led at once in n runs.
+func judgedLine(label string, v acts.Verdict, n int, others string) measure {
+	return measure{what: label + "answers of yes after the next was elected", value: overlap(v, n),
+		bound: "0", verdict: figures.Safe(v.Safe()), others: others}
+}
+
+// overlap shows a verdict on n runs.
+func overlap(v acts.Verdict, n int) string {
+	s := fmt.Sprintf("%d of %d, n=%d", v.Stale, v.Answers, n)
+	if v.Overlap > 0 {
+		s += ", up to " + figures.Show(v.Overlap) + " after"
+	}
+	if v.Regressed > 0 {
+		s += fmt.Sprintf(", %d terms not above the last", v.Regressed)
+	}
+	return s
+}
+
+// controlled is the line on a planted mistake, which must be found. It is played again if a busy
+// machine has hidden the overlap.
+func controlled(what string, play func() (acts.Verdict, int)) measure {
+	const most = 5
+	var sum acts.Verdict
+	runs := 0
+	for range most {
+		v, n := play()
+		if sum, runs = sum.Plus(v), runs+n; sum.Stale > 0 {
+			break
+		}
+	}
+	return measure{what: "control: " + what, value: overlap(sum, runs), bound: "more than 0",
+		verdict: figures.Safe(sum.Stale > 0)}
+}
+
+// elections names a number of them; 0 is one.
+func elections(n int) string {
+	if n <= 1 {
+		return "one election"
+	}
+	return fmt.Sprintf("%d elections", n)
 }

@@ -2,102 +2,220 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"os"
+	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
-	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// logSource is a client of Kafka for each topic.
-type logSource struct {
-	me     identity
-	say    func(report)
-	tally  *tally
-	stores map[string]*kafkalog.Store
+// The modes of Kafka: log alone, or with a consumer group that nominates. A nominee has precedence,
+// or nobody else is ever elected, which is goNELI's meaning.
+var (
+	logMode = mode{name: "log"}
+	// grouped has sessions that are short enough for many runs, and longer than a heartbeat waits on
+	// a busy machine.
+	grouped    = groupMode("group", always(2*time.Second))
+	precedence = groupMode("precedence", goneliSession)
+	onlyMode   = groupMode("nominee only", goneliSession)
+
+	goneliSession = choice[time.Duration]{2 * time.Second, 15 * time.Second}
+)
+
+func groupMode(name string, session choice[time.Duration]) mode {
+	return mode{name: name, session: session, rest: 3 * settle}
 }
 
-func openLogs(me identity, say func(report)) *logSource {
-	say(report{What: connected, At: machine.Now()})
-	return &logSource{me: me, say: say, tally: newTally(), stores: map[string]*kafkalog.Store{}}
+const goneliCrash, goneliStop = "goNELI 13.6 s median", "goNELI 142 ms to close"
+
+// kafkaSite is three real brokers; in a quick run kfake, unless -brokers is set.
+var kafkaSite = site{
+	name: "kafka", title: "Kafka", start: startBrokers, connect: connectLog, rows: func() []experiment {
+		lease, modes := always(time.Second), []mode{logMode, grouped}
+		renewals := budget{"Produce": 12, total: 1334}
+		strikes := strike{modes: modes, groups: choice[int]{2, 5}, rounds: choice[int]{1, 10}}
+		return []experiment{
+			operations{n: choice[int]{200, 2000}, swap: within{median: 5 * time.Millisecond}},
+			crash{lease: lease, groups: always(3), rounds: choice[int]{1, 20},
+				late: within{median: 100 * time.Millisecond}, others: goneliCrash},
+			stops{of: []stopping{{rounds: choice[int]{50, 1000}}}, lease: lease, others: goneliStop,
+				late: within{median: 15 * time.Millisecond, p99: 50 * time.Millisecond}},
+			steady{lease: always(15 * time.Second), window: choice[int]{1, 8}, of: []quiet{
+				{logMode, renewals}, {groupMode("group", always(15*time.Second)), renewals}},
+				note: "Requests as the processes write them to connections; with a group, sessions are 15 s. " +
+					"A fetch ends with a record or after 5 s. goNELI's figure is with its defaults",
+				others: "goNELI 1334"},
+			crowd{of: []gathering{{mode: logMode, elections: 200},
+				{mode: groupMode("group", always(15*time.Second)), elections: 20}},
+				window: choice[int]{3, 30}, others: "goNELI 24 MB and 8 threads"},
+			crash{prefix: "group-", modes: []mode{precedence, onlyMode}, groups: choice[int]{1, 3},
+				lease: choice[time.Duration]{time.Second, 5 * time.Second}, rounds: choice[int]{1, 5},
+				others: goneliCrash},
+			stops{prefix: "group-", of: []stopping{{mode: onlyMode, rounds: choice[int]{3, 50}}},
+				lease: choice[time.Duration]{time.Second, 5 * time.Second}, others: goneliStop},
+			cut(strikes),
+			pause(strikes),
+			cutCoordinator(strikes),
+			faults{away: choice[time.Duration]{0, 15 * time.Second}},
+		}
+	},
 }
+
+// kfakeSite is kfake in the process of the bench.
+var kfakeSite = site{
+	name: "kfake", title: "Kafka, as kfake", start: startFake, connect: connectLog,
+	rows: func() []experiment {
+		return []experiment{
+			operations{n: choice[int]{1000, 5000}, swap: within{median: 150 * time.Microsecond}},
+		}
+	},
+}
+
+// brokers are the servers of Kafka. They are numbered from 0.
+type brokers struct {
+	seeds []string
+	end   func()
+	// leader leads a topic, and coordinator coordinates a group.
+	leader, coordinator func(ctx context.Context, name string) (int, error)
+}
+
+func startFake(*bench, string) (servers, error) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(kafkad.Brokers), kfake.GroupMinSessionTimeout(time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return &brokers{c.ListenAddrs(), c.Close,
+		func(_ context.Context, topic string) (int, error) { return int(c.LeaderFor(topic, 0)), nil },
+		func(_ context.Context, group string) (int, error) { return int(c.CoordinatorFor(group)), nil }}, nil
+}
+
+func (k *brokers) addresses() []string { return k.seeds }
+
+func (k *brokers) stop() { k.end() }
+
+// create gives brokers that have just started their time.
+func (k *brokers) create(ctx context.Context, topic string) error {
+	s, err := kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic, kafkalog.WithTimeout(attempt))
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func (k *brokers) open(ctx context.Context, topic string) (driver.Store, error) {
+	return kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic)
+}
+
+// realBrokers can fail. The cluster numbers them from 1.
+type realBrokers struct {
+	*brokers
+	cluster *kafkad.Cluster
+	homes   *[]string // the topics of createAt
+}
+
+// startBrokers warms real brokers up: Java compiles what runs often.
+func startBrokers(b *bench, dir string) (servers, error) {
+	if b.quick && !b.options.brokers {
+		return startFake(b, dir)
+	}
+	c, err := kafkad.Up(b.ctx, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	from0 := func(find func(context.Context, string) (int, error)) func(context.Context, string) (int, error) {
+		return func(ctx context.Context, name string) (int, error) {
+			n, err := find(ctx, name)
+			return n - 1, err
+		}
+	}
+	all := &brokers{c.Seeds(), func() { _ = c.End() }, from0(c.LeaderOf), from0(c.CoordinatorOf)}
+	_, err = b.try(nil, func(t *trial) {
+		check(all.create(b.ctx, "warm"))
+		measureOperations(t, t.open(all, "warm"), pick(b, choice[int]{1000, 2000}))
+	})
+	return realBrokers{all, c, &[]string{}}, err
+}
+
+func (k realBrokers) createAt(ctx context.Context, topic string, home int) error {
+	if err := k.create(ctx, topic); err != nil {
+		return err
+	}
+	*k.homes = append(*k.homes, topic)
+	if err := k.cluster.Prefer(ctx, topic, home+1); err != nil {
+		return err
+	}
+	return k.restore(ctx)
+}
+
+func (k realBrokers) faults() []serverFault {
+	broker := func(do func(int) error) func(int) error {
+		return func(i int) error { return do(i + 1) }
+	}
+	heal := func(int) error { return nil } // whole brings all brokers back
+	return []serverFault{{"shut down", broker(k.cluster.Stop), heal},
+		{"killed", broker(k.cluster.Kill), heal}, {"frozen", broker(k.cluster.Pause), heal}}
+}
+
+func (k realBrokers) whole(ctx context.Context) error { return k.cluster.Heal(ctx) }
+
+func (k realBrokers) restore(ctx context.Context) error { return k.cluster.Restore(ctx, *k.homes...) }
+
+func (k realBrokers) controller(ctx context.Context) (int, error) {
+	n, err := k.cluster.Controller(ctx)
+	return n - 1, err
+}
+
+// logClient counts the requests of all clients.
+type logClient struct{ observer }
+
+func connectLog(o observer) (client, error) { return &logClient{o}, nil }
 
 // connection is how all clients of this process connect.
-func (s *logSource) connection() []kgo.Opt {
-	opts := []kgo.Opt{kgo.SeedBrokers(s.me.Brokers...), kgo.ClientID(s.me.ID), kgo.WithHooks(s.tally)}
-	if len(s.me.Via) > 0 {
-		opts = append(opts, kgo.Dialer(func(ctx context.Context, network, broker string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, s.me.Via[broker])
-		}))
-	}
-	return opts
+func (l *logClient) connection() []kgo.Opt {
+	return []kgo.Opt{kgo.SeedBrokers(l.me.Addresses...), kgo.ClientID(l.me.ID), kgo.WithHooks(l),
+		kgo.Dialer(l.me.DialContext)}
 }
 
-// open keeps the store of each topic.
-func (s *logSource) open(c command) (driver.Store, error) {
-	store := s.stores[c.Bucket]
-	if store == nil {
-		var err error
-		err = patiently(context.Background(), func(ctx context.Context) error {
-			store, err = kafkalog.Open(ctx, s.connection(), c.Bucket)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		s.stores[c.Bucket] = store
+// OnBrokerWrite counts a request.
+func (l *logClient) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if err == nil {
+		l.count(kmsg.NameForKey(key))
 	}
-	if c.Quiet {
-		return store, nil
-	}
-	return observedLog{store, s.say}, nil
 }
 
-// configure lets a consumer group of the election's name nominate, if that is wanted. It is left when the campaign ends.
-func (s *logSource) configure(ctx context.Context, c command, election string, cfg *tenure.Config) error {
+func (l *logClient) open(c command) (driver.Store, error) {
+	store, err := kafkalog.Open(context.Background(), l.connection(), c.Bucket)
+	if err != nil || c.Quiet {
+		return store, err
+	}
+	return logObserved{store, l.observer}, nil
+}
+
+// configure lets a consumer group of the election's name nominate. It ends with the campaign.
+func (l *logClient) configure(ctx context.Context, c command, election string, cfg *tenure.Config) error {
 	if c.Session == 0 {
 		return nil
 	}
-	var g *group.Group
-	err := patiently(ctx, func(ctx context.Context) (err error) {
-		g, err = group.Join(ctx, s.connection(), group.Config{Name: election, SessionTimeout: c.Session})
-		return err
-	})
+	g, err := group.Join(ctx, l.connection(), group.Config{Name: election, SessionTimeout: c.Session})
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = g.Close() })
-	cfg.Nominator, cfg.NomineeOnly, cfg.Metadata = g, c.Only, group.Metadata(election)
+	cfg.Nominator, cfg.NomineeOnly, cfg.Metadata = g, l.me.Mode == onlyMode.name, group.Metadata(election)
 	return nil
 }
 
-// patiently tries again where a busy broker gave no answer in time. Another error is one.
-func patiently(ctx context.Context, try func(context.Context) error) error {
-	for {
-		err := try(ctx)
-		var late net.Error
-		if ctx.Err() != nil || !errors.As(err, &late) || !late.Timeout() {
-			return err
-		}
-		fmt.Fprintln(os.Stderr, "  again, for", err)
-	}
-}
-
-func (s *logSource) requests() map[string]int { return s.tally.all() }
-
-// observedLog is a topic whose writes are reported.
-type observedLog struct {
+type logObserved struct {
 	*kafkalog.Store
-	say func(report)
+	observer observer
 }
 
-// CompareAndSwap is the store's, between two reports.
-func (o observedLog) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	return swap(ctx, o.Store, o.say, key, prev, value)
+// CompareAndSwap is the store's, and is reported.
+func (o logObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	return o.observer.swap(ctx, o.Store, key, prev, value)
 }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// clocks lets candidates campaign whose times of day are wrong.
+type clocks struct {
+	mode   mode
+	lease  choice[time.Duration]
+	others string
+}
+
+// clockErrors are in the order of the members.
+var clockErrors = []time.Duration{0, 20 * time.Second, -20 * time.Second, time.Hour}
+
+const ledByEach = 10
+
+func (x clocks) about() about {
+	return about{"clocks", fmt.Sprintf("four candidates whose times of day are right, 20 s ahead, 20 s behind "+
+		"and 1 h ahead, each leading ten of 40 elections, lease %v; after three leases those two that are most "+
+		"ahead and behind are killed", x.lease),
+		"Requests are signed by the wrong time as well, except for the hour, which S3 does not accept: there the " +
+			"client library goes by the server's time. Questions and answers are those of row pause, and early is " +
+			"judged as in row crash. The control judges the records that candidates read by comparing the times " +
+			"of day, and counts how often it would claim after a lease"}
+}
+
+func (x clocks) measure(t *trial) {
+	n := len(clockErrors) * ledByEach
+	c := t.crew(plan{name: "clocks", members: len(clockErrors), elections: n, lease: pick(t.bench, x.lease),
+		mode: x.mode, ask: asking.ByTerm, wall: clockErrors})
+	c.share()
+	mark := c.journal.mark()
+	c.sleep(3 * c.lease)
+	steals, reads, wrong := 0, 0, 0
+	for _, e := range c.journal.since(mark) {
+		switch {
+		case e.What == leads && c.stolen(e):
+			steals++
+		case e.What == judged:
+			reads++
+			if e.Age > c.lease {
+				wrong++
+			}
+		}
+	}
+	killed := c.orphan(c.members[2], c.members[3])
+	stolen := none("elected while the leader lived", steals, n)
+	stolen.others = x.others
+	t.report(stolen,
+		none("elected before the lease of a dead leader ended", early(killed), len(killed)),
+		judgedLine("", c.book.Judge(), n, ""),
+		measure{what: "control: reads by which a candidate that compares clocks would claim from the living",
+			value: fmt.Sprintf("%d of %d", wrong, reads), bound: "more than 0", verdict: figures.Safe(wrong > 0)})
+}
+
+// stolen reports whether a member was elected before the last leader's lease had ended. On a busy
+// machine a leader that lives may lose its lease.
+func (c *crew) stolen(e entry) bool {
+	all := c.journal.since(0)
+	before, ok := last(all, func(o entry) bool { return o.What == leads && o.Election == e.Election && o.At < e.At })
+	if !ok || before.who == e.who {
+		return false
+	}
+	sent, err := lastSend(all, before.who, e)
+	return err != nil || e.At < sent+int64(c.lease)
+}
+
+// share lets each member lead its part of the elections, and then follow the others.
+func (c *crew) share() {
+	all := c.role.Elections
+	part := func(i int) []string { return all[i*ledByEach : (i+1)*ledByEach] }
+	rest := func(i int) []string { return slices.Concat(all[:i*ledByEach], all[(i+1)*ledByEach:]) }
+	c.role.Spread = c.lease / 3
+	c.joinWith(part)
+	c.role.Elections = all
+	c.heardForAll(0, nil, leads)
+	c.role.Spread = c.lease
+	c.joinWith(rest)
+	c.role.Elections = all
+}
+
+// joinWith lets all members join at once, each in elections of its own.
+func (c *crew) joinWith(elections func(i int) []string) {
+	mark := c.journal.mark()
+	for i, m := range c.members {
+		c.role.Elections = elections(i)
+		c.tell(c.role, m)
+	}
+	for i, m := range c.members {
+		c.role.Elections = elections(i)
+		c.heardForAll(mark, m, following)
+	}
+}

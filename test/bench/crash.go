@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// crash kills leaders.
+type crash struct {
+	prefix         string
+	modes          []mode
+	elections      int // of each leader; 0: one
+	lease          choice[time.Duration]
+	groups, rounds choice[int]
+	late           within // not for polled modes, which have Config.WorstFailover
+	others         string
+}
+
+func (x crash) about() about {
+	return about{x.prefix + "crash",
+		fmt.Sprintf("the process that leads %s is killed (SIGKILL), three candidates, lease %v",
+			elections(x.elections), x.lease),
+		"The lease ends that long after the dead leader's process stamped its last write that reached " +
+			"the store, just before sending it: the version that the successor's claim replaced says which " +
+			"one that was. The measures end when the successor's lead is entered. The crash comes at a " +
+			"random moment between two renewals, and begins with a stamp before the signal. " +
+			"The formula is Config.WorstFailover"}
+}
+
+// failover is from the end of the lease, and from the crash, to the next leader.
+type failover struct{ late, total time.Duration }
+
+func (x crash) measure(t *trial) {
+	modes, lease := or(x.modes), pick(t.bench, x.lease)
+	all := inTurn(t, len(modes), func(t *trial, i int) []failover {
+		return slices.Concat(sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) []failover {
+			return x.crashes(t, modes[i], lease)
+		})...)
+	})
+	for i, m := range modes {
+		t.report(x.lines(m, lease, all[i])...)
+	}
+}
+
+// crashes kills one leader after another.
+func (x crash) crashes(t *trial, m mode, lease time.Duration) (all []failover) {
+	c := t.crew(plan{name: "crash", members: 3, elections: max(x.elections, 1), lease: lease, mode: m})
+	c.enthrone()
+	for range pick(t.bench, x.rounds) {
+		c.rest()
+		c.sleep(lease/3 + rand.N(lease/3))
+		found := c.orphan(c.present())
+		for _, f := range found[:min(len(found), 3)] {
+			fmt.Fprintf(c.log, "  %s: next leader %s after the lease\n", c.name, figures.Show(f.late))
+		}
+		all = append(all, found...)
+		c.hire(1)
+		c.join(c.members[len(c.members)-1])
+	}
+	return all
+}
+
+func (x crash) lines(m mode, lease time.Duration, all []failover) []measure {
+	var late, since, total figures.Dist
+	for _, f := range all {
+		late, since, total = append(late, f.late), append(since, f.late+lease), append(total, f.total)
+	}
+	bounded := timed(m.label()+"end of lease to next leader", late, x.late, "")
+	if m.polled {
+		const latency = 200 * time.Millisecond // of the store; the documentation adds it
+		worst := tenure.Config{Lease: lease}.WorstFailover(false)
+		bounded = timed(m.label()+"last renewal to next leader", since, within{max: worst + latency}, "")
+		bounded.bound += ", by the formula"
+	}
+	leases := func(d time.Duration) float64 { return d.Seconds() / lease.Seconds() }
+	return []measure{
+		none(m.label()+"elected before the lease ended", early(all), len(all)),
+		bounded,
+		timed(m.label()+"crash to next leader", total, within{}, x.others),
+		{what: m.label() + "crash and last renewal to next leader, in leases, median / max",
+			value: fmt.Sprintf("%.2f / %.2f and %.2f / %.2f", leases(total.Median()), leases(total.Max()),
+				leases(since.Median()), leases(since.Max()))},
+	}
+}
+
+func early(all []failover) (n int) {
+	for _, f := range all {
+		if f.late < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// orphan kills leaders, and waits for the successors in all elections that they led.
+func (c *crew) orphan(leaders ...*member) (found []failover) {
+	mark := c.journal.mark()
+	led := map[string]string{}
+	for _, m := range leaders {
+		for _, name := range c.ledBy(m) {
+			led[name] = m.id
+		}
+	}
+	if len(led) == 0 {
+		check(fmt.Errorf("%w: the members to be killed lead nothing any more", errBusy))
+	}
+	all, at := c.ledBy(leaders...), machine.Now()
+	for _, m := range leaders {
+		c.kill(m)
+	}
+	for _, e := range c.successors(mark, all, leaders...) {
+		sent := must(lastSend(c.journal.since(0), led[e.Election], e))
+		found = append(found, failover{time.Duration(e.At-sent) - c.role.Lease, time.Duration(e.At - at)})
+	}
+	return found
+}
+
+// lastSend returns when the dead leader sent the write that the successor's claim replaced. Requests
+// of other candidates copy the leader's write; the claim may replace such a copy.
+func lastSend(all []entry, dead string, next entry) (int64, error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.Election != next.Election })
+	claim, ok := last(all, func(e entry) bool { return e.who == next.who && e.What == sending && e.At <= next.At })
+	if !ok {
+		return 0, errors.New("no claim of the new leader was reported")
+	}
+	for version := claim.Prev; ; {
+		written, ok := last(all, func(e entry) bool { return e.What == wrote && e.Version == version })
+		switch {
+		case !ok:
+			return unanswered(all, dead, version)
+		case written.who == dead:
+			return written.At, nil
+		}
+		version = written.Prev
+	}
+}
+
+// unanswered finds a write whose answer the dead leader did not report: the one before the first that
+// it sent to replace this version, or its last one.
+func unanswered(all []entry, dead, version string) (int64, error) {
+	var at int64
+	for _, e := range all {
+		if e.who != dead || e.What != sending {
+			continue
+		}
+		if e.Prev == version && at > 0 {
+			break
+		}
+		at = e.At
+	}
+	if at == 0 {
+		return 0, errors.New("no write of the dead leader was reported")
+	}
+	return at, nil
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/test/internal/asking"
+)
+
+// plan says how many members campaign, and how.
+type plan struct {
+	name               string
+	members, elections int
+	lease              time.Duration
+	mode               mode
+	ask                asking.Way
+	quiet              bool            // writes are not reported
+	relayed            bool            // each member connects through relays of its own
+	wall               []time.Duration // how wrong the times of day of the members are, in turn
+	servers            servers         // stopped with the trial; nil: those of the site
+}
+
+// crew is the members of a plan, and their reports.
+type crew struct {
+	*trial
+	plan
+	journal *journal
+	book    acts.Book
+	members []*member
+	hired   int
+	role    command // how they campaign
+}
+
+// crew hires members for a plan, and makes their bucket. They are killed when the trial ends.
+func (t *trial) crew(p plan) *crew {
+	c := &crew{trial: t, plan: p, journal: newJournal()}
+	c.name = t.unique(p.name)
+	own := c.servers != nil
+	if !own {
+		c.servers = t.shared()
+	}
+	c.role = command{Do: start, Bucket: c.name, Lease: p.lease, Ask: p.ask, Quiet: p.quiet,
+		Session: pick(t.bench, p.mode.session)}
+	for i := range p.elections {
+		c.role.Elections = append(c.role.Elections, fmt.Sprintf("%s-%d", c.name, i))
+	}
+	if p.elections > 0 {
+		check(c.servers.create(t.ctx, c.name))
+	}
+	if own {
+		t.cleanup(c.servers.stop)
+	}
+	t.cleanup(c.dismiss)
+	c.hire(p.members)
+	return c
+}
+
+// hire adds members and waits until they are connected.
+func (c *crew) hire(n int) {
+	for range n {
+		addresses := c.servers.addresses()
+		first := c.hired % len(addresses)
+		me := identity{
+			ID: c.unique(c.name), Site: slices.Index(sites(), c.site), Mode: c.mode.name,
+			// Each connects to another server first.
+			Addresses: slices.Concat(addresses[first:], addresses[:first]),
+			Judge:     len(c.wall) > 0,
+		}
+		if me.Judge {
+			me.Wall = c.wall[c.hired%len(c.wall)]
+		}
+		c.hired++
+		m := must(hire(me, c.relayed, func(r report) { c.hear(me.ID, r) }))
+		c.members = append(c.members, m)
+		c.heard(0, m, connected)
+	}
+}
+
+// hear keeps answers apart: there are very many.
+func (c *crew) hear(who string, r report) {
+	if r.What == acted {
+		c.book.Add(r.Election, who, r.Token, r.Acts...)
+		return
+	}
+	c.journal.add(entry{who, r})
+}
+
+func (c *crew) dismiss() {
+	for _, m := range c.members {
+		m.kill()
+	}
+	c.members = nil
+}
+
+// kill kills a member, which is not a member any more.
+func (c *crew) kill(m *member) {
+	c.members = slices.DeleteFunc(c.members, func(o *member) bool { return o == m })
+	m.kill()
+}
+
+// tell sends a command to all members, or to those given.
+func (c *crew) tell(what command, to ...*member) {
+	if len(to) == 0 {
+		to = c.members
+	}
+	for _, m := range to {
+		check(m.tell(what))
+	}
+}
+
+// join lets members campaign, and waits until each has read the record of every election.
+func (c *crew) join(who ...*member) {
+	mark := c.journal.mark()
+	c.tell(c.role, who...)
+	for _, m := range who {
+		c.heardForAll(mark, m, following)
+	}
+}
+
+// lead lets a member lead the crew's elections, for which no other member campaigns yet.
+func (c *crew) lead(m *member) {
+	mark := c.journal.mark()
+	c.role.Spread = c.role.Lease / 3
+	c.join(m)
+	c.heardForAll(mark, m, leads)
+}
+
+// follow lets members join, over the time between two polls.
+func (c *crew) follow(who ...*member) {
+	c.role.Spread = c.role.Lease
+	c.join(who...)
+	c.sleep(settle)
+}
+
+// enthrone lets the first member lead all elections, and the others follow. The elections are
+// renewed and polled out of step.
+func (c *crew) enthrone() *member {
+	c.lead(c.members[0])
+	c.follow(c.members[1:]...)
+	c.role.Spread = 0
+	c.rest()
+	return c.members[0]
+}
+
+// rest waits until members that have just joined learn of changes at once.
+func (c *crew) rest() { c.sleep(watchSetUp + c.mode.rest + c.role.Session/5) }
+
+// halt ends the campaigns of all.
+func (c *crew) halt() {
+	mark := c.journal.mark()
+	c.tell(command{Do: stop})
+	for _, m := range c.members {
+		c.heard(mark, m, stopped)
+	}
+}
+
+// rejoin waits until a member has stopped, and lets it campaign again.
+func (c *crew) rejoin(mark int, m *member) {
+	c.heard(mark, m, stopped)
+	c.join(m)
+	c.rest()
+}
+
+// await waits for an entry after the mark that matches.
+func (c *crew) await(mark int, what string, match func(entry) bool) entry {
+	return must(c.journal.await(c.ctx, mark, what+" in "+c.name, match))
+}
+
+// heard waits for a report of one member, or of any if it is nil.
+func (c *crew) heard(mark int, m *member, w what) entry {
+	return c.await(mark, string(w), func(e entry) bool {
+		return e.What == w && (m == nil || e.who == m.id)
+	})
+}
+
+// heardForAll waits for a report of one member, or of any if it is nil, on every election.
+func (c *crew) heardForAll(mark int, m *member, w what) {
+	c.firsts(mark, c.role.Elections, func(e entry) bool {
+		return e.What == w && (m == nil || e.who == m.id)
+	})
+}
+
+// successors waits until other members than those given lead these elections.
+func (c *crew) successors(mark int, elections []string, of ...*member) []entry {
+	return c.firsts(mark, elections, func(e entry) bool {
+		return e.What == leads && !slices.ContainsFunc(of, func(m *member) bool { return m.id == e.who })
+	})
+}
+
+// firsts waits for the first entry of each election that matches.
+func (c *crew) firsts(mark int, elections []string, match func(entry) bool) (found []entry) {
+	missing := map[string]bool{}
+	for _, name := range elections {
+		missing[name] = true
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	c.await(mark, "the elections", func(e entry) bool {
+		if missing[e.Election] && match(e) {
+			delete(missing, e.Election)
+			found = append(found, e)
+		}
+		return len(missing) == 0
+	})
+	return found
+}
+
+func (c *crew) member(id string) *member {
+	for _, m := range c.members {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// present is the member that was elected last.
+func (c *crew) present() *member {
+	e, _ := last(c.journal.since(0), func(e entry) bool { return e.What == leads })
+	return c.member(e.who)
+}
+
+// ledBy returns those of the crew's elections for which one of these members was elected last.
+func (c *crew) ledBy(who ...*member) (led []string) {
+	leaders := map[string]string{}
+	for _, e := range c.journal.since(0) {
+		if e.What == leads {
+			leaders[e.Election] = e.who
+		}
+	}
+	for _, name := range c.role.Elections {
+		if slices.ContainsFunc(who, func(m *member) bool { return m.id == leaders[name] }) {
+			led = append(led, name)
+		}
+	}
+	return led
+}
+
+// counter begins to count the requests of the members.
+func (c *crew) counter() func() []counts {
+	if s, ok := c.servers.(counting); ok {
+		return s.counter(c)
+	}
+	return func() (all []counts) {
+		for _, u := range c.usages(tally) {
+			all = append(all, u.Requests)
+		}
+		return all
+	}
+}
+
+// usages asks all members at once.
+func (c *crew) usages(how do) (all []usage) {
+	mark := c.journal.mark()
+	c.tell(command{Do: how})
+	for _, m := range c.members {
+		all = append(all, *c.heard(mark, m, used).Usage)
+	}
+	return all
+}
+
+const (
+	// settle is a moment for reports to arrive that nothing waits for.
+	settle = 100 * time.Millisecond
+	// watchSetUp is such a moment for a watch, which is set up beside the first read.
+	watchSetUp = 20 * time.Millisecond
+)

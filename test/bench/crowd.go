@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// crowd measures what many elections in one process cost.
+type crowd struct {
+	of     []gathering
+	window choice[int] // in seconds
+	others string
+}
+
+// gathering is elections in one mode.
+type gathering struct {
+	mode      mode
+	elections int
+}
+
+func (x crowd) about() about {
+	title := ""
+	for _, g := range x.of {
+		title += fmt.Sprintf("%s%d elections by Start in one process over one client, ", g.mode.label(), g.elections)
+	}
+	return about{"crowd", title + "lease 15 s",
+		"One process leads all, another follows all. Memory and goroutines are the differences to the same " +
+			"process before it started, divided by the elections. Resident is what the system counts, after " +
+			"free memory was returned; heap is that of live objects. All leaders are elected at once here and " +
+			"renew at once, with a goroutine or two for each write under way: the most. Processor time is user " +
+			"and system time of the process, one core being 100 %. Leaders run the user's function in a " +
+			"goroutine each. A consumer group has a client of its own for each election"}
+}
+
+func (x crowd) measure(t *trial) {
+	window := time.Duration(pick(t.bench, x.window)) * time.Second
+	for i, lines := range inTurn(t, len(x.of), func(t *trial, i int) []measure {
+		g := x.of[i]
+		c := t.crew(plan{name: "crowd", members: 2, elections: g.elections, lease: 15 * time.Second,
+			mode: g.mode, quiet: true})
+		leading, following := c.weigh(window)
+		return append(g.costs("following", following, 0), g.costs("leading", leading, 1)...)
+	}) {
+		if lines[0].others = x.others; i > 0 {
+			lines[0].others = ""
+		}
+		t.report(lines...)
+	}
+}
+
+// weigh lets the first member lead all elections and the second follow.
+func (c *crew) weigh(window time.Duration) (leading, following usage) {
+	before := c.usages(weigh)
+	mark := c.journal.mark()
+	c.join(c.members[0])
+	c.heardForAll(mark, c.members[0], leads)
+	c.join(c.members[1])
+	c.sleep(5 * time.Second) // one interval of renewals: the costs of the start are over
+	running := c.usages(weigh)
+	c.sleep(window)
+	late := c.usages(weigh)
+	return late[0].minus(before[0], running[0]), late[1].minus(before[1], running[1])
+}
+
+// costs are those of each further election; goroutines is how many of them are the user's.
+func (g gathering) costs(role string, u usage, goroutines float64) []measure {
+	const most = 2e6
+	role, n := g.mode.label()+role+": ", float64(g.elections)
+	line := measure{what: role + "goroutines, at rest / most, each",
+		value: fmt.Sprintf("%.2f / %.2f", float64(u.Goroutines)/n, float64(u.Peak)/n)}
+	if g.mode.session.full == 0 {
+		line.bound = fmt.Sprintf("%.0f", goroutines)
+		line.verdict = figures.Within(float64(u.Goroutines) < (goroutines+0.1)*n)
+	}
+	kilobytes := func(bytes uint64) string { return fmt.Sprintf("%.1f KB", float64(bytes)/n/1000) }
+	return []measure{
+		{what: role + "resident / heap, each", value: kilobytes(u.Resident) + " / " + kilobytes(u.Heap),
+			bound: "below 2 MB", verdict: figures.Within(float64(u.Resident) < most*n)},
+		line,
+		{what: role + "processor, all", value: percent(u)},
+	}
+}
+
+func percent(u usage) string {
+	return fmt.Sprintf("%.1f %% of a core", 100*float64(u.CPU)/float64(u.At))
+}

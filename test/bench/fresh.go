@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// fresh measures first elections in new buckets, for stores that can vouch that these are new.
+type fresh struct {
+	late   within
+	others string
+}
+
+func (fresh) about() about {
+	return about{"fresh", "the first election in a bucket without history, three candidates that start " +
+		"together, lease 15 s",
+		"From the stamp before the leader's first request to the store, on a connection that is there already " +
+			"(the request that opens the bucket is included), to the entry into its lead. Each time in a new, " +
+			"empty bucket, for which the store vouches (natskv.Pristine); without that the first leader comes " +
+			"after one lease"}
+}
+
+func (x fresh) measure(t *trial) {
+	var first figures.Dist
+	c := t.crew(plan{name: "fresh", members: 3, lease: 15 * time.Second})
+	for range pick(t.bench, choice[int]{30, 200}) {
+		c.role.Bucket, c.role.Elections = t.unique("fresh"), []string{"fresh"}
+		check(c.servers.create(t.ctx, c.role.Bucket))
+		mark := c.journal.mark()
+		c.tell(c.role)
+		c.heard(mark, nil, leads)
+		first = append(first, c.sinceOpening(mark)...)
+		c.halt()
+	}
+	t.report(timed("first request to leader", first, x.late, x.others))
+
+	const lease = 2 * time.Second
+	c = t.crew(plan{name: "new", members: 3, elections: 20, lease: lease})
+	must(t.open(c.servers, c.role.Bucket).CompareAndSwap(t.ctx, "another", "", []byte("value")))
+	c.tell(c.role)
+	c.heardForAll(0, nil, leads)
+	later := c.sinceOpening(0)
+	leases := func(d time.Duration) float64 { return d.Seconds() / lease.Seconds() }
+	t.report(measure{what: "a new key in a bucket with history, in leases", bound: "1",
+		value:   fmt.Sprintf("%.2f median, %.2f max, n=%d", leases(later.Median()), leases(later.Max()), len(later)),
+		verdict: figures.Within(leases(later.Median()) <= 1.05)})
+}
+
+// sinceOpening is the time from the first request of each leader to its election, after a mark.
+func (c *crew) sinceOpening(mark int) (all figures.Dist) {
+	opened := map[string]int64{}
+	for _, e := range c.journal.since(mark) {
+		switch e.What {
+		case opening:
+			opened[e.who] = e.At
+		case leads:
+			all = append(all, time.Duration(e.At-opened[e.who]))
+		}
+	}
+	return all
+}

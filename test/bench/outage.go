@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// outage cuts all members off from the servers at once.
+type outage struct {
+	modes     []mode
+	elections int
+	lease     time.Duration
+	rounds    choice[int]
+}
+
+func (x outage) about() about {
+	return about{"outage", fmt.Sprintf("no process can reach the servers for five leases of %v, and then all "+
+		"can again; three candidates, %d elections side by side", x.lease, x.elections),
+		"Connections stay open and every byte is lost; they end when the outage does. The time is from that " +
+			"end to the entry into lead. A poll takes a third of a lease, and up to a tenth more. Questions " +
+			"and answers are those of row pause"}
+}
+
+func (x outage) measure(t *trial) {
+	type outcome struct {
+		after   figures.Dist
+		verdict acts.Verdict
+	}
+	modes := or(x.modes)
+	bound := within{max: x.lease + x.lease/3*11/10}
+	for i, o := range sideBySide(t, len(modes), func(t *trial, i int) (o outcome) {
+		c := t.crew(plan{name: "outage", members: 3, elections: x.elections, lease: x.lease, mode: modes[i],
+			ask: asking.ByTerm, relayed: true})
+		c.enthrone()
+		for range pick(t.bench, x.rounds) {
+			c.sleep(x.lease)
+			o.after = append(o.after, c.blackOut()...)
+		}
+		o.verdict = c.book.Judge()
+		return o
+	}) {
+		t.report(timed(modes[i].label()+"store back to leader", o.after, bound, ""),
+			judgedLine(modes[i].label(), o.verdict, len(o.after), ""))
+	}
+}
+
+// blackOut returns how long after its end the elections had leaders.
+func (c *crew) blackOut() (after figures.Dist) {
+	var heal []func()
+	for _, m := range c.members {
+		heal = append(heal, m.relays.cut(true))
+	}
+	c.sleep(5 * c.lease)
+	mark, end := c.journal.mark(), machine.Now()
+	for _, heal := range heal {
+		heal()
+	}
+	for _, e := range c.successors(mark, c.role.Elections) {
+		after = append(after, time.Duration(e.At-end))
+	}
+	return after
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+)
+
+var natsSite = site{
+	title: "NATS", start: startNATS, connect: dialNATS, rows: func() []experiment {
+		return []experiment{
+			crash{lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
+				late: within{median: 25 * time.Millisecond}, others: natsCrash},
+			stops{of: []stopping{{rounds: choice[int]{300, 1000}}}, lease: always(15 * time.Second),
+				late: within{median: 5 * time.Millisecond, p99: 20 * time.Millisecond}, others: natsStop},
+			fresh{late: within{max: 20 * time.Millisecond},
+				others: "nats-kv-leader-elect 22.6 to 26.6 s"},
+			natsSteady,
+			pause(strike{elections: 20, groups: always(1), rounds: choice[int]{2, 8},
+				others: "nats-kv-leader-elect stale in 5 of 7 runs, goNELI in 6 of 6"}),
+			cut(strike{groups: always(5), rounds: choice[int]{2, 20}, others: "nats-kv-leader-elect: two " +
+				"leaders while an update hangs; etcd two for 435-943 ms in 13 of 16"}),
+			crowd{of: []gathering{{elections: 1000}}, window: choice[int]{5, 60}, others: "nats-kv-leader-elect " +
+				"5.9 KB and a goroutine, client-go 9.5 KB and two, etcd 739 B (shared session)"},
+			fleets{},
+			operations{n: choice[int]{1000, 5000}},
+		}
+	},
+}
+
+var clusterSite = site{
+	name: "r3", title: "NATS, three replicas", connect: dialNATS,
+	start: startCluster(natsd.StartCluster),
+	rows: func() []experiment {
+		return []experiment{
+			operations{n: choice[int]{500, 5000}},
+			stops{of: []stopping{{rounds: choice[int]{30, 1000}}}, lease: always(15 * time.Second),
+				late: within{median: 10 * time.Millisecond}, others: natsStop},
+			crash{lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
+				late: within{median: 50 * time.Millisecond}, others: natsCrash},
+			natsSteady,
+		}
+	},
+}
+
+// partedSite is the same with relays between the servers.
+var partedSite = site{
+	name: "r3", title: "NATS, three replicas", connect: dialNATS,
+	start: startCluster(natsd.StartPartible),
+	rows: func() []experiment {
+		return []experiment{faults{away: choice[time.Duration]{0, 22 * time.Second}}}
+	},
+}
+
+var natsSteady = steady{lease: always(15 * time.Second), window: choice[int]{1, 4},
+	of: []quiet{{bounds: budget{messages: 12, "API requests": 0, "flow control": 0}}},
+	note: "The servers count what the ten connections send (connz, in_msgs): each publish and each " +
+		"request, but no pings. Subscriptions of the bench to $KV.>, $JS.API.> and $JS.FC.> show what " +
+		"they are",
+	others: "nats-kv-leader-elect 50.7, client-go 198, etcd 300 (TTL 5 s)"}
+
+const (
+	natsCrash = "nats-kv-leader-elect 57.4 s median (TTL 30 s), etcd 3.8 s (TTL 5 s)"
+	natsStop  = "nats-kv-leader-elect 54 s, etcd 12 ms, client-go up to 4.4 s"
+)
+
+// natsServers are one server, or three.
+type natsServers struct {
+	cluster *natsd.Cluster // nil: one
+	all     []*natsd.Server
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	homes   map[string]*natsd.Server // by stream
+}
+
+func startNATS(_ *bench, dir string) (servers, error) {
+	s, err := natsd.Start(dir)
+	if err != nil {
+		return nil, err
+	}
+	n := &natsServers{all: []*natsd.Server{s}}
+	return n, n.dial()
+}
+
+func startCluster(start func(dir string) (*natsd.Cluster, error)) func(*bench, string) (servers, error) {
+	return func(b *bench, dir string) (servers, error) {
+		c, err := start(dir)
+		if err != nil {
+			return nil, err
+		}
+		n := &natsServers{cluster: c, all: c.Servers[:], homes: map[string]*natsd.Server{}}
+		if err := c.Ready(b.ctx); err != nil {
+			return n, err
+		}
+		return n, n.dial()
+	}
+}
+
+func (n *natsServers) dial() (err error) {
+	n.nc, err = nats.Connect(natsURL(n.addresses()), nats.Name("bench"), nats.MaxReconnects(-1))
+	if err != nil {
+		return err
+	}
+	n.js, err = jetstream.New(n.nc)
+	return err
+}
+
+func natsURL(addresses []string) string {
+	return "nats://" + strings.Join(addresses, ",nats://")
+}
+
+func (n *natsServers) addresses() (all []string) {
+	for _, s := range n.all {
+		all = append(all, strings.TrimPrefix(s.URL(), "nats://"))
+	}
+	return all
+}
+
+func (n *natsServers) stop() {
+	if n.nc != nil {
+		n.nc.Close()
+	}
+	for _, s := range n.all {
+		s.Kill()
+	}
+	if n.cluster != nil {
+		n.cluster.Kill() // ends the relays
+	}
+}
+
+// create asks again if a cluster has no leader yet and gives no answer.
+func (n *natsServers) create(ctx context.Context, bucket string) error {
+	if n.cluster == nil {
+		_, err := natskv.Open(ctx, n.js, bucket, natskv.Create())
+		return err
+	}
+	for {
+		asking, cancel := context.WithTimeout(ctx, attempt)
+		_, err := natskv.Open(asking, n.js, bucket, natskv.Create(natskv.Replicas(natsd.Members)))
+		unanswered := asking.Err() != nil && ctx.Err() == nil
+		cancel()
+		switch {
+		case err == nil:
+			return n.cluster.Whole(ctx, "KV_"+bucket)
+		case !unanswered:
+			return err
+		}
+	}
+}
+
+func (n *natsServers) open(ctx context.Context, bucket string) (driver.Store, error) {
+	return natskv.Open(ctx, n.js, bucket)
+}
+
+func (n *natsServers) createAt(ctx context.Context, bucket string, home int) error {
+	if err := n.create(ctx, bucket); err != nil {
+		return err
+	}
+	n.homes["KV_"+bucket] = n.all[home]
+	return n.cluster.Lead(ctx, "KV_"+bucket, n.all[home])
+}
+
+func (n *natsServers) whole(ctx context.Context) error {
+	for stream := range n.homes {
+		if err := n.cluster.Whole(ctx, stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *natsServers) restore(ctx context.Context) error {
+	for stream, home := range n.homes {
+		if err := n.cluster.Lead(ctx, stream, home); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *natsServers) faults() []serverFault {
+	on := func(do func(*natsd.Server) error) func(int) error {
+		return func(i int) error { return do(n.all[i]) }
+	}
+	done := func(do func(*natsd.Server)) func(int) error {
+		return on(func(s *natsd.Server) error { do(s); return nil })
+	}
+	return []serverFault{
+		{"shut down", on((*natsd.Server).Stop), on((*natsd.Server).Start)},
+		{"killed", done((*natsd.Server).Kill), on((*natsd.Server).Start)},
+		{"frozen", on((*natsd.Server).Pause), on((*natsd.Server).Resume)},
+		{"cut off", done(n.cluster.Part), done(n.cluster.Heal)},
+	}
+}
+
+func (*natsServers) controller(context.Context) (int, error) { return -1, nil }
+
+// counter counts what the members' connections send, and beside it what the bucket and the API get.
+func (n *natsServers) counter(c *crew) func() []counts {
+	taps := map[string]*nats.Subscription{}
+	for kind, subject := range map[string]string{
+		"writes": "$KV.>", "API requests": "$JS.API.>", "flow control": "$JS.FC.>"} {
+		tap := must(n.nc.SubscribeSync(subject))
+		c.cleanup(func() { _ = tap.Unsubscribe() })
+		check(tap.SetPendingLimits(-1, -1))
+		taps[kind] = tap
+	}
+	check(n.nc.Flush())
+	return func() (all []counts) {
+		seen, found := counts{}, 0
+		for kind, tap := range taps {
+			pending, _, err := tap.Pending()
+			check(err)
+			seen[kind] = pending
+		}
+		for _, s := range n.all {
+			received := must(s.Received(c.ctx))
+			for _, m := range c.members {
+				if sent, ok := received[m.id]; ok {
+					all = append(all, counts{messages: sent})
+					found++
+				}
+			}
+		}
+		if found != len(c.members) {
+			check(fmt.Errorf("%w: the servers show %d of %d connections", errBusy, found, len(c.members)))
+		}
+		return append(all, seen)
+	}
+}
+
+// messages is the kind under which the servers count.
+const messages = "messages"
+
+// natsClient is one connection, or with a cluster a connection for the elections alone.
+type natsClient struct {
+	observer
+	js   jetstream.JetStream
+	opts []natskv.Option
+}
+
+func dialNATS(o observer) (client, error) {
+	name, opts := o.me.ID, []natskv.Option{natskv.Pristine()}
+	if len(o.me.Addresses) > 1 {
+		name, opts = name+" (base)", append(opts, natskv.OwnConnection(nats.Name(name)))
+	}
+	nc, err := nats.Connect(natsURL(o.me.Addresses), nats.Name(name), nats.DontRandomize(),
+		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.SetCustomDialer(o.me))
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	return &natsClient{o, js, opts}, err
+}
+
+func (n *natsClient) open(c command) (driver.Store, error) {
+	store, err := natskv.Open(context.Background(), n.js, c.Bucket, n.opts...)
+	if err != nil || c.Quiet {
+		return store, err
+	}
+	return natsObserved{store, n.observer}, nil
+}
+
+func (*natsClient) configure(context.Context, command, string, *tenure.Config) error { return nil }
+
+type natsObserved struct {
+	*natskv.Store
+	observer observer
+}
+
+// CompareAndSwap is the store's, and is reported.
+func (o natsObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	return o.observer.swap(ctx, o.Store, key, prev, value)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// steady counts requests while nothing happens.
+type steady struct {
+	of        []quiet
+	elections int // 0: one
+	lease     choice[time.Duration]
+	window    choice[int]        // in leases
+	prices    map[string]float64 // in dollars, by kind
+	note      string
+	others    string
+}
+
+// quiet is a mode with bounds.
+type quiet struct {
+	mode   mode
+	bounds budget
+}
+
+// budget is requests per minute of an election, by kind, with a lease of 15 s.
+type budget map[string]float64
+
+// total is the kind of all requests together.
+const total = "all"
+
+const candidates = 10
+
+func (x steady) about() about {
+	return about{"steady", fmt.Sprintf("ten candidates in ten processes while nothing happens, %s, lease %v, "+
+		"renewed every third of it", elections(x.elections), x.lease), x.note}
+}
+
+func (x steady) measure(t *trial) {
+	for i, lines := range inTurn(t, len(x.of), func(t *trial, i int) []measure { return x.count(t, x.of[i]) }) {
+		if i == 0 {
+			lines[0].others = x.others
+		}
+		t.report(lines...)
+	}
+}
+
+// count counts again if a busy machine costs a leader its lease.
+func (x steady) count(t *trial, q quiet) []measure {
+	c := t.crew(plan{name: "steady", members: candidates, elections: max(x.elections, 1),
+		lease: pick(t.bench, x.lease), mode: q.mode})
+	c.enthrone()
+	count := c.counter()
+	leases := pick(t.bench, x.window)
+	for try := 1; ; try++ {
+		c.sleep(2 * c.lease) // the start is over
+		found, err := c.requests(count, leases)
+		if err == nil || try == 4 {
+			check(err)
+			return x.lines(q, found, 4/float64(leases)/float64(len(c.role.Elections)))
+		}
+		fmt.Fprintf(t.log, "  again, for %v\n", err)
+	}
+}
+
+// requests counts those of each member in a window of so many leases, in which no leader may change.
+func (c *crew) requests(count func() []counts, leases int) ([]counts, error) {
+	mark, before := c.journal.mark(), count()
+	c.sleep(time.Duration(leases) * c.lease)
+	after := count()
+	for i, kinds := range after {
+		for kind := range kinds {
+			kinds[kind] -= before[i][kind]
+		}
+	}
+	e, changed := last(c.journal.since(mark), func(e entry) bool { return e.What == leads })
+	if changed {
+		return after, fmt.Errorf("%w: %s became leader of %s", errBusy, e.who, e.Election)
+	}
+	return after, nil
+}
+
+// lines show counts; a single request is one per minute.
+func (x steady) lines(q quiet, members []counts, one float64) []measure {
+	sum, most := budget{}, budget{}
+	for _, member := range members {
+		for kind, n := range member {
+			rate := float64(n) * one
+			sum[kind] += rate
+			if _, bounded := q.bounds[total]; bounded {
+				sum[total] += rate
+			}
+			most[kind] = max(most[kind], rate)
+		}
+	}
+	found := []measure{
+		{what: q.mode.label() + "requests per minute, each election", value: sum.String(),
+			bound: q.bounds.String(), verdict: figures.Within(sum.keeps(q.bounds, one))},
+		{what: q.mode.label() + "the most by one process", value: most.String()},
+	}
+	if x.prices == nil {
+		return found
+	}
+	dollars := 0.0
+	for kind, price := range x.prices {
+		dollars += sum[kind] * price * 60 * 24 * 30
+	}
+	return append(found, measure{what: q.mode.label() + "a month", value: fmt.Sprintf("$%.2f", dollars)})
+}
+
+// keeps allows for one more request at an edge of the window, and for rounding.
+func (b budget) keeps(bounds budget, one float64) bool {
+	for kind, bound := range bounds {
+		if b[kind] > bound && (bound == 0 || b[kind] > 1.03*bound+one) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b budget) String() string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(b)) {
+		all = append(all, fmt.Sprintf("%s %.1f", kind, b[kind]))
+	}
+	return strings.Join(all, ", ")
+}

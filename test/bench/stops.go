@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/figures"
+)
+
+// stops ends leaders in order.
+type stops struct {
+	prefix string
+	of     []stopping
+	lease  choice[time.Duration]
+	late   within // not for polled modes, which have the interval between two polls
+	others string
+}
+
+// stopping stops the leader of some elections again and again.
+type stopping struct {
+	mode      mode
+	members   int         // 0: three
+	elections choice[int] // 0: one
+	rounds    choice[int]
+}
+
+func (x stops) about() about {
+	return about{x.prefix + "stop",
+		fmt.Sprintf("the leader is stopped gracefully (the context of Run ends), lease %v", x.lease),
+		"From the stamp that the leader's process takes before it sends the release, to the entry into " +
+			"the successor's lead; three candidates, unless others are named. The stopped one campaigns " +
+			"again before the next stop. If followers poll, a process that leads many elections, polled " +
+			"out of step, stops once: the first of n followers reads lease / (n+1) after a release on average"}
+}
+
+func (x stops) measure(t *trial) {
+	all := inTurn(t, len(x.of), func(t *trial, i int) figures.Dist { return x.stops(t, x.of[i]) })
+	poll := pick(t.bench, x.lease) / 3
+	for i, s := range x.of {
+		if !s.mode.polled {
+			t.report(timed(s.mode.label()+"release sent to next leader", all[i], x.late, x.others))
+			continue
+		}
+		what := fmt.Sprintf("%s%d candidates: ", s.mode.label(), max(s.members, 3))
+		t.report(timed(what+"release sent to next leader", all[i], within{median: poll}, ""),
+			measure{what: what + "of these above " + figures.Show(poll),
+				value: fmt.Sprintf("%d of %d", all[i].Above(poll), len(all[i]))})
+	}
+}
+
+func (x stops) stops(t *trial, s stopping) (all figures.Dist) {
+	lease := pick(t.bench, x.lease)
+	c := t.crew(plan{name: "stop", members: max(s.members, 3), elections: max(pick(t.bench, s.elections), 1),
+		lease: lease, mode: s.mode})
+	c.enthrone()
+	if s.mode.polled {
+		c.sleep(rand.N(lease))
+	}
+	rounds := pick(t.bench, s.rounds)
+	for i := range rounds {
+		all = append(all, c.stopLeader()...)
+		if i%100 == 99 {
+			fmt.Fprintf(c.log, "  %d of %d\n", i+1, rounds)
+		}
+	}
+	if len(all) == 0 {
+		check(fmt.Errorf("%w: the leader that was to release had lost its lease", errBusy))
+	}
+	return all
+}
+
+// stopLeader stops the leader, and returns when it campaigns again. A leader that a busy machine has
+// cost its lease releases nothing.
+func (c *crew) stopLeader() (all figures.Dist) {
+	mark := c.journal.mark()
+	leader := c.present()
+	led := c.ledBy(leader)
+	c.tell(command{Do: stop}, leader)
+	for _, next := range c.successors(mark, led, leader) {
+		release, ok := last(c.journal.since(mark), func(e entry) bool {
+			return e.What == sending && e.Released && e.who == leader.id && e.Election == next.Election && e.At < next.At
+		})
+		if !ok {
+			fmt.Fprintf(c.log, "  %s has a new leader without a release\n", next.Election)
+			continue
+		}
+		all = append(all, time.Duration(next.At-release.At))
+	}
+	c.rejoin(mark, leader)
+	return all
+}

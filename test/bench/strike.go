@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/test/internal/asking"
+)
+
+// strike takes a leader out until another leads, lets it return, and judges whether two led at once.
+type strike struct {
+	name, title, note string
+	modes             []mode
+	elections         int // of each leader; 0: one
+	lease             time.Duration
+	groups, rounds    choice[int]
+	relayed           bool
+	others            string
+	// hit strikes the leader for the time of hold at least, and returns what ends that.
+	hit  func(c *crew, leader *member, round int) (end func())
+	hold func(c *crew) time.Duration
+	// begin lets the crew campaign.
+	begin func(*crew)
+	// control names a planted mistake that is struck too, and beginControl starts it.
+	control      string
+	beginControl func(*crew)
+}
+
+const byMemory = "work that goes by memory"
+
+// cut cuts the leader off from all servers.
+func cut(x strike) strike {
+	x.name, x.relayed = "cut", true
+	x.lease = max(x.lease, time.Second)
+	x.title = fmt.Sprintf("the leader's process is cut off from all servers for two and a half leases of %v: "+
+		"connections stay open, and every byte in both directions is lost (odd runs) or arrives when the cut "+
+		"is over (even runs)", x.lease)
+	x.note = "Three candidates, each through TCP relays of its own. Questions, answers and the control are " +
+		"those of row pause"
+	x.hold = func(c *crew) time.Duration { return 5 * c.lease / 2 }
+	x.hit = func(_ *crew, leader *member, round int) func() { return leader.relays.cut(round%2 == 0) }
+	return byTerm(x)
+}
+
+// pause stops the leader's process.
+func pause(x strike) strike {
+	x.name = "pause"
+	x.lease = max(x.lease, time.Second)
+	x.title = fmt.Sprintf("a process that leads %s is stopped (SIGSTOP) for two leases of %v and "+
+		"goes on (SIGCONT), three processes", elections(x.elections), x.lease)
+	x.note = "The work of each leader asks every 2 ms whether it may act, and stamps each question before it " +
+		"asks. Counted are the answers of yes whose stamp is later than the next leader's entry into lead; " +
+		"the time is from that entry to the last of them. The control does the same with work that goes by a " +
+		"flag, which follows within 50 ms what it hears of leaders"
+	x.hold = func(c *crew) time.Duration { return 2 * c.lease }
+	x.hit = func(_ *crew, leader *member, _ int) func() {
+		check(leader.pause())
+		return func() { check(leader.resume()) }
+	}
+	return byTerm(x)
+}
+
+// byTerm strikes work that goes by the term, and as a control work that goes by memory.
+func byTerm(x strike) strike {
+	x.begin = func(c *crew) { c.enthrone() }
+	x.control = byMemory
+	x.beginControl = func(c *crew) {
+		c.role.Ask = asking.ByMemory
+		c.enthrone()
+	}
+	return x
+}
+
+func (x strike) about() about { return about{x.name, x.title, x.note} }
+
+func (x strike) measure(t *trial) {
+	modes := or(x.modes)
+	rounds := pick(t.bench, x.rounds)
+	if groups := pick(t.bench, x.groups); t.runs > 0 {
+		rounds = (t.runs + groups - 1) / groups
+	}
+	t.report(inTurn(t, len(modes)+1, func(t *trial, i int) measure {
+		if i < len(modes) {
+			v, n := x.strikes(t, modes[i], x.begin, rounds)
+			return judgedLine(modes[i].label(), v, n, x.others)
+		}
+		return controlled(x.control, func() (acts.Verdict, int) {
+			return x.strikes(t, modes[0], x.beginControl, min(2, rounds))
+		})
+	})...)
+}
+
+// strikes strikes several crews side by side, and counts the strikes.
+func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum acts.Verdict, n int) {
+	type outcome struct {
+		acts.Verdict
+		n int
+	}
+	for _, o := range sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) (o outcome) {
+		c := t.crew(plan{name: x.name, members: 3, elections: max(x.elections, 1), lease: x.lease, mode: m,
+			ask: asking.ByTerm, relayed: x.relayed})
+		begin(c)
+		for round := range rounds {
+			c.sleep(settle)
+			o.n += x.strike(c, round)
+		}
+		o.Verdict = c.book.Judge()
+		fmt.Fprintf(t.log, "  %s: %+v\n", c.name, o.Verdict)
+		return o
+	}) {
+		sum, n = sum.Plus(o.Verdict), n+o.n
+	}
+	return sum, n
+}
+
+// strike returns how many elections the leader led, when others lead them and the leader has had time
+// to learn of that.
+func (x strike) strike(c *crew, round int) int {
+	mark := c.journal.mark()
+	leader := c.present()
+	led := c.ledBy(leader)
+	over := time.Now().Add(x.hold(c))
+	end := x.hit(c, leader, round)
+	c.successors(mark, led, leader)
+	c.sleep(time.Until(over))
+	end()
+	c.sleep(c.lease)
+	return len(led)
+}
