@@ -34,21 +34,15 @@ func (b *bench) close() {
 	_ = os.RemoveAll(b.dir)
 }
 
-func (b *bench) serversOf(s *site) (servers, error) {
+func (b *bench) serversOf(s *site) servers {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if found := b.started[s]; found != nil {
-		return found, nil
+	if b.started[s] == nil {
+		dir := filepath.Join(b.dir, fmt.Sprint("servers-", len(b.started)))
+		check(os.Mkdir(dir, 0o700))
+		b.started[s] = s.start(b, dir)
 	}
-	dir := filepath.Join(b.dir, fmt.Sprint("servers-", len(b.started)))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
-	}
-	found, err := s.start(b, dir)
-	if err == nil {
-		b.started[s] = found
-	}
-	return found, err
+	return b.started[s]
 }
 
 // unique returns a name that nothing else has, for a bucket, a member or an election.

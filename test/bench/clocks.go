@@ -75,26 +75,13 @@ func (c *crew) stolen(e entry) bool {
 // share lets each member lead its part of the elections, and then follow the others.
 func (c *crew) share() {
 	all := c.role.Elections
-	part := func(i int) []string { return all[i*ledByEach : (i+1)*ledByEach] }
-	rest := func(i int) []string { return slices.Concat(all[:i*ledByEach], all[(i+1)*ledByEach:]) }
-	c.role.Spread = c.lease / 3
-	c.joinWith(part)
-	c.role.Elections = all
-	c.heardForAll(0, nil, leads)
-	c.role.Spread = c.lease
-	c.joinWith(rest)
-	c.role.Elections = all
-}
-
-// joinWith lets all members join at once, each in elections of its own.
-func (c *crew) joinWith(elections func(i int) []string) {
-	mark := c.journal.mark()
 	for i, m := range c.members {
-		c.role.Elections = elections(i)
-		c.tell(c.role, m)
+		c.role.Elections = all[i*ledByEach : (i+1)*ledByEach]
+		c.lead(m)
 	}
 	for i, m := range c.members {
-		c.role.Elections = elections(i)
-		c.heardForAll(mark, m, following)
+		c.role.Elections = slices.Concat(all[:i*ledByEach], all[(i+1)*ledByEach:])
+		c.follow(m)
 	}
+	c.role.Elections = all
 }

@@ -47,7 +47,7 @@ func (t *trial) crew(p plan) *crew {
 		c.role.Elections = append(c.role.Elections, fmt.Sprintf("%s-%d", c.name, i))
 	}
 	if p.elections > 0 {
-		check(c.servers.create(t.ctx, c.name))
+		c.servers.create(t.ctx, c.name)
 	}
 	if own {
 		t.cleanup(c.servers.stop)
@@ -72,7 +72,7 @@ func (c *crew) hire(n int) {
 			me.Wall = c.wall[c.hired%len(c.wall)]
 		}
 		c.hired++
-		m := must(hire(me, c.relayed, func(r report) { c.hear(me.ID, r) }))
+		m := hire(me, c.relayed, func(r report) { c.hear(me.ID, r) })
 		c.members = append(c.members, m)
 		c.heard(0, m, connected)
 	}
@@ -106,7 +106,7 @@ func (c *crew) tell(what command, to ...*member) {
 		to = c.members
 	}
 	for _, m := range to {
-		check(m.tell(what))
+		check(m.commands.Encode(what))
 	}
 }
 

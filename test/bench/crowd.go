@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
 // crowd measures what many elections in one process cost.
@@ -51,7 +52,7 @@ func (x crowd) measure(t *trial) {
 }
 
 // weigh lets the first member lead all elections and the second follow.
-func (c *crew) weigh(window time.Duration) (leading, following usage) {
+func (c *crew) weigh(window time.Duration) (leading, following machine.Usage) {
 	before := c.usages(weigh)
 	mark := c.journal.mark()
 	c.join(c.members[0])
@@ -61,11 +62,12 @@ func (c *crew) weigh(window time.Duration) (leading, following usage) {
 	running := c.usages(weigh)
 	c.sleep(window)
 	late := c.usages(weigh)
-	return late[0].minus(before[0], running[0]), late[1].minus(before[1], running[1])
+	return late[0].Minus(before[0].Usage, running[0].Usage),
+		late[1].Minus(before[1].Usage, running[1].Usage)
 }
 
 // costs are those of each further election; goroutines is how many of them are the user's.
-func (g gathering) costs(role string, u usage, goroutines float64) []measure {
+func (g gathering) costs(role string, u machine.Usage, goroutines float64) []measure {
 	const most = 2e6
 	role, n := g.mode.label()+role+": ", float64(g.elections)
 	line := measure{what: role + "goroutines, at rest / most, each",
@@ -79,10 +81,6 @@ func (g gathering) costs(role string, u usage, goroutines float64) []measure {
 		{what: role + "resident / heap, each", value: kilobytes(u.Resident) + " / " + kilobytes(u.Heap),
 			bound: "below 2 MB", verdict: figures.Within(float64(u.Resident) < most*n)},
 		line,
-		{what: role + "processor, all", value: percent(u)},
+		{what: role + "processor, all", value: u.Share()},
 	}
-}
-
-func percent(u usage) string {
-	return fmt.Sprintf("%.1f %% of a core", 100*float64(u.CPU)/float64(u.At))
 }

@@ -69,7 +69,7 @@ func (f *fleetCrew) begin() []measure {
 		f.spread("started"),
 	}
 	for i, u := range late {
-		all = append(all, f.costs(fmt.Sprint("process ", i+1), u.minus(before[i], early[i]))...)
+		all = append(all, f.costs(fmt.Sprint("process ", i+1), u.Minus(before[i].Usage, early[i].Usage))...)
 	}
 	perMinute := float64(sent) / (2 * f.lease.Minutes())
 	renewals := len(f.role.Elections) * int(3*time.Minute/f.lease)
@@ -78,14 +78,14 @@ func (f *fleetCrew) begin() []measure {
 		verdict: figures.Within(perMinute < 1.1*float64(renewals))})
 }
 
-func (f *fleetCrew) costs(who string, u usage) []measure {
+func (f *fleetCrew) costs(who string, u machine.Usage) []measure {
 	n := float64(len(f.role.Elections))
 	return []measure{
 		{what: who + ": heap per election", value: fmt.Sprintf("%.2f KB", float64(u.Heap)/n/1000),
 			bound: "2 KB", verdict: figures.Within(float64(u.Heap) <= 2048*n)},
 		{what: who + ": goroutines, at rest / most", value: fmt.Sprint(u.Goroutines, " / ", u.Peak),
 			bound: "100, however many elections", verdict: figures.Within(u.Goroutines <= 100)},
-		{what: who + ": processor", value: percent(u),
+		{what: who + ": processor", value: u.Share(),
 			bound: "20 %", verdict: figures.Within(float64(u.CPU) <= 0.2*float64(u.At))},
 	}
 }

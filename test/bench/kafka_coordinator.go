@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -22,8 +23,8 @@ func cutCoordinator(x strike) strike {
 	x.hold = func(c *crew) time.Duration { return 5 * c.role.Session / 2 }
 	x.hit = func(c *crew, leader *member, round int) func() {
 		k := kafkaOf(c)
-		coordinator := k.seeds[must(k.coordinator(c.ctx, c.role.Elections[0]))]
-		return relays{coordinator: leader.relays[coordinator]}.cut(round%2 == 0)
+		coordinator := k.seeds[k.coordinator(c.ctx, c.role.Elections[0])]
+		return relay.Set{coordinator: leader.relays[coordinator]}.Cut(round%2 == 0)
 	}
 	x.begin = func(c *crew) {
 		apart(c)
@@ -43,10 +44,10 @@ func kafkaOf(c *crew) *brokers {
 // apart renames the election until the coordinator of the group of that name does not lead the log.
 func apart(c *crew) {
 	k := kafkaOf(c)
-	log := must(k.leader(c.ctx, c.role.Bucket))
+	log := k.leader(c.ctx, c.role.Bucket)
 	for range 100 {
 		c.role.Elections[0] = c.unique(c.name)
-		if must(k.coordinator(c.ctx, c.role.Elections[0])) != log {
+		if k.coordinator(c.ctx, c.role.Elections[0]) != log {
 			return
 		}
 	}

@@ -20,7 +20,7 @@ func (operations) about() about {
 
 func (x operations) measure(t *trial) {
 	on, bucket := t.shared(), t.unique("store")
-	check(on.create(t.ctx, bucket))
+	on.create(t.ctx, bucket)
 	reads, swaps := measureOperations(t, t.open(on, bucket), pick(t.bench, x.n))
 	t.report(timed("Read", reads, within{}, ""), timed("CompareAndSwap", swaps, x.swap, ""))
 }

@@ -53,7 +53,7 @@ func (x outage) measure(t *trial) {
 func (c *crew) blackOut() (after figures.Dist) {
 	var heal []func()
 	for _, m := range c.members {
-		heal = append(heal, m.relays.cut(true))
+		heal = append(heal, m.relays.Cut(true))
 	}
 	c.sleep(5 * c.lease)
 	mark, end := c.journal.mark(), machine.Now()

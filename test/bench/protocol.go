@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
 // The bench and its members exchange lines of JSON: an identity once, then commands one way and
@@ -100,23 +101,6 @@ const (
 
 // usage is what a member uses.
 type usage struct {
-	Goroutines int    // at rest
-	Peak       int    // the most since the last usage
-	Heap       uint64 // bytes, after a collection
-	Resident   uint64 // bytes of the process, after free memory was returned
-	CPU        time.Duration
-	At         int64  // when CPU was read
-	Requests   counts // so far; nil where the servers count them
-}
-
-// minus is the difference to before the start; CPU that to a time when all was running.
-func (u usage) minus(before, running usage) usage {
-	return usage{
-		Goroutines: u.Goroutines - before.Goroutines,
-		Peak:       u.Peak - before.Goroutines,
-		Heap:       u.Heap - min(u.Heap, before.Heap),
-		Resident:   u.Resident - min(u.Resident, before.Resident),
-		CPU:        u.CPU - running.CPU,
-		At:         u.At - running.At,
-	}
+	machine.Usage
+	Requests counts // so far; none where the servers count them
 }

@@ -13,7 +13,7 @@ import (
 type site struct {
 	name  string // the prefix of its rows
 	title string
-	start func(b *bench, dir string) (servers, error)
+	start func(b *bench, dir string) servers
 	// connect runs in the process of a candidate.
 	connect func(o observer) (client, error)
 	rows    func() []experiment
@@ -24,13 +24,13 @@ func sites() []*site {
 	return []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite}
 }
 
-// servers are those of a site, as the bench sees them.
+// servers are those of a site, as the bench sees them. Errors end the trial.
 type servers interface {
 	// addresses are hosts and ports.
 	addresses() []string
 	// create makes a bucket, or whatever else the store keeps elections in.
-	create(ctx context.Context, bucket string) error
-	open(ctx context.Context, bucket string) (driver.Store, error)
+	create(ctx context.Context, bucket string)
+	open(ctx context.Context, bucket string) driver.Store
 	stop()
 }
 
@@ -54,19 +54,19 @@ type counting interface {
 // counts are numbers of requests by kind.
 type counts map[string]int
 
-// breakable servers can fail one by one.
+// breakable servers can fail one by one. They are numbered from 0.
 type breakable interface {
 	servers
-	// createAt makes a bucket that one of the servers leads. The first server is 0.
-	createAt(ctx context.Context, bucket string, home int) error
+	// createAt makes a bucket that one of the servers leads.
+	createAt(ctx context.Context, bucket string, home int)
 	// faults lists what can happen to a server. The first is a restart in order.
 	faults() []serverFault
 	// whole waits until all servers are up and all copies complete.
-	whole(ctx context.Context) error
+	whole(ctx context.Context)
 	// restore lets each bucket's own server lead it again.
-	restore(ctx context.Context) error
+	restore(ctx context.Context)
 	// controller is the server that governs the others; -1: none does.
-	controller(ctx context.Context) (int, error)
+	controller(ctx context.Context) int
 }
 
 // serverFault strikes one server, and ends.

@@ -81,34 +81,29 @@ type brokers struct {
 	seeds []string
 	end   func()
 	// leader leads a topic, and coordinator coordinates a group.
-	leader, coordinator func(ctx context.Context, name string) (int, error)
+	leader, coordinator func(ctx context.Context, name string) int
 }
 
-func startFake(*bench, string) (servers, error) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(kafkad.Brokers), kfake.GroupMinSessionTimeout(time.Second))
-	if err != nil {
-		return nil, err
-	}
+func startFake(*bench, string) servers {
+	c := must(kfake.NewCluster(kfake.NumBrokers(kafkad.Brokers), kfake.GroupMinSessionTimeout(time.Second)))
 	return &brokers{c.ListenAddrs(), c.Close,
-		func(_ context.Context, topic string) (int, error) { return int(c.LeaderFor(topic, 0)), nil },
-		func(_ context.Context, group string) (int, error) { return int(c.CoordinatorFor(group)), nil }}, nil
+		func(_ context.Context, topic string) int { return int(c.LeaderFor(topic, 0)) },
+		func(_ context.Context, group string) int { return int(c.CoordinatorFor(group)) }}
 }
 
 func (k *brokers) addresses() []string { return k.seeds }
 
 func (k *brokers) stop() { k.end() }
 
-// create gives brokers that have just started their time.
-func (k *brokers) create(ctx context.Context, topic string) error {
-	s, err := kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic, kafkalog.WithTimeout(attempt))
-	if err != nil {
-		return err
-	}
-	return s.Close()
+func (k *brokers) create(ctx context.Context, topic string) {
+	s, err := kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic,
+		kafkalog.WithTimeout(attempt)) // brokers that have just started are slow
+	check(err)
+	check(s.Close())
 }
 
-func (k *brokers) open(ctx context.Context, topic string) (driver.Store, error) {
-	return kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic)
+func (k *brokers) open(ctx context.Context, topic string) driver.Store {
+	return must(kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic))
 }
 
 // realBrokers can fail. The cluster numbers them from 1.
@@ -119,37 +114,30 @@ type realBrokers struct {
 }
 
 // startBrokers warms real brokers up: Java compiles what runs often.
-func startBrokers(b *bench, dir string) (servers, error) {
+func startBrokers(b *bench, dir string) servers {
 	if b.quick && !b.options.brokers {
 		return startFake(b, dir)
 	}
-	c, err := kafkad.Up(b.ctx, dir, false)
-	if err != nil {
-		return nil, err
-	}
-	from0 := func(find func(context.Context, string) (int, error)) func(context.Context, string) (int, error) {
-		return func(ctx context.Context, name string) (int, error) {
-			n, err := find(ctx, name)
-			return n - 1, err
-		}
-	}
-	all := &brokers{c.Seeds(), func() { _ = c.End() }, from0(c.LeaderOf), from0(c.CoordinatorOf)}
-	_, err = b.try(nil, func(t *trial) {
-		check(all.create(b.ctx, "warm"))
-		measureOperations(t, t.open(all, "warm"), pick(b, choice[int]{1000, 2000}))
+	c := must(kafkad.Up(b.ctx, dir, false))
+	k := &brokers{c.Seeds(), func() { _ = c.End() },
+		func(ctx context.Context, topic string) int { return must(c.LeaderOf(ctx, topic)) - 1 },
+		func(ctx context.Context, group string) int { return must(c.CoordinatorOf(ctx, group)) - 1 }}
+	_, err := b.try(nil, func(t *trial) {
+		k.create(b.ctx, "warm")
+		measureOperations(t, t.open(k, "warm"), pick(b, choice[int]{1000, 2000}))
 	})
-	return realBrokers{all, c, &[]string{}}, err
+	if err != nil {
+		k.end()
+		check(err)
+	}
+	return realBrokers{k, c, &[]string{}}
 }
 
-func (k realBrokers) createAt(ctx context.Context, topic string, home int) error {
-	if err := k.create(ctx, topic); err != nil {
-		return err
-	}
+func (k realBrokers) createAt(ctx context.Context, topic string, home int) {
+	k.create(ctx, topic)
 	*k.homes = append(*k.homes, topic)
-	if err := k.cluster.Prefer(ctx, topic, home+1); err != nil {
-		return err
-	}
-	return k.restore(ctx)
+	check(k.cluster.Prefer(ctx, topic, home+1))
+	k.restore(ctx)
 }
 
 func (k realBrokers) faults() []serverFault {
@@ -161,14 +149,11 @@ func (k realBrokers) faults() []serverFault {
 		{"killed", broker(k.cluster.Kill), heal}, {"frozen", broker(k.cluster.Pause), heal}}
 }
 
-func (k realBrokers) whole(ctx context.Context) error { return k.cluster.Heal(ctx) }
+func (k realBrokers) whole(ctx context.Context) { check(k.cluster.Heal(ctx)) }
 
-func (k realBrokers) restore(ctx context.Context) error { return k.cluster.Restore(ctx, *k.homes...) }
+func (k realBrokers) restore(ctx context.Context) { check(k.cluster.Restore(ctx, *k.homes...)) }
 
-func (k realBrokers) controller(ctx context.Context) (int, error) {
-	n, err := k.cluster.Controller(ctx)
-	return n - 1, err
-}
+func (k realBrokers) controller(ctx context.Context) int { return must(k.cluster.Controller(ctx)) - 1 }
 
 // logClient counts the requests of all clients.
 type logClient struct{ observer }

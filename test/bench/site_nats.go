@@ -81,36 +81,25 @@ type natsServers struct {
 	homes   map[string]*natsd.Server // by stream
 }
 
-func startNATS(_ *bench, dir string) (servers, error) {
-	s, err := natsd.Start(dir)
-	if err != nil {
-		return nil, err
-	}
-	n := &natsServers{all: []*natsd.Server{s}}
-	return n, n.dial()
+func startNATS(_ *bench, dir string) servers {
+	n := &natsServers{all: []*natsd.Server{must(natsd.Start(dir))}}
+	n.dial()
+	return n
 }
 
-func startCluster(start func(dir string) (*natsd.Cluster, error)) func(*bench, string) (servers, error) {
-	return func(b *bench, dir string) (servers, error) {
-		c, err := start(dir)
-		if err != nil {
-			return nil, err
-		}
+func startCluster(start func(dir string) (*natsd.Cluster, error)) func(*bench, string) servers {
+	return func(b *bench, dir string) servers {
+		c := must(start(dir))
+		check(c.Ready(b.ctx))
 		n := &natsServers{cluster: c, all: c.Servers[:], homes: map[string]*natsd.Server{}}
-		if err := c.Ready(b.ctx); err != nil {
-			return n, err
-		}
-		return n, n.dial()
+		n.dial()
+		return n
 	}
 }
 
-func (n *natsServers) dial() (err error) {
-	n.nc, err = nats.Connect(natsURL(n.addresses()), nats.Name("bench"), nats.MaxReconnects(-1))
-	if err != nil {
-		return err
-	}
-	n.js, err = jetstream.New(n.nc)
-	return err
+func (n *natsServers) dial() {
+	n.nc = must(nats.Connect(natsURL(n.addresses()), nats.Name("bench"), nats.MaxReconnects(-1)))
+	n.js = must(jetstream.New(n.nc))
 }
 
 func natsURL(addresses []string) string {
@@ -125,65 +114,46 @@ func (n *natsServers) addresses() (all []string) {
 }
 
 func (n *natsServers) stop() {
-	if n.nc != nil {
-		n.nc.Close()
-	}
-	for _, s := range n.all {
-		s.Kill()
-	}
+	n.nc.Close()
 	if n.cluster != nil {
-		n.cluster.Kill() // ends the relays
+		n.cluster.Kill()
+		return
 	}
+	n.all[0].Kill()
 }
 
-// create asks again if a cluster has no leader yet and gives no answer.
-func (n *natsServers) create(ctx context.Context, bucket string) error {
+func (n *natsServers) create(ctx context.Context, bucket string) {
 	if n.cluster == nil {
-		_, err := natskv.Open(ctx, n.js, bucket, natskv.Create())
+		must(natskv.Open(ctx, n.js, bucket, natskv.Create()))
+		return
+	}
+	check(patiently(func() error { // a cluster that has no leader yet gives no answer
+		_, err := natskv.Open(ctx, n.js, bucket, natskv.Create(natskv.Replicas(natsd.Members)))
 		return err
-	}
-	for {
-		asking, cancel := context.WithTimeout(ctx, attempt)
-		_, err := natskv.Open(asking, n.js, bucket, natskv.Create(natskv.Replicas(natsd.Members)))
-		unanswered := asking.Err() != nil && ctx.Err() == nil
-		cancel()
-		switch {
-		case err == nil:
-			return n.cluster.Whole(ctx, "KV_"+bucket)
-		case !unanswered:
-			return err
-		}
-	}
+	}))
+	check(n.cluster.Whole(ctx, "KV_"+bucket))
 }
 
-func (n *natsServers) open(ctx context.Context, bucket string) (driver.Store, error) {
-	return natskv.Open(ctx, n.js, bucket)
+func (n *natsServers) open(ctx context.Context, bucket string) driver.Store {
+	return must(natskv.Open(ctx, n.js, bucket))
 }
 
-func (n *natsServers) createAt(ctx context.Context, bucket string, home int) error {
-	if err := n.create(ctx, bucket); err != nil {
-		return err
-	}
+func (n *natsServers) createAt(ctx context.Context, bucket string, home int) {
+	n.create(ctx, bucket)
 	n.homes["KV_"+bucket] = n.all[home]
-	return n.cluster.Lead(ctx, "KV_"+bucket, n.all[home])
+	n.restore(ctx)
 }
 
-func (n *natsServers) whole(ctx context.Context) error {
+func (n *natsServers) whole(ctx context.Context) {
 	for stream := range n.homes {
-		if err := n.cluster.Whole(ctx, stream); err != nil {
-			return err
-		}
+		check(n.cluster.Whole(ctx, stream))
 	}
-	return nil
 }
 
-func (n *natsServers) restore(ctx context.Context) error {
+func (n *natsServers) restore(ctx context.Context) {
 	for stream, home := range n.homes {
-		if err := n.cluster.Lead(ctx, stream, home); err != nil {
-			return err
-		}
+		check(n.cluster.Lead(ctx, stream, home))
 	}
-	return nil
 }
 
 func (n *natsServers) faults() []serverFault {
@@ -201,7 +171,7 @@ func (n *natsServers) faults() []serverFault {
 	}
 }
 
-func (*natsServers) controller(context.Context) (int, error) { return -1, nil }
+func (*natsServers) controller(context.Context) int { return -1 }
 
 // counter counts what the members' connections send, and beside it what the bucket and the API get.
 func (n *natsServers) counter(c *crew) func() []counts {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
@@ -60,21 +58,20 @@ var objectSite = site{
 
 type objectServers struct{ *s3d.Server }
 
-func startObjects(b *bench, dir string) (servers, error) {
-	s, err := s3d.Open(b.ctx, s3d.Versity, dir, 0)
-	return objectServers{s}, err
+func startObjects(b *bench, dir string) servers {
+	return objectServers{must(s3d.Open(b.ctx, s3d.Versity, dir, 0))}
 }
 
 func (o objectServers) addresses() []string {
 	return []string{strings.TrimPrefix(o.URLs()[0], "http://")}
 }
 
-func (o objectServers) create(ctx context.Context, bucket string) error {
-	return o.CreateBucket(ctx, bucket)
+func (o objectServers) create(ctx context.Context, bucket string) {
+	check(o.CreateBucket(ctx, bucket))
 }
 
-func (o objectServers) open(_ context.Context, bucket string) (driver.Store, error) {
-	return s3object.New(s3d.Client(o.URLs()[0]), bucket)
+func (o objectServers) open(_ context.Context, bucket string) driver.Store {
+	return must(s3object.New(s3d.Client(o.URLs()[0]), bucket))
 }
 
 func (o objectServers) stop() { o.Stop() }
@@ -86,17 +83,16 @@ type fakeObjects struct {
 	plan   s3fake.Plan
 }
 
-func (o *fakeObjects) create(_ context.Context, bucket string) (err error) {
-	o.server, err = s3fake.Start(rand.Uint64(), o.plan, bucket)
-	return err
+func (o *fakeObjects) create(_ context.Context, bucket string) {
+	o.server = must(s3fake.Start(rand.Uint64(), o.plan, bucket))
 }
 
 func (o *fakeObjects) addresses() []string {
 	return []string{strings.TrimPrefix(o.server.URL(), "http://")}
 }
 
-func (o *fakeObjects) open(_ context.Context, bucket string) (driver.Store, error) {
-	return s3object.New(o.server.Client(), bucket)
+func (o *fakeObjects) open(_ context.Context, bucket string) driver.Store {
+	return must(s3object.New(o.server.Client(), bucket))
 }
 
 func (o *fakeObjects) stop() { o.server.Close() }
@@ -135,11 +131,12 @@ func connectObjects(o observer) (client, error) {
 		o.count(r.Method)
 		return transport.RoundTrip(r)
 	})
-	return &objectClient{observer: o, client: s3d.Client("http://"+o.me.Addresses[0], func(s *s3.Options) {
-		s.HTTPClient = &http.Client{Transport: counting}
-		signer := v4.NewSigner(func(s *v4.SignerOptions) { s.DisableURIPathEscaping = true })
-		s.HTTPSignerV4 = wrongSigner{signer, o.me.Wall}
-	})}, nil
+	skew := o.me.Wall
+	if skew.Abs() >= 15*time.Minute { // S3 refuses it, and the client library learns the server's time
+		skew = 0
+	}
+	return &objectClient{observer: o, client: s3d.Client("http://"+o.me.Addresses[0], s3d.Skewed(skew),
+		func(s *s3.Options) { s.HTTPClient = &http.Client{Transport: counting} })}, nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -173,23 +170,6 @@ func (o *objectClient) open(c command) (driver.Store, error) {
 func (o *objectClient) configure(_ context.Context, _ command, _ string, cfg *tenure.Config) error {
 	cfg.Address = o.address
 	return nil
-}
-
-// wrongSigner signs with a wrong time of day if a server accepts it. If it is further off, the
-// client library learns the server's time from the first refusal, and signs by it.
-type wrongSigner struct {
-	s3.HTTPSignerV4
-	by time.Duration
-}
-
-// SignHTTP is the inner signer's, at another time.
-func (w wrongSigner) SignHTTP(ctx context.Context, c aws.Credentials, r *http.Request,
-	hash, service, region string, at time.Time, opts ...func(*v4.SignerOptions)) error {
-	const accepted = 15 * time.Minute
-	if w.by.Abs() < accepted {
-		at = at.Add(w.by)
-	}
-	return w.HTTPSignerV4.SignHTTP(ctx, c, r, hash, service, region, at, opts...)
 }
 
 type objectObserved struct {

@@ -90,6 +90,9 @@ func (x steady) lines(q quiet, members []counts, one float64) []measure {
 	for _, member := range members {
 		for kind, n := range member {
 			rate := float64(n) * one
+			if n == 0 {
+				continue
+			}
 			sum[kind] += rate
 			if _, bounded := q.bounds[total]; bounded {
 				sum[total] += rate

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
 // strike takes a leader out until another leads, lets it return, and judges whether two led at once.
@@ -39,7 +40,7 @@ func cut(x strike) strike {
 	x.note = "Three candidates, each through TCP relays of its own. Questions, answers and the control are " +
 		"those of row pause"
 	x.hold = func(c *crew) time.Duration { return 5 * c.lease / 2 }
-	x.hit = func(_ *crew, leader *member, round int) func() { return leader.relays.cut(round%2 == 0) }
+	x.hit = func(_ *crew, leader *member, round int) func() { return leader.relays.Cut(round%2 == 0) }
 	return byTerm(x)
 }
 
@@ -55,8 +56,8 @@ func pause(x strike) strike {
 		"flag, which follows within 50 ms what it hears of leaders"
 	x.hold = func(c *crew) time.Duration { return 2 * c.lease }
 	x.hit = func(_ *crew, leader *member, _ int) func() {
-		check(leader.pause())
-		return func() { check(leader.resume()) }
+		check(machine.Pause(leader.pid()))
+		return func() { check(machine.Resume(leader.pid())) }
 	}
 	return byTerm(x)
 }

@@ -38,26 +38,33 @@ func must[T any](v T, err error) T {
 // lease, or lost its connection. No promise is broken.
 var errBusy = errors.New("the machine is too busy to measure it")
 
+// catch is deferred, and returns the error that ended a trial.
+func catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case failure:
+		*err = r.error
+	default:
+		panic(r)
+	}
+}
+
 // try runs a trial, and returns its measures, also those before an error.
-func (b *bench) try(s *site, do func(*trial)) (found []measure, err error) {
+func (b *bench) try(s *site, do func(*trial)) ([]measure, error) {
 	t := &trial{bench: b, site: s}
-	defer func() {
-		found = t.found
-		switch r := recover().(type) {
-		case nil:
-		case failure:
-			err = r.error
-		default:
-			panic(r)
-		}
-	}()
+	err := t.do(do)
+	return t.found, err
+}
+
+func (t *trial) do(do func(*trial)) (err error) {
+	defer catch(&err)
 	defer func() {
 		for _, end := range slices.Backward(t.ends) {
 			end()
 		}
 	}()
 	do(t)
-	return t.found, nil
+	return nil
 }
 
 // cleanup calls a function when the trial ends.
@@ -66,11 +73,11 @@ func (t *trial) cleanup(end func()) { t.ends = append(t.ends, end) }
 func (t *trial) report(found ...measure) { t.found = append(t.found, found...) }
 
 // shared returns the servers that all trials at the site share.
-func (t *trial) shared() servers { return must(t.serversOf(t.site)) }
+func (t *trial) shared() servers { return t.serversOf(t.site) }
 
 // open opens a bucket in this process.
 func (t *trial) open(on servers, bucket string) driver.Store {
-	s := must(on.open(t.ctx, bucket))
+	s := on.open(t.ctx, bucket)
 	if c, ok := s.(io.Closer); ok {
 		t.cleanup(func() { _ = c.Close() })
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -32,7 +31,7 @@ type worker struct {
 	ctx    context.Context // of the campaigns; nil while there are none
 	cancel context.CancelFunc
 	runs   []<-chan error
-	meter  meter
+	meter  machine.Meter
 }
 
 // workerMain turns a process that was started as a worker into one. It ends with its parent.
@@ -60,18 +59,14 @@ func reporter(out io.Writer) func(report) {
 	}
 }
 
-func (w *worker) work(encoded string, in io.Reader) error {
-	if err := json.Unmarshal([]byte(encoded), &w.me); err != nil {
-		return err
-	}
+// work ends with an error of check, or without one when there are no more commands.
+func (w *worker) work(encoded string, in io.Reader) (err error) {
+	defer catch(&err)
+	check(json.Unmarshal([]byte(encoded), &w.me))
 	w.asker = asking.Start(func(election string, token uint64, stamps []int64) {
 		w.say(report{What: acted, Election: election, Token: token, Acts: stamps})
 	})
-	var err error
-	o := observer{w.me, w.say, &sync.Mutex{}, counts{}}
-	if w.client, err = sites()[w.me.Site].connect(o); err != nil {
-		return err
-	}
+	w.client = must(sites()[w.me.Site].connect(observer{w.me, w.say, &sync.Mutex{}, counts{}}))
 	w.say(report{What: connected, At: machine.Now()})
 	for commands := json.NewDecoder(in); ; {
 		var c command
@@ -80,52 +75,43 @@ func (w *worker) work(encoded string, in io.Reader) error {
 		} else if err != nil {
 			return err
 		}
-		if err := w.obey(c); err != nil {
-			return fmt.Errorf("%s: %w", c.Do, err)
-		}
+		w.obey(c)
 	}
 }
 
-func (w *worker) obey(c command) error {
+func (w *worker) obey(c command) {
 	switch c.Do {
 	case start, sail:
-		return w.start(c)
+		w.start(c)
 	case stop:
 		w.stop()
 	case consume:
-		return w.client.(*logClient).consume(c)
+		check(w.client.(*logClient).consume(c))
 	case weigh:
-		u := w.meter.use()
-		u.Requests = w.client.requests()
-		w.say(report{What: used, Usage: u})
+		w.say(report{What: used, Usage: &usage{Usage: w.meter.Use()}})
 	case tally:
 		w.say(report{What: used, Usage: &usage{Requests: w.client.requests()}})
 	}
-	return nil
 }
 
 // start campaigns, in addition to the elections that it campaigns for already.
-func (w *worker) start(c command) error {
+func (w *worker) start(c command) {
 	w.say(report{What: opening, At: machine.Now()})
-	store := w.stores[c.Bucket]
-	if store == nil {
-		err := patiently(func() (err error) {
-			store, err = w.client.open(c)
+	if w.stores[c.Bucket] == nil {
+		check(patiently(func() (err error) {
+			w.stores[c.Bucket], err = w.client.open(c)
 			return err
-		})
-		if err != nil {
-			return err
-		}
-		w.stores[c.Bucket] = store
+		}))
 	}
 	if w.ctx == nil {
 		w.ctx, w.cancel = context.WithCancel(context.Background())
 	}
-	defer w.meter.take() // the start itself does not count
 	if c.Do == sail {
-		return w.sail(store, c)
+		w.sail(w.stores[c.Bucket], c)
+	} else {
+		w.campaigns(w.stores[c.Bucket], c)
 	}
-	return w.campaigns(store, c)
+	w.meter.Take() // the start itself does not count
 }
 
 // patiently tries again if a busy server has not answered, or has cut the connection.
@@ -141,7 +127,7 @@ func patiently(try func() error) (err error) {
 // attempt is the longest time that a server gets to answer.
 const attempt = time.Minute
 
-func (w *worker) campaigns(store driver.Store, c command) error {
+func (w *worker) campaigns(store driver.Store, c command) {
 	if c.Spread > 0 {
 		rand.Shuffle(len(c.Elections), func(i, j int) {
 			c.Elections[i], c.Elections[j] = c.Elections[j], c.Elections[i]
@@ -151,14 +137,11 @@ func (w *worker) campaigns(store driver.Store, c command) error {
 		if i > 0 {
 			time.Sleep(c.Spread / time.Duration(len(c.Elections)))
 		}
-		if err := w.campaign(store, name, c); err != nil {
-			return err
-		}
+		w.campaign(store, name, c)
 	}
-	return nil
 }
 
-func (w *worker) campaign(store driver.Store, name string, c command) error {
+func (w *worker) campaign(store driver.Store, name string, c command) {
 	cfg := tenure.Config{ID: w.me.ID, Lease: c.Lease}
 	if !c.Quiet {
 		cfg.OnEvent = w.hear
@@ -166,26 +149,15 @@ func (w *worker) campaign(store driver.Store, name string, c command) error {
 	if w.me.Wall != 0 {
 		cfg.Clock = wrongClock{clock.System{}, w.me.Wall}
 	}
-	err := patiently(func() error { return w.client.configure(w.ctx, c, name, &cfg) })
-	if err != nil {
-		return err
-	}
-	e, err := tenure.New(store, name, cfg)
-	if err != nil {
-		return err
-	}
-	run, err := e.Start(w.ctx, func(ctx context.Context, t *tenure.Term) error {
+	check(patiently(func() error { return w.client.configure(w.ctx, c, name, &cfg) }))
+	e := must(tenure.New(store, name, cfg))
+	w.runs = append(w.runs, must(e.Start(w.ctx, func(ctx context.Context, t *tenure.Term) error {
 		at := w.asker.Enter(name, t, c.Ask)
 		w.say(report{What: leads, Election: name, Token: t.Token(), At: at})
 		<-ctx.Done()
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	w.runs = append(w.runs, run)
+	})))
 	go w.follow(w.ctx, e)
-	return nil
 }
 
 // follow reports when the candidate has read the record.
@@ -204,17 +176,13 @@ func (w *worker) hear(e tenure.Event) {
 }
 
 // sail joins a fleet.
-func (w *worker) sail(store driver.Store, c command) error {
-	f, err := fleet.New(store, "fleet", fleet.Config{
+func (w *worker) sail(store driver.Store, c command) {
+	f := must(fleet.New(store, "fleet", fleet.Config{
 		Election: tenure.Config{ID: w.me.ID, Lease: c.Lease}, Elections: c.Elections, Spread: true,
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	run, ctx := make(chan error, 1), w.ctx
 	go func() { run <- f.Run(ctx, w.hold) }()
 	w.runs = append(w.runs, run)
-	return nil
 }
 
 // hold is the work of a fleet's term. It needs no goroutine.

@@ -5,13 +5,11 @@ package s3
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
@@ -40,8 +38,8 @@ func mistakes() []mistake {
 			says: []string{"s3:"}},
 		{name: "wrong region", change: func(o *s3.Options) { o.Region = "ap-elsewhere-9" },
 			says: []string{"region", "ap-elsewhere-9", "set"}},
-		{name: "clock in the past", change: shiftClock(-time.Hour), says: []string{"clock", "set it"}},
-		{name: "clock in the future", change: shiftClock(time.Hour), says: []string{"clock", "set it"}},
+		{name: "clock in the past", change: s3d.Skewed(-time.Hour), says: []string{"clock", "set it"}},
+		{name: "clock in the future", change: s3d.Skewed(time.Hour), says: []string{"clock", "set it"}},
 	}
 }
 
@@ -101,24 +99,6 @@ func (m mistake) judge(t *testing.T, call string, err error) {
 		}
 	}
 }
-
-// shiftClock lets a client sign as a machine does whose clock is wrong and is not corrected.
-func shiftClock(d time.Duration) func(*s3.Options) {
-	return func(o *s3.Options) { o.HTTPSignerV4 = shifted{v4.NewSigner(), d} }
-}
-
-type shifted struct {
-	s3.HTTPSignerV4
-	by time.Duration
-}
-
-func (s shifted) SignHTTP(ctx context.Context, c aws.Credentials, r *http.Request, hash, service, region string, at time.Time,
-	opts ...func(*v4.SignerOptions)) error {
-	return s.HTTPSignerV4.SignHTTP(ctx, c, r, hash, service, region, at.Add(s.by), append(opts, asS3)...)
-}
-
-// asS3: paths are signed as they are sent.
-func asS3(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }
 
 // TestRealForeignObject: an object that is no record is somebody else's. Candidates say so and leave it alone.
 func TestRealForeignObject(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
@@ -71,4 +72,21 @@ func (p *process) answers(ctx context.Context) error {
 func decided(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	return err == nil || errors.As(err, &answer) && answer.HTTPStatusCode() < http.StatusInternalServerError
+}
+
+// Skewed lets a client sign with a time of day that is wrong.
+func Skewed(by time.Duration) func(*s3.Options) {
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }) // as S3 does
+	return func(o *s3.Options) { o.HTTPSignerV4 = skewed{signer, by} }
+}
+
+type skewed struct {
+	s3.HTTPSignerV4
+	by time.Duration
+}
+
+// SignHTTP signs at another time.
+func (s skewed) SignHTTP(ctx context.Context, c aws.Credentials, r *http.Request,
+	hash, service, region string, at time.Time, opts ...func(*v4.SignerOptions)) error {
+	return s.HTTPSignerV4.SignHTTP(ctx, c, r, hash, service, region, at.Add(s.by), opts...)
 }
