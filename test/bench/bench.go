@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/tenure-go/tenure/driver"
 )
 
 // bench holds the servers that rows share. They are started at the first need.
@@ -63,12 +67,12 @@ func (b *bench) sleep(d time.Duration) {
 	}
 }
 
-// repeat returns the number of runs: -runs, or else that of the row.
-func (b *bench) repeat(n choice[int]) int {
+// repeat returns the number of rounds, each of which runs several times: -runs, or else the row's.
+func (b *bench) repeat(rounds choice[int], times int) int {
 	if b.runs > 0 {
-		return b.runs
+		return (b.runs + times - 1) / times
 	}
-	return pick(b, n)
+	return pick(b, rounds)
 }
 
 // choice is a setting of a row, in a quick run and in a full one.
@@ -89,4 +93,105 @@ func (c choice[T]) String() string {
 		return full
 	}
 	return full + " (" + quick + " in a quick run)"
+}
+
+// trial is one run of an experiment. As in a test, the first error ends it, and everything that it
+// started ends with it.
+type trial struct {
+	*bench
+	site  *site
+	found []measure
+	ends  []func()
+}
+
+// failure is the panic by which check ends a trial.
+type failure struct{ error }
+
+// check ends the trial if there is an error.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// must returns the value, or ends the trial if there is an error.
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+// errBusy means that a busy machine spoiled a measure: a leader was held up for longer than its
+// lease, or lost its connection. No promise is broken.
+var errBusy = errors.New("the machine is too busy to measure it")
+
+// catch is deferred, and returns the error that ended a trial.
+func catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case failure:
+		*err = r.error
+	default:
+		panic(r)
+	}
+}
+
+// try runs a trial, and returns its measures, also those before an error.
+func (b *bench) try(s *site, do func(*trial)) ([]measure, error) {
+	t := &trial{bench: b, site: s}
+	err := t.do(do)
+	return t.found, err
+}
+
+func (t *trial) do(do func(*trial)) (err error) {
+	defer catch(&err)
+	defer func() {
+		for _, end := range slices.Backward(t.ends) {
+			end()
+		}
+	}()
+	do(t)
+	return nil
+}
+
+// cleanup calls a function when the trial ends.
+func (t *trial) cleanup(end func()) { t.ends = append(t.ends, end) }
+
+func (t *trial) report(found ...measure) { t.found = append(t.found, found...) }
+
+// shared returns the servers that all trials at the site share.
+func (t *trial) shared() servers { return t.serversOf(t.site) }
+
+// open opens a bucket in this process.
+func (t *trial) open(on servers, bucket string) driver.Store {
+	s := on.open(t.ctx, bucket)
+	if c, ok := s.(io.Closer); ok {
+		t.cleanup(func() { _ = c.Close() })
+	}
+	return s
+}
+
+// sideBySide runs n trials at once, and reports their measures in turn.
+func sideBySide[T any](t *trial, n int, do func(t *trial, i int) T) []T {
+	results, found, errs := make([]T, n), make([][]measure, n), make([]error, n)
+	var trials sync.WaitGroup
+	for i := range n {
+		trials.Go(func() {
+			found[i], errs[i] = t.try(t.site, func(t *trial) { results[i] = do(t, i) })
+		})
+	}
+	trials.Wait()
+	t.report(slices.Concat(found...)...)
+	for _, err := range errs {
+		check(err)
+	}
+	return results
+}
+
+// inTurn runs n trials one after another. In a quick run, where precision matters less than time,
+// they run side by side.
+func inTurn(t *trial, n int, do func(t *trial, i int)) {
+	atOnce := pick(t.bench, choice[int]{n, 1})
+	for i := 0; i < n; i += atOnce {
+		sideBySide(t, atOnce, func(t *trial, k int) error { do(t, i+k); return nil })
+	}
 }

@@ -44,11 +44,12 @@ func (x scripted) measure(t *trial) { x(t) }
 // TestTable also checks that each row is named once.
 func TestTable(t *testing.T) {
 	all := table{results: []result{{row{&site{title: "Store"}, scripted(nil)},
-		[]measure{{what: "x", value: "1 ms", verdict: figures.Missed}, {what: "y", verdict: figures.Held}}, "Noise"}}}
+		[]measure{{what: "x", value: "1 ms", verdict: figures.Missed}, {what: "y"}}, "Noise"}}}
 	var plain, markdown strings.Builder
 	all.print(&plain, false)
 	all.print(&markdown, true)
-	for _, want := range []string{"| r | x | 1 ms |  | MISSED |", "|  | y |", "- r: Store: a title. A note. Noise."} {
+	for _, want := range []string{"| r | x | 1 ms |  | MISSED |", "|  | y |",
+		"- r: Store: a title. A note. Noise."} {
 		if !strings.Contains(markdown.String(), want) {
 			t.Errorf("the markdown lacks %q:\n%s", want, markdown.String())
 		}
@@ -58,8 +59,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestMeasure: an error makes a row unmeasured, which fails the command, and a busy machine makes it
-// missed, which does not. The measures before the error stay, and the trial cleans up.
+// TestMeasure: an error makes a row unmeasured, which fails the command, and a busy machine makes
+// it missed, which does not. The measures before the error stay, and the trial cleans up.
 func TestMeasure(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -72,11 +73,11 @@ func TestMeasure(t *testing.T) {
 		ended := false
 		r := (&bench{log: io.Discard}).measure(row{&site{}, scripted(func(t *trial) {
 			t.cleanup(func() { ended = true })
-			t.report(measure{verdict: figures.Held})
-			sideBySide(t, 2, func(_ *trial, i int) int {
+			sideBySide(t, 2, func(t *trial, i int) int {
 				if i == 1 {
 					check(c.err)
 				}
+				t.report(measure{verdict: figures.Held})
 				return i
 			})
 		})})
@@ -87,8 +88,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestUnsafe: two leaders, a falling token, an early election and a control without overlap fail the
-// command; a missed bound does not.
+// TestUnsafe: two leaders, a falling token, an early election and a control without overlap fail
+// the command; a missed bound does not.
 func TestUnsafe(t *testing.T) {
 	overlapping, safe := acts.Verdict{Stale: 1}, acts.Verdict{}
 	for _, c := range []struct {
@@ -102,7 +103,7 @@ func TestUnsafe(t *testing.T) {
 		{none("early", 0, 2), false},
 		{controlled("x", func() (acts.Verdict, int) { return safe, 1 }), true},
 		{controlled("x", func() (acts.Verdict, int) { return overlapping, 1 }), false},
-		{timed("x", figures.Dist{time.Second}, within{max: time.Millisecond}, ""), false},
+		{timed("x", figures.Dist{time.Second}, figures.Bound{Max: time.Millisecond}, ""), false},
 	} {
 		if fails := c.verdict > figures.Missed; fails != c.fails {
 			t.Errorf("%+v: fails %t", c.measure, fails)
@@ -118,42 +119,33 @@ func journalOf(all ...entry) *crew {
 	return c
 }
 
-// TestLastSend: a claim that replaces a request goes back to the leader's write that the request
-// copied.
+// TestLastSend: the version that a claim replaced shows which write a killed leader made last.
 func TestLastSend(t *testing.T) {
-	at, err := lastSend([]entry{
-		{"dead", report{What: wrote, At: 10, Prev: "0", Version: "1"}},
-		{"other", report{What: wrote, At: 20, Prev: "1", Version: "2"}},
-		{"dead", report{What: sending, At: 25, Prev: "1"}}, // refused
-		{"next", report{What: sending, At: 30, Prev: "2"}},
-	}, "dead", entry{"next", report{What: leads, At: 40}})
-	if at != 10 || err != nil {
-		t.Errorf("sent at %d, %v; want 10", at, err)
+	send := func(who string, at int64, prev string) entry {
+		return entry{who, report{What: sending, At: at, Prev: prev}}
 	}
-}
-
-// TestUnanswered: the version that was replaced shows which write a killed leader made last.
-func TestUnanswered(t *testing.T) {
-	all := []entry{
-		{"old", report{What: sending, At: 10, Prev: "0"}},
-		{"old", report{What: sending, At: 20, Prev: "1"}},
-		{"new", report{What: sending, At: 25, Prev: "9"}},
-		{"old", report{What: sending, At: 30, Prev: "2"}},
+	wrote := func(who string, at int64, prev, version string) entry {
+		return entry{who, report{What: wrote, At: at, Prev: prev, Version: version}}
 	}
 	for _, c := range []struct {
-		replaced string
-		want     int64
-		why      string
+		name string
+		all  []entry
+		want int64
 	}{
-		{"2", 20, "the last one went out from that version, so it is not what was replaced"},
-		{"3", 30, "nothing went out from that version, so it is the last one's"},
+		{"the claim replaced a request, which copied the leader's write", []entry{
+			send("dead", 10, "0"), wrote("dead", 10, "0", "1"), wrote("other", 20, "1", "2"),
+			send("dead", 25, "1"), send("next", 30, "2")}, 10},
+		{"the last write went out from the version that was replaced", []entry{
+			send("dead", 10, "0"), send("dead", 20, "1"), send("dead", 25, "2"), send("next", 30, "2")}, 20},
+		{"no write went out from that version", []entry{
+			send("dead", 10, "0"), send("dead", 20, "1"), send("next", 30, "2")}, 20},
+		{"no write of the dead leader", []entry{send("next", 30, "2")}, 0},
+		{"no claim", []entry{send("dead", 10, "0")}, 0},
 	} {
-		if got, err := unanswered(all, "old", c.replaced); err != nil || got != c.want {
-			t.Errorf("version %s: %d, %v; want %d: %s", c.replaced, got, err, c.want, c.why)
+		got, err := lastSend(c.all, "dead", entry{"next", report{What: leads, At: 40}})
+		if got != c.want || err == nil != (c.want > 0) {
+			t.Errorf("%s: %d, %v; want %d", c.name, got, err, c.want)
 		}
-	}
-	if _, err := unanswered(all, "another", "1"); err == nil {
-		t.Error("a write was found of a member that made none")
 	}
 }
 
@@ -177,7 +169,8 @@ func TestLosses(t *testing.T) {
 			entry{"a", report{What: wrote, Token: 2, At: 50, Until: 55}},
 			entry{"b", report{What: wrote, Token: 2, At: 70, Until: 75}},
 			// confirmed too late
-			entry{"a", report{What: wrote, Token: 2, At: 50 + usable - int64(lease/100), Until: 60 + usable}},
+			entry{"a", report{What: wrote, Token: 2, At: 50 + usable - int64(lease/100),
+				Until: 60 + usable}},
 			// a release holds nothing
 			entry{"a", report{What: wrote, Token: 2, At: 70 + usable, Until: 80 + usable, Released: true}},
 			entry{"a", report{What: lost, Token: 2, At: 50 + usable + x.at, Expired: x.expired}})
@@ -208,14 +201,15 @@ func TestReap(t *testing.T) {
 
 // TestKept: a lease of 20 s and a restart in order must keep all leaders.
 func TestKept(t *testing.T) {
-	crops := []crop{{kept: true, back: time.Second}, {back: 3 * time.Second}}
-	for b, verdict := range map[blow]string{
-		{lease: 20 * time.Second, fault: "frozen"}: "MISSED", {lease: 10 * time.Second, fault: "frozen"}: "",
-		{lease: 5 * time.Second, fault: rolling.name}: "MISSED",
-	} {
-		m := b.lines(crops)[0]
-		if m.verdict.String() != verdict || m.value != "1 of 2; back 1.00 s / 1.00 s / 3.00 s / 3.00 s, n=2" {
-			t.Errorf("%s: %+v", b, m)
+	for name, c := range map[string]struct {
+		lease   time.Duration
+		verdict string
+	}{"frozen": {20 * time.Second, "MISSED"}, "killed": {10 * time.Second, ""},
+		rolling: {time.Second, "MISSED"}} {
+		p := plot{lease: c.lease}
+		m := kept(name, []crop{{plot: p, kept: true, back: time.Second}, {plot: p}})[0]
+		if m.verdict.String() != c.verdict || !strings.HasPrefix(m.value, "1 of 2; back 0 us / 0 us / 1.0") {
+			t.Errorf("%s: %+v", name, m)
 		}
 	}
 	for victim, want := range []string{"the controller ", "the bucket's leader ", "another server "} {
@@ -232,7 +226,7 @@ func TestSteady(t *testing.T) {
 	q := quiet{bounds: budget{"PUT": 12, "GET": 36, total: 48}}
 	lines := x.lines(q, []counts{{"PUT": 12 * minutes * elections}, {"GET": 36 * minutes * elections}},
 		1./minutes/elections)
-	for i, want := range []string{"GET 36.0, PUT 12.0, all 48.0", "GET 36.0, PUT 12.0", "$3.21"} { // 12.96/5 + 1.04*9/15
+	for i, want := range []string{"GET 36.0, PUT 12.0, all 48.0", "GET 36.0, PUT 12.0", "$3.21"} {
 		if lines[i].value != want || lines[i].verdict > figures.Held {
 			t.Errorf("%+v, want %s", lines[i], want)
 		}

@@ -22,19 +22,19 @@ var clockErrors = []time.Duration{0, 20 * time.Second, -20 * time.Second, time.H
 const ledByEach = 10
 
 func (x clocks) about() about {
-	return about{"clocks", fmt.Sprintf("four candidates whose times of day are right, 20 s ahead, 20 s behind "+
-		"and 1 h ahead, each leading ten of 40 elections, lease %v; after three leases those two that are most "+
-		"ahead and behind are killed", x.lease),
-		"Requests are signed by the wrong time as well, except for the hour, which S3 does not accept: there the " +
-			"client library goes by the server's time. Questions and answers are those of row pause, and early is " +
-			"judged as in row crash. The control judges the records that candidates read by comparing the times " +
-			"of day, and counts how often it would claim after a lease"}
+	return about{"clocks", fmt.Sprintf("four candidates whose times of day are right, 20 s ahead, "+
+		"20 s behind and 1 h ahead, each leading ten of 40 elections, lease %v; after three leases "+
+		"those two that are most ahead and behind are killed", x.lease),
+		"Requests are signed by the wrong time as well, except for the hour, which S3 does not accept: " +
+			"there the client library goes by the server's time. Questions and answers are those of row " +
+			"pause, and early is judged as in row crash. The control judges the records that candidates " +
+			"read by comparing the times of day, and counts how often it would claim after a lease"}
 }
 
 func (x clocks) measure(t *trial) {
 	n := len(clockErrors) * ledByEach
-	c := t.crew(plan{name: "clocks", members: len(clockErrors), elections: n, lease: pick(t.bench, x.lease),
-		mode: x.mode, ask: asking.ByTerm, wall: clockErrors})
+	c := t.crew(plan{name: "clocks", members: len(clockErrors), elections: n,
+		lease: pick(t.bench, x.lease), mode: x.mode, ask: asking.ByTerm, wall: clockErrors})
 	c.share()
 	mark := c.journal.mark()
 	c.sleep(3 * c.lease)
@@ -56,15 +56,18 @@ func (x clocks) measure(t *trial) {
 	t.report(stolen,
 		none("elected before the lease of a dead leader ended", early(killed), len(killed)),
 		judgedLine("", c.book.Judge(), n, ""),
-		measure{what: "control: reads by which a candidate that compares clocks would claim from the living",
-			value: fmt.Sprintf("%d of %d", wrong, reads), bound: "more than 0", verdict: figures.Safe(wrong > 0)})
+		measure{what: "control: reads by which a candidate that compares clocks would claim too early",
+			value: fmt.Sprintf("%d of %d", wrong, reads), bound: "more than 0",
+			verdict: figures.Safe(wrong > 0)})
 }
 
 // stolen reports whether a member was elected before the last leader's lease had ended. On a busy
 // machine a leader that lives may lose its lease.
 func (c *crew) stolen(e entry) bool {
 	all := c.journal.since(0)
-	before, ok := last(all, func(o entry) bool { return o.What == leads && o.Election == e.Election && o.At < e.At })
+	before, ok := last(all, func(o entry) bool {
+		return o.What == leads && o.Election == e.Election && o.At < e.At
+	})
 	if !ok || before.who == e.who {
 		return false
 	}

@@ -19,7 +19,7 @@ type crash struct {
 	elections      int // of each leader; 0: one
 	lease          choice[time.Duration]
 	groups, rounds choice[int]
-	late           within // not for polled modes, which have Config.WorstFailover
+	late           figures.Bound // not for polled modes, which have Config.WorstFailover
 	others         string
 }
 
@@ -28,10 +28,10 @@ func (x crash) about() about {
 		fmt.Sprintf("the process that leads %s is killed (SIGKILL), three candidates, lease %v",
 			elections(x.elections), x.lease),
 		"The lease ends that long after the dead leader's process stamped its last write that reached " +
-			"the store, just before sending it: the version that the successor's claim replaced says which " +
-			"one that was. The measures end when the successor's lead is entered. The crash comes at a " +
-			"random moment between two renewals, and begins with a stamp before the signal. " +
-			"The formula is Config.WorstFailover"}
+			"the store, just before sending it: the version that the successor's claim replaced says " +
+			"which one that was. The measures end when the successor's lead is entered. The crash comes " +
+			"at a random moment between two renewals, and begins with a stamp before the signal. The " +
+			"formula is Config.WorstFailover"}
 }
 
 // failover is from the end of the lease, and from the crash, to the next leader.
@@ -39,14 +39,12 @@ type failover struct{ late, total time.Duration }
 
 func (x crash) measure(t *trial) {
 	modes, lease := or(x.modes), pick(t.bench, x.lease)
-	all := inTurn(t, len(modes), func(t *trial, i int) []failover {
-		return slices.Concat(sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) []failover {
+	inTurn(t, len(modes), func(t *trial, i int) {
+		all := sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) []failover {
 			return x.crashes(t, modes[i], lease)
-		})...)
+		})
+		t.report(x.lines(modes[i], lease, slices.Concat(all...))...)
 	})
-	for i, m := range modes {
-		t.report(x.lines(m, lease, all[i])...)
-	}
 }
 
 // crashes kills one leader after another.
@@ -76,14 +74,15 @@ func (x crash) lines(m mode, lease time.Duration, all []failover) []measure {
 	if m.polled {
 		const latency = 200 * time.Millisecond // of the store; the documentation adds it
 		worst := tenure.Config{Lease: lease}.WorstFailover(false)
-		bounded = timed(m.label()+"last renewal to next leader", since, within{max: worst + latency}, "")
+		bounded = timed(m.label()+"last renewal to next leader", since,
+			figures.Bound{Max: worst + latency}, "")
 		bounded.bound += ", by the formula"
 	}
 	leases := func(d time.Duration) float64 { return d.Seconds() / lease.Seconds() }
 	return []measure{
 		none(m.label()+"elected before the lease ended", early(all), len(all)),
 		bounded,
-		timed(m.label()+"crash to next leader", total, within{}, x.others),
+		timed(m.label()+"crash to next leader", total, figures.Bound{}, x.others),
 		{what: m.label() + "crash and last renewal to next leader, in leases, median / max",
 			value: fmt.Sprintf("%.2f / %.2f and %.2f / %.2f", leases(total.Median()), leases(total.Max()),
 				leases(since.Median()), leases(since.Max()))},
@@ -122,30 +121,27 @@ func (c *crew) orphan(leaders ...*member) (found []failover) {
 	return found
 }
 
-// lastSend returns when the dead leader sent the write that the successor's claim replaced. Requests
-// of other candidates copy the leader's write; the claim may replace such a copy.
-func lastSend(all []entry, dead string, next entry) (int64, error) {
-	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.Election != next.Election })
-	claim, ok := last(all, func(e entry) bool { return e.who == next.who && e.What == sending && e.At <= next.At })
-	if !ok {
-		return 0, errors.New("no claim of the new leader was reported")
-	}
-	for version := claim.Prev; ; {
-		written, ok := last(all, func(e entry) bool { return e.What == wrote && e.Version == version })
-		switch {
-		case !ok:
-			return unanswered(all, dead, version)
-		case written.who == dead:
-			return written.At, nil
+// lastSend returns when the dead leader sent the write that the successor's claim replaced.
+// Requests of other candidates copy the leader's write; the claim may replace such a copy. The
+// leader may not have reported the answer: the write is the one before the first that it sent to
+// replace the same version, or its last one.
+func lastSend(all []entry, dead string, next entry) (at int64, err error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool {
+		return e.Election != next.Election || e.What != sending && e.What != wrote
+	})
+	claim, _ := last(all, func(e entry) bool {
+		return e.who == next.who && e.What == sending && e.At <= next.At
+	})
+	version := claim.Prev
+	for {
+		copied, ok := last(all, func(e entry) bool {
+			return e.who != dead && e.What == wrote && e.Version == version
+		})
+		if !ok {
+			break
 		}
-		version = written.Prev
+		version = copied.Prev
 	}
-}
-
-// unanswered finds a write whose answer the dead leader did not report: the one before the first that
-// it sent to replace this version, or its last one.
-func unanswered(all []entry, dead, version string) (int64, error) {
-	var at int64
 	for _, e := range all {
 		if e.who != dead || e.What != sending {
 			continue
@@ -155,8 +151,8 @@ func unanswered(all []entry, dead, version string) (int64, error) {
 		}
 		at = e.At
 	}
-	if at == 0 {
-		return 0, errors.New("no write of the dead leader was reported")
+	if at == 0 || claim.At == 0 {
+		return 0, errors.New("no claim of the new leader, or no write of the dead one was reported")
 	}
 	return at, nil
 }

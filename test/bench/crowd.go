@@ -24,31 +24,29 @@ type gathering struct {
 func (x crowd) about() about {
 	title := ""
 	for _, g := range x.of {
-		title += fmt.Sprintf("%s%d elections by Start in one process over one client, ", g.mode.label(), g.elections)
+		title += fmt.Sprintf("%s%d elections in one process over one client, ", g.mode.label(),
+			g.elections)
 	}
 	return about{"crowd", title + "lease 15 s",
-		"One process leads all, another follows all. Memory and goroutines are the differences to the same " +
-			"process before it started, divided by the elections. Resident is what the system counts, after " +
-			"free memory was returned; heap is that of live objects. All leaders are elected at once here and " +
-			"renew at once, with a goroutine or two for each write under way: the most. Processor time is user " +
-			"and system time of the process, one core being 100 %. Leaders run the user's function in a " +
-			"goroutine each. A consumer group has a client of its own for each election"}
+		"One process leads all, another follows all. Memory and goroutines are the differences to the " +
+			"same process before it started, divided by the elections. Resident is what the system " +
+			"counts, after free memory was returned; heap is that of live objects. All leaders are " +
+			"elected at once here and renew at once, with a goroutine or two for each write under way: " +
+			"the most. Processor time is user and system time of the process, one core being 100 %. " +
+			"Leaders run the user's function in a goroutine each. A consumer group has a client of its " +
+			"own for each election"}
 }
 
 func (x crowd) measure(t *trial) {
-	window := time.Duration(pick(t.bench, x.window)) * time.Second
-	for i, lines := range inTurn(t, len(x.of), func(t *trial, i int) []measure {
+	inTurn(t, len(x.of), func(t *trial, i int) {
 		g := x.of[i]
 		c := t.crew(plan{name: "crowd", members: 2, elections: g.elections, lease: 15 * time.Second,
 			mode: g.mode, quiet: true})
-		leading, following := c.weigh(window)
-		return append(g.costs("following", following, 0), g.costs("leading", leading, 1)...)
-	}) {
-		if lines[0].others = x.others; i > 0 {
-			lines[0].others = ""
-		}
+		leading, following := c.weigh(time.Duration(pick(t.bench, x.window)) * time.Second)
+		lines := append(g.costs("following", following, 0), g.costs("leading", leading, 1)...)
+		lines[0].others = x.others
 		t.report(lines...)
-	}
+	})
 }
 
 // weigh lets the first member lead all elections and the second follow.

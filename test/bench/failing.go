@@ -24,13 +24,15 @@ type failingServers interface {
 }
 
 func (x failing) about() about {
-	return about{"failing", fmt.Sprintf("30 %% of the requests fail: on one server each all get lost answers, "+
-		"409, 429 or 500, and on a fifth each of them a quarter of that; three candidates, four elections on "+
-		"each, a member leaves and returns every three leases; leases of %v", x.leases),
-		"The servers are handlers in the process of the bench that keep objects in memory. Only writes get 409. " +
-			"A term is lost before its deadline if it ended, not being resigned, for another cause than its " +
-			"deadline, or earlier than the last renewal allowed that was confirmed in time. At its deadline a term " +
-			"is lost if no renewal was confirmed for so long. Questions and answers are those of row pause"}
+	return about{"failing", fmt.Sprintf("30 %% of the requests fail: on one server each all get "+
+		"lost answers, 409, 429 or 500, and on a fifth each of them a quarter of that; three "+
+		"candidates, four elections on each, a member leaves and returns every three leases; leases of "+
+		"%v", x.leases),
+		"The servers are handlers in the process of the bench that keep objects in memory. Only writes " +
+			"get 409. A term is lost before its deadline if it ended, not being resigned, for another " +
+			"cause than its deadline, or earlier than the last renewal allowed that was confirmed in " +
+			"time. At its deadline a term is lost if no renewal was confirmed for so long. Questions and " +
+			"answers are those of row pause"}
 }
 
 // losses is what happened on failing servers.
@@ -45,23 +47,25 @@ const failingElections = 4
 
 func (x failing) measure(t *trial) {
 	leases := pick(t.bench, x.leases)
-	for i, sum := range sideBySide(t, len(leases), func(t *trial, i int) losses { return x.losses(t, leases[i]) }) {
+	sideBySide(t, len(leases), func(t *trial, i int) losses {
+		sum := x.losses(t, leases[i])
 		label := "lease " + leases[i].String() + ": "
 		t.report(judgedLine(label, sum.verdict, len(x.servers())*failingElections, ""),
 			none(label+"terms lost before their deadline", sum.early, sum.of),
-			measure{what: label + "terms lost at their deadline",
-				value: fmt.Sprintf("%d of %d, in %d applied writes", sum.lost-sum.early, sum.of, sum.writes)},
-			measure{what: label + "control: faults injected", value: fmt.Sprint(sum.struck), bound: "more than 100",
-				verdict: figures.Within(sum.struck > 100)})
-	}
+			measure{what: label + "terms lost at their deadline", value: fmt.Sprintf(
+				"%d of %d, in %d applied writes", sum.lost-sum.early, sum.of, sum.writes)},
+			measure{what: label + "control: faults injected", value: fmt.Sprint(sum.struck),
+				bound: "more than 100", verdict: figures.Within(sum.struck > 100)})
+		return sum
+	})
 }
 
 // losses adds up what happens on all servers.
 func (x failing) losses(t *trial, lease time.Duration) (sum losses) {
 	all := x.servers()
 	for _, s := range sideBySide(t, len(all), func(t *trial, i int) losses {
-		c := t.crew(plan{name: "failing", members: 3, elections: failingElections, lease: lease, mode: x.mode,
-			ask: asking.ByTerm, servers: all[i]})
+		c := t.crew(plan{name: "failing", members: 3, elections: failingElections, lease: lease,
+			mode: x.mode, ask: asking.ByTerm, servers: all[i]})
 		c.churn(pick(t.bench, choice[time.Duration]{12 * time.Second, 2 * time.Minute}))
 		found := c.losses()
 		found.struck = all[i].struck()
@@ -102,8 +106,8 @@ func (c *crew) losses() losses {
 			deadline := c.deadline(all, e)
 			if !e.Expired || e.At < deadline {
 				s.early++
-				fmt.Fprintf(c.log, "  %s lost term %d of %s %s before its deadline: %s\n", e.who, e.Token, e.Election,
-					figures.Show(time.Duration(deadline-e.At)), e.Error)
+				fmt.Fprintf(c.log, "  %s lost term %d of %s %s before its deadline: %s\n", e.who, e.Token,
+					e.Election, figures.Show(time.Duration(deadline-e.At)), e.Error)
 			}
 		}
 	}
@@ -112,8 +116,8 @@ func (c *crew) losses() losses {
 
 // deadline is that of a lost term, as far as the reports show. A write counts unless it was sent
 // before the deadline of that time and confirmed after it; a write that was sent later shows that
-// another one was found by reading. The leader counts the faster one of its clocks, and this process
-// another one: a thousandth of the lease is allowed for that.
+// another one was found by reading. The leader counts the faster one of its clocks, and this
+// process another one: a thousandth of the lease is allowed for that.
 func (c *crew) deadline(all []entry, of entry) (at int64) {
 	usable := c.role.Lease - tenure.Config{Lease: c.role.Lease}.Margin() - c.role.Lease/1000
 	for _, e := range all {

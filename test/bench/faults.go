@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/acts"
@@ -16,16 +19,17 @@ type faults struct {
 }
 
 func (x faults) about() about {
-	return about{"faults", fmt.Sprintf("one of three servers is killed (SIGKILL), frozen (SIGSTOP), and on NATS "+
-		"shut down or cut off from the others, for %v and until all elections are renewed, and comes back; all are "+
-		"restarted one after another; leases of 20 s, 10 s and 5 s", x.away),
-		"Three candidates and for each lease three elections, each in a bucket that another server leads, so that " +
-			"each run shows one election whose bucket the server led and two others. Each candidate connects to " +
-			"another server first, on NATS with natskv.OwnConnection. On Kafka every other victim is the active " +
-			"controller. Kept is an election in which nobody was elected until all was as before. Back is the time " +
-			"from the fault to the answer to the first renewal sent after it, whether kept or not; the gap is the " +
-			"longest time from the answer to one renewal to that to the next. Questions and answers are those of " +
-			"row pause. The control's candidates go by memory, and the leader's process is paused"}
+	return about{"faults", fmt.Sprintf("one of three servers is killed (SIGKILL), frozen (SIGSTOP), "+
+		"and on NATS shut down or cut off from the others, for %v and until all elections are renewed, "+
+		"and comes back; all are restarted one after another; leases of 20 s, 10 s and 5 s", x.away),
+		"Three candidates and for each lease three elections, each in a bucket that another server " +
+			"leads, so that each run shows one election whose bucket the server led and two others. Each " +
+			"candidate connects to another server first, on NATS with natskv.OwnConnection. On Kafka " +
+			"every other victim is the active controller. Kept is an election in which nobody was elected " +
+			"until all was as before. Back is the time from the fault to the answer to the first renewal " +
+			"sent after it, whether kept or not; the gap is the longest time from the answer to one " +
+			"renewal to that to the next. Questions and answers are those of row pause. The control's " +
+			"candidates go by memory, and the leader's process is paused"}
 }
 
 // plot is one election.
@@ -45,7 +49,7 @@ type field struct {
 func (x faults) measure(t *trial) {
 	on, ok := t.shared().(breakable)
 	if !ok {
-		t.report(measure{what: "not measured: kfake cannot fail", value: "a quick run has real brokers with -brokers"})
+		t.report(measure{what: "not measured: kfake cannot fail; -brokers starts real brokers"})
 		return
 	}
 	leases := []time.Duration{20 * time.Second, 10 * time.Second, 5 * time.Second}
@@ -54,16 +58,16 @@ func (x faults) measure(t *trial) {
 		leases, kinds = leases[:1], kinds[:2]
 	}
 	f := newField(t, on, leases)
-	found, runs := map[blow][]crop{}, 0
+	found, runs := map[string][]crop{}, 0
 	note := func(fault string, victim, controller int, began int64) {
 		runs++
 		for _, h := range f.reap(began) {
-			b := blow{h.lease, role(h.home, victim, controller), fault}
-			found[b] = append(found[b], h)
-			fmt.Fprintf(t.log, "  %s: %t, back after %s\n", b, h.kept, figures.Show(h.back))
+			name := fmt.Sprintf("lease %v, %s%s", h.lease, role(h.home, victim, controller), fault)
+			found[name] = append(found[name], h)
+			fmt.Fprintf(t.log, "  %s: %t, back after %s\n", name, h.kept, figures.Show(h.back))
 		}
 	}
-	for round := range t.repeat(choice[int]{1, 10}) {
+	for round := range t.repeat(choice[int]{1, 10}, 1) {
 		for i, fault := range kinds {
 			controller := on.controller(t.ctx)
 			victim := (round + i) % len(on.addresses())
@@ -72,41 +76,27 @@ func (x faults) measure(t *trial) {
 			}
 			note(fault.name, victim, controller, f.suffer(fault, victim, pick(t.bench, x.away)))
 		}
-		note(rolling.name, -1, -1, f.roll(kinds[0]))
+		note(rolling, -1, -1, f.roll(kinds[0]))
 	}
-	for _, lease := range leases {
-		for _, fault := range append(kinds, rolling) {
-			for _, who := range roles {
-				if b := (blow{lease, who, fault.name}); found[b] != nil {
-					t.report(b.lines(found[b])...)
-				}
-			}
-		}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		t.report(kept(name, found[name])...)
 	}
 	t.report(judgedLine("", f.book.Judge(), runs, ""), f.control())
 }
 
-// blow is what a fault was to an election.
-type blow struct {
-	lease      time.Duration
-	who, fault string
-}
+const rolling = "rolling restart"
 
-func (b blow) String() string { return fmt.Sprintf("lease %v, %s%s", b.lease, b.who, b.fault) }
-
-// roles are what a server was to an election.
-var roles = []string{"the bucket's leader ", "the controller ", "another server ", ""}
-
+// role is what a server was to an election that has this home.
 func role(home, victim, controller int) string {
 	switch victim {
 	case -1: // all
-		return roles[3]
+		return ""
 	case home:
-		return roles[0]
+		return "the bucket's leader "
 	case controller:
-		return roles[1]
+		return "the controller "
 	}
-	return roles[2]
+	return "another server "
 }
 
 // newField lets all members campaign in all elections, and each member lead some.
@@ -137,8 +127,6 @@ func (f *field) suffer(fault serverFault, victim int, least time.Duration) int64
 	return began
 }
 
-var rolling = serverFault{name: "rolling restart"}
-
 // roll restarts all servers in order, each when no copy is behind, and returns when that began.
 func (f *field) roll(restart serverFault) int64 {
 	began := machine.Now()
@@ -151,8 +139,8 @@ func (f *field) roll(restart serverFault) int64 {
 	return began
 }
 
-// mend waits until no copy is behind, gives each bucket back to its own server, and waits for a write
-// of each election after that.
+// mend waits until no copy is behind, gives each bucket back to its own server, and waits for a
+// write of each election after that.
 func (f *field) mend() {
 	f.on.whole(f.ctx)
 	f.on.restore(f.ctx)
@@ -205,8 +193,9 @@ func (h *crop) see(e entry, since, last int64) {
 	}
 }
 
-// lines show how many elections kept their leaders. All must with a lease of 20 s.
-func (b blow) lines(crops []crop) []measure {
+// kept shows how many elections kept their leaders. All must with a lease of 20 s, and when servers
+// are restarted in order.
+func kept(name string, crops []crop) []measure {
 	n, back, gaps := 0, figures.Dist{}, figures.Dist{}
 	for _, h := range crops {
 		back, gaps = append(back, h.back), append(gaps, h.gap)
@@ -214,11 +203,11 @@ func (b blow) lines(crops []crop) []measure {
 			n++
 		}
 	}
-	m := measure{what: b.String() + ": kept", value: fmt.Sprintf("%d of %d; back %s", n, len(crops), back)}
-	if b.lease >= 20*time.Second || b.fault == rolling.name {
+	m := measure{what: name + ": kept", value: fmt.Sprintf("%d of %d; back %s", n, len(crops), back)}
+	if crops[0].lease >= 20*time.Second || strings.HasSuffix(name, rolling) {
 		m.bound, m.verdict = "all", figures.Within(n == len(crops))
 	}
-	return []measure{m, timed(b.String()+": gap", gaps, within{}, "")}
+	return []measure{m, timed(name+": gap", gaps, figures.Bound{}, "")}
 }
 
 // control pauses leaders whose work goes by memory.

@@ -9,17 +9,17 @@ import (
 
 // fresh measures first elections in new buckets, for stores that can vouch that these are new.
 type fresh struct {
-	late   within
+	late   figures.Bound
 	others string
 }
 
 func (fresh) about() about {
-	return about{"fresh", "the first election in a bucket without history, three candidates that start " +
-		"together, lease 15 s",
-		"From the stamp before the leader's first request to the store, on a connection that is there already " +
-			"(the request that opens the bucket is included), to the entry into its lead. Each time in a new, " +
-			"empty bucket, for which the store vouches (natskv.Pristine); without that the first leader comes " +
-			"after one lease"}
+	return about{"fresh", "the first election in a bucket without history, three candidates that " +
+		"start together, lease 15 s",
+		"From the stamp before the leader's first request to the store, on a connection that is there " +
+			"already (the request that opens the bucket is included), to the entry into its lead. Each " +
+			"time in a new, empty bucket, for which the store vouches (natskv.Pristine); without that the " +
+			"first leader comes after one lease"}
 }
 
 func (x fresh) measure(t *trial) {
@@ -44,7 +44,8 @@ func (x fresh) measure(t *trial) {
 	later := c.sinceOpening(0)
 	leases := func(d time.Duration) float64 { return d.Seconds() / lease.Seconds() }
 	t.report(measure{what: "a new key in a bucket with history, in leases", bound: "1",
-		value:   fmt.Sprintf("%.2f median, %.2f max, n=%d", leases(later.Median()), leases(later.Max()), len(later)),
+		value: fmt.Sprintf("%.2f median, %.2f max, n=%d", leases(later.Median()),
+			leases(later.Max()), len(later)),
 		verdict: figures.Within(leases(later.Median()) <= 1.05)})
 }
 

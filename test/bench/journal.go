@@ -53,7 +53,8 @@ func (j *journal) follow(mark int) ([]entry, <-chan struct{}) {
 
 // await returns the first entry after the mark that matches. Only the limit of the bench bounds how
 // long that takes.
-func (j *journal) await(ctx context.Context, mark int, what string, match func(entry) bool) (entry, error) {
+func (j *journal) await(ctx context.Context, mark int, what string,
+	match func(entry) bool) (entry, error) {
 	for {
 		news, grew := j.follow(mark)
 		for _, e := range news {

@@ -10,7 +10,7 @@ import (
 // operations measures single operations of a store.
 type operations struct {
 	n    choice[int]
-	swap within
+	swap figures.Bound
 }
 
 func (operations) about() about {
@@ -22,7 +22,7 @@ func (x operations) measure(t *trial) {
 	on, bucket := t.shared(), t.unique("store")
 	on.create(t.ctx, bucket)
 	reads, swaps := measureOperations(t, t.open(on, bucket), pick(t.bench, x.n))
-	t.report(timed("Read", reads, within{}, ""), timed("CompareAndSwap", swaps, x.swap, ""))
+	t.report(timed("Read", reads, figures.Bound{}, ""), timed("CompareAndSwap", swaps, x.swap, ""))
 }
 
 // measureOperations swaps a cell and reads it, n times.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -19,34 +18,28 @@ type outage struct {
 }
 
 func (x outage) about() about {
-	return about{"outage", fmt.Sprintf("no process can reach the servers for five leases of %v, and then all "+
-		"can again; three candidates, %d elections side by side", x.lease, x.elections),
-		"Connections stay open and every byte is lost; they end when the outage does. The time is from that " +
-			"end to the entry into lead. A poll takes a third of a lease, and up to a tenth more. Questions " +
-			"and answers are those of row pause"}
+	return about{"outage", fmt.Sprintf("no process can reach the servers for five leases of %v, and "+
+		"then all can again; three candidates, %d elections side by side", x.lease, x.elections),
+		"Connections stay open and every byte is lost; they end when the outage does. The time is from " +
+			"that end to the entry into lead. A poll takes a third of a lease, and up to a tenth more. " +
+			"Questions and answers are those of row pause"}
 }
 
 func (x outage) measure(t *trial) {
-	type outcome struct {
-		after   figures.Dist
-		verdict acts.Verdict
-	}
 	modes := or(x.modes)
-	bound := within{max: x.lease + x.lease/3*11/10}
-	for i, o := range sideBySide(t, len(modes), func(t *trial, i int) (o outcome) {
-		c := t.crew(plan{name: "outage", members: 3, elections: x.elections, lease: x.lease, mode: modes[i],
-			ask: asking.ByTerm, relayed: true})
+	bound := figures.Bound{Max: x.lease + x.lease/3*11/10}
+	inTurn(t, len(modes), func(t *trial, i int) {
+		c := t.crew(plan{name: "outage", members: 3, elections: x.elections, lease: x.lease,
+			mode: modes[i], ask: asking.ByTerm, relayed: true})
 		c.enthrone()
+		var after figures.Dist
 		for range pick(t.bench, x.rounds) {
 			c.sleep(x.lease)
-			o.after = append(o.after, c.blackOut()...)
+			after = append(after, c.blackOut()...)
 		}
-		o.verdict = c.book.Judge()
-		return o
-	}) {
-		t.report(timed(modes[i].label()+"store back to leader", o.after, bound, ""),
-			judgedLine(modes[i].label(), o.verdict, len(o.after), ""))
-	}
+		t.report(timed(modes[i].label()+"store back to leader", after, bound, ""),
+			judgedLine(modes[i].label(), c.book.Judge(), len(after), ""))
+	})
 }
 
 // blackOut returns how long after its end the elections had leaders.

@@ -54,7 +54,7 @@ func life(t *testing.T, c *crew) {
 	stopped := c.stopLeader()
 	killed := c.orphan(c.present())
 	if len(stopped) > len(c.role.Elections) || early(killed) > 0 {
-		t.Errorf("the next leaders came %v after releases and %v after the ends of leases", stopped, killed)
+		t.Errorf("next leaders %v after releases and %v after the ends of leases", stopped, killed)
 	}
 	sum := 0
 	for _, kinds := range count() {
@@ -108,8 +108,8 @@ func TestFleet(t *testing.T) {
 	}
 	try(t, &natsSite, func(trial *trial) {
 		f := newFleet(trial, 60, 3*time.Second)
-		f.play(trial)
-		if loads := f.terms.loads(f.members); len(loads) != 2 || !f.terms.fair(f.members, 60) {
+		f.measure()
+		if loads := f.loads(); len(loads) != 2 || !f.fair() {
 			t.Errorf("in the end they lead %v", loads)
 		}
 	})

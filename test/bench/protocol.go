@@ -69,12 +69,13 @@ type report struct {
 	At       int64         `json:",omitempty"`
 	Election string        `json:",omitempty"`
 	Token    uint64        `json:",omitempty"`
-	Until    int64         `json:",omitempty"` // for wrote and strayed: when the call returned
+	Until    int64         `json:",omitempty"` // for wrote: when the call returned
 	Prev     string        `json:",omitempty"` // versions of the cell, for writes
 	Version  string        `json:",omitempty"`
 	Released bool          `json:",omitempty"`
 	Expired  bool          `json:",omitempty"` // for lost and left: at the deadline
 	Age      time.Duration `json:",omitempty"` // for judged: by the times of day
+	Killed   bool          `json:",omitempty"` // for left: by the bench
 	Acts     []int64       `json:",omitempty"`
 	Usage    *usage        `json:",omitempty"`
 	Error    string        `json:",omitempty"`
@@ -88,7 +89,6 @@ const (
 	following what = "following" // the record was read
 	sending   what = "sending"   // a write comes next
 	wrote     what = "wrote"     // a write was applied; At is when it was sent
-	strayed   what = "strayed"   // a write was refused or may be lost
 	leads     what = "leads"     // lead was entered
 	left      what = "left"      // the work of a fleet's term has finished
 	acted     what = "acted"     // the work may act

@@ -2,8 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"runtime"
 	"strings"
-	"time"
 
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/figures"
@@ -75,24 +76,11 @@ func none(what string, n, of int) measure {
 		verdict: figures.Safe(n == 0)}
 }
 
-// within is what a distribution should stay below. It has no bound where it is 0.
-type within struct{ median, p99, max time.Duration }
-
 // timed is a line on a distribution.
-func timed(what string, d figures.Dist, w within, others string) measure {
-	m := measure{what: what, value: d.String(), others: others}
-	ok, bounds := true, []string{}
-	for _, b := range []struct {
-		name       string
-		got, bound time.Duration
-	}{{"median", d.Median(), w.median}, {"p99", d.P99(), w.p99}, {"max", d.Max(), w.max}} {
-		if b.bound > 0 {
-			bounds = append(bounds, b.name+" "+figures.Show(b.bound))
-			ok = ok && b.got <= b.bound
-		}
-	}
-	if len(bounds) > 0 {
-		m.bound, m.verdict = strings.Join(bounds, ", "), figures.Within(ok)
+func timed(what string, d figures.Dist, b figures.Bound, others string) measure {
+	m := measure{what: what, value: d.String(), bound: b.String(), others: others}
+	if m.bound != "" {
+		m.verdict = figures.Within(b.Holds(d))
 	}
 	return m
 }
@@ -137,4 +125,52 @@ func elections(n int) string {
 		return "one election"
 	}
 	return fmt.Sprintf("%d elections", n)
+}
+
+// table is printed in the end.
+type table struct {
+	quick   bool
+	results []result
+}
+
+type result struct {
+	row   row
+	found []measure
+	noise string
+}
+
+func (t *table) worst() figures.Verdict {
+	w := figures.None
+	for _, r := range t.results {
+		for _, m := range r.found {
+			w = max(w, m.verdict)
+		}
+	}
+	return w
+}
+
+func (t *table) print(out io.Writer, markdown bool) {
+	var cells [][]string
+	for _, r := range t.results {
+		name := r.row.name()
+		for _, m := range r.found {
+			cells = append(cells, []string{name, m.what, m.value, m.bound, m.verdict.String(), m.others})
+			name = "" // a row is named once
+		}
+	}
+	columns := []string{"row", "measure", "measured", "bound", "verdict", "others"}
+	figures.Print(out, markdown, columns, cells)
+	fmt.Fprintf(out, "\n%s\n\n", t.conditions())
+	for _, r := range t.results {
+		fmt.Fprintf(out, "- %s: %s. %s. %s.\n", r.row.name(), r.row.title(), r.row.about().note, r.noise)
+	}
+}
+
+func (t *table) conditions() string {
+	how := "Distributions are min / median / p99 / max."
+	if t.quick {
+		how += " This was a quick run; without -quick everything is repeated more often."
+	}
+	return fmt.Sprintf("%s All servers are processes on this machine, over loopback, and each "+
+		"candidate is a process; %d processors, %s.", how, runtime.NumCPU(), runtime.Version())
 }

@@ -2,13 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -35,16 +41,17 @@ const goneliCrash, goneliStop = "goNELI 13.6 s median", "goNELI 142 ms to close"
 
 // kafkaSite is three real brokers; in a quick run kfake, unless -brokers is set.
 var kafkaSite = site{
-	name: "kafka", title: "Kafka", start: startBrokers, connect: connectLog, rows: func() []experiment {
+	name: "kafka", title: "Kafka", start: startBrokers, connect: connectLog,
+	rows: func() []experiment {
 		lease, modes := always(time.Second), []mode{logMode, grouped}
 		renewals := budget{"Produce": 12, total: 1334}
 		strikes := strike{modes: modes, groups: choice[int]{2, 5}, rounds: choice[int]{1, 10}}
 		return []experiment{
-			operations{n: choice[int]{200, 2000}, swap: within{median: 5 * time.Millisecond}},
+			operations{n: choice[int]{200, 2000}, swap: figures.Bound{Median: 5 * time.Millisecond}},
 			crash{lease: lease, groups: always(3), rounds: choice[int]{1, 20},
-				late: within{median: 100 * time.Millisecond}, others: goneliCrash},
+				late: figures.Bound{Median: 100 * time.Millisecond}, others: goneliCrash},
 			stops{of: []stopping{{rounds: choice[int]{50, 1000}}}, lease: lease, others: goneliStop,
-				late: within{median: 15 * time.Millisecond, p99: 50 * time.Millisecond}},
+				late: figures.Bound{Median: 15 * time.Millisecond, P99: 50 * time.Millisecond}},
 			steady{lease: always(15 * time.Second), window: choice[int]{1, 8}, of: []quiet{
 				{logMode, renewals}, {groupMode("group", always(15*time.Second)), renewals}},
 				note: "Requests as the processes write them to connections; with a group, sessions are 15 s. " +
@@ -71,7 +78,7 @@ var kfakeSite = site{
 	name: "kfake", title: "Kafka, as kfake", start: startFake, connect: connectLog,
 	rows: func() []experiment {
 		return []experiment{
-			operations{n: choice[int]{1000, 5000}, swap: within{median: 150 * time.Microsecond}},
+			operations{n: choice[int]{1000, 5000}, swap: figures.Bound{Median: 150 * time.Microsecond}},
 		}
 	},
 }
@@ -82,14 +89,18 @@ type brokers struct {
 	end   func()
 	// leader leads a topic, and coordinator coordinates a group.
 	leader, coordinator func(ctx context.Context, name string) int
+	homes               []string // the topics of createAt
 }
 
 func startFake(*bench, string) servers {
-	c := must(kfake.NewCluster(kfake.NumBrokers(kafkad.Brokers), kfake.GroupMinSessionTimeout(time.Second)))
-	return &brokers{c.ListenAddrs(), c.Close,
-		func(_ context.Context, topic string) int { return int(c.LeaderFor(topic, 0)) },
-		func(_ context.Context, group string) int { return int(c.CoordinatorFor(group)) }}
+	c := must(kfake.NewCluster(kfake.NumBrokers(kafkad.Brokers),
+		kfake.GroupMinSessionTimeout(time.Second)))
+	return &brokers{seeds: c.ListenAddrs(), end: c.Close,
+		leader:      func(_ context.Context, topic string) int { return int(c.LeaderFor(topic, 0)) },
+		coordinator: func(_ context.Context, group string) int { return int(c.CoordinatorFor(group)) }}
 }
+
+func (k *brokers) self() *brokers { return k }
 
 func (k *brokers) addresses() []string { return k.seeds }
 
@@ -110,7 +121,6 @@ func (k *brokers) open(ctx context.Context, topic string) driver.Store {
 type realBrokers struct {
 	*brokers
 	cluster *kafkad.Cluster
-	homes   *[]string // the topics of createAt
 }
 
 // startBrokers warms real brokers up: Java compiles what runs often.
@@ -119,9 +129,9 @@ func startBrokers(b *bench, dir string) servers {
 		return startFake(b, dir)
 	}
 	c := must(kafkad.Up(b.ctx, dir, false))
-	k := &brokers{c.Seeds(), func() { _ = c.End() },
-		func(ctx context.Context, topic string) int { return must(c.LeaderOf(ctx, topic)) - 1 },
-		func(ctx context.Context, group string) int { return must(c.CoordinatorOf(ctx, group)) - 1 }}
+	k := &brokers{seeds: c.Seeds(), end: func() { _ = c.End() },
+		leader:      func(ctx context.Context, t string) int { return must(c.LeaderOf(ctx, t)) - 1 },
+		coordinator: func(ctx context.Context, g string) int { return must(c.CoordinatorOf(ctx, g)) - 1 }}
 	_, err := b.try(nil, func(t *trial) {
 		k.create(b.ctx, "warm")
 		measureOperations(t, t.open(k, "warm"), pick(b, choice[int]{1000, 2000}))
@@ -130,12 +140,12 @@ func startBrokers(b *bench, dir string) servers {
 		k.end()
 		check(err)
 	}
-	return realBrokers{k, c, &[]string{}}
+	return realBrokers{k, c}
 }
 
 func (k realBrokers) createAt(ctx context.Context, topic string, home int) {
 	k.create(ctx, topic)
-	*k.homes = append(*k.homes, topic)
+	k.homes = append(k.homes, topic)
 	check(k.cluster.Prefer(ctx, topic, home+1))
 	k.restore(ctx)
 }
@@ -151,9 +161,11 @@ func (k realBrokers) faults() []serverFault {
 
 func (k realBrokers) whole(ctx context.Context) { check(k.cluster.Heal(ctx)) }
 
-func (k realBrokers) restore(ctx context.Context) { check(k.cluster.Restore(ctx, *k.homes...)) }
+func (k realBrokers) restore(ctx context.Context) { check(k.cluster.Restore(ctx, k.homes...)) }
 
-func (k realBrokers) controller(ctx context.Context) int { return must(k.cluster.Controller(ctx)) - 1 }
+func (k realBrokers) controller(ctx context.Context) int {
+	return must(k.cluster.Controller(ctx)) - 1
+}
 
 // logClient counts the requests of all clients.
 type logClient struct{ observer }
@@ -167,7 +179,8 @@ func (l *logClient) connection() []kgo.Opt {
 }
 
 // OnBrokerWrite counts a request.
-func (l *logClient) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+func (l *logClient) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int,
+	_, _ time.Duration, err error) {
 	if err == nil {
 		l.count(kmsg.NameForKey(key))
 	}
@@ -182,7 +195,8 @@ func (l *logClient) open(c command) (driver.Store, error) {
 }
 
 // configure lets a consumer group of the election's name nominate. It ends with the campaign.
-func (l *logClient) configure(ctx context.Context, c command, election string, cfg *tenure.Config) error {
+func (l *logClient) configure(ctx context.Context, c command, election string,
+	cfg *tenure.Config) error {
 	if c.Session == 0 {
 		return nil
 	}
@@ -191,7 +205,8 @@ func (l *logClient) configure(ctx context.Context, c command, election string, c
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = g.Close() })
-	cfg.Nominator, cfg.NomineeOnly, cfg.Metadata = g, l.me.Mode == onlyMode.name, group.Metadata(election)
+	cfg.Nominator, cfg.NomineeOnly = g, l.me.Mode == onlyMode.name
+	cfg.Metadata = group.Metadata(election)
 	return nil
 }
 
@@ -201,6 +216,115 @@ type logObserved struct {
 }
 
 // CompareAndSwap is the store's, and is reported.
-func (o logObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+func (o logObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
+	value []byte) (driver.Version, error) {
 	return o.observer.swap(ctx, o.Store, key, prev, value)
+}
+
+// cutCoordinator cuts the leader off from the coordinator of its group, and from nothing else.
+func cutCoordinator(x strike) strike {
+	x.name, x.modes, x.relayed, x.lease = "coordinator", []mode{grouped}, true, time.Second
+	x.title = "the leader is cut off from the coordinator of the group that nominated it, for two " +
+		"and a half sessions, and from nothing else; lost and held bytes as in row cut"
+	x.note = "The coordinator never leads the log's partition. The control has no election: of " +
+		"three consumers of franz-go, the one leads to which the group last gave partition 0, until it " +
+		"is told otherwise"
+	x.hold = func(c *crew) time.Duration { return 5 * c.role.Session / 2 }
+	x.hit = func(c *crew, leader *member, round int) func() {
+		k := kafkaOf(c)
+		coordinator := k.seeds[k.coordinator(c.ctx, c.role.Elections[0])]
+		return relay.Set{coordinator: leader.relays[coordinator]}.Cut(round%2 == 0)
+	}
+	x.begin = func(c *crew) {
+		apart(c)
+		c.enthrone()
+	}
+	x.control, x.beginControl = "consumers that go by the group alone", consumers
+	return x
+}
+
+// kafkaOf returns the brokers, real or not.
+func kafkaOf(c *crew) *brokers { return c.servers.(interface{ self() *brokers }).self() }
+
+// apart renames the election until the coordinator of the group of that name does not lead the log.
+func apart(c *crew) {
+	k := kafkaOf(c)
+	log := k.leader(c.ctx, c.role.Bucket)
+	for range 100 {
+		c.role.Elections[0] = c.unique(c.name)
+		if k.coordinator(c.ctx, c.role.Elections[0]) != log {
+			return
+		}
+	}
+	check(errors.New("one broker coordinates all groups and leads the log"))
+}
+
+// consumers lets all members consume, and waits until one owns the partition and the group rests.
+func consumers(c *crew) {
+	apart(c)
+	what := c.role
+	what.Do = consume
+	for _, m := range c.members {
+		c.tell(what, m)
+		c.heard(0, nil, leads)
+	}
+	c.sleep(c.role.Session)
+}
+
+// owner is a planted mistake: a consumer that acts as the leader of its group as long as the group
+// has not taken partition 0 from it.
+type owner struct {
+	say      func(report)
+	election string
+
+	mu    sync.Mutex
+	token uint64 // 0: it does not own the partition
+}
+
+// consume joins the group of the first election. The topic need only exist.
+func (l *logClient) consume(c command) error {
+	o := &owner{say: l.say, election: c.Elections[0]}
+	if0 := func(do func()) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) {
+			for _, partitions := range changed {
+				if slices.Contains(partitions, 0) {
+					do()
+				}
+			}
+		}
+	}
+	_, err := kgo.NewClient(append(l.connection(),
+		kgo.ConsumerGroup(o.election), kgo.ConsumeTopics(c.Bucket),
+		kgo.SessionTimeout(c.Session), kgo.HeartbeatInterval(c.Session/5),
+		kgo.OnPartitionsAssigned(if0(o.begin)), kgo.OnPartitionsRevoked(if0(o.end)),
+		kgo.OnPartitionsLost(func(context.Context, *kgo.Client, map[string][]int32) { o.end() }))...)
+	go func() {
+		for range time.Tick(2 * time.Millisecond) {
+			o.act(acted)
+		}
+	}()
+	return err
+}
+
+func (o *owner) begin() {
+	o.mu.Lock()
+	o.token = uint64(machine.Now())
+	o.mu.Unlock()
+	o.act(leads)
+	o.act(acted)
+}
+
+func (o *owner) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.token = 0
+}
+
+// act reports that the owner may act now.
+func (o *owner) act(w what) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := machine.Now(); o.token != 0 {
+		o.say(report{What: w, Election: o.election, Token: o.token, At: now, Acts: []int64{now}})
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -18,18 +19,19 @@ var natsSite = site{
 	title: "NATS", start: startNATS, connect: dialNATS, rows: func() []experiment {
 		return []experiment{
 			crash{lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
-				late: within{median: 25 * time.Millisecond}, others: natsCrash},
+				late: figures.Bound{Median: 25 * time.Millisecond}, others: natsCrash},
 			stops{of: []stopping{{rounds: choice[int]{300, 1000}}}, lease: always(15 * time.Second),
-				late: within{median: 5 * time.Millisecond, p99: 20 * time.Millisecond}, others: natsStop},
-			fresh{late: within{max: 20 * time.Millisecond},
+				late:   figures.Bound{Median: 5 * time.Millisecond, P99: 20 * time.Millisecond},
+				others: natsStop},
+			fresh{late: figures.Bound{Max: 20 * time.Millisecond},
 				others: "nats-kv-leader-elect 22.6 to 26.6 s"},
 			natsSteady,
 			pause(strike{elections: 20, groups: always(1), rounds: choice[int]{2, 8},
 				others: "nats-kv-leader-elect stale in 5 of 7 runs, goNELI in 6 of 6"}),
 			cut(strike{groups: always(5), rounds: choice[int]{2, 20}, others: "nats-kv-leader-elect: two " +
 				"leaders while an update hangs; etcd two for 435-943 ms in 13 of 16"}),
-			crowd{of: []gathering{{elections: 1000}}, window: choice[int]{5, 60}, others: "nats-kv-leader-elect " +
-				"5.9 KB and a goroutine, client-go 9.5 KB and two, etcd 739 B (shared session)"},
+			crowd{of: []gathering{{elections: 1000}}, window: choice[int]{5, 60}, others: "nats-kv-leader-" +
+				"elect 5.9 KB and a goroutine, client-go 9.5 KB and two, etcd 739 B (shared session)"},
 			fleets{},
 			operations{n: choice[int]{1000, 5000}},
 		}
@@ -43,9 +45,9 @@ var clusterSite = site{
 		return []experiment{
 			operations{n: choice[int]{500, 5000}},
 			stops{of: []stopping{{rounds: choice[int]{30, 1000}}}, lease: always(15 * time.Second),
-				late: within{median: 10 * time.Millisecond}, others: natsStop},
+				late: figures.Bound{Median: 10 * time.Millisecond}, others: natsStop},
 			crash{lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
-				late: within{median: 50 * time.Millisecond}, others: natsCrash},
+				late: figures.Bound{Median: 50 * time.Millisecond}, others: natsCrash},
 			natsSteady,
 		}
 	},
@@ -247,6 +249,7 @@ type natsObserved struct {
 }
 
 // CompareAndSwap is the store's, and is reported.
-func (o natsObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+func (o natsObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
+	value []byte) (driver.Version, error) {
 	return o.observer.swap(ctx, o.Store, key, prev, value)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/peer"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
@@ -35,13 +36,15 @@ var objectSite = site{
 				{peers, budget{http.MethodPut: 12, total: 12}},
 				{polled, budget{http.MethodPut: 12, http.MethodGet: 4 * (candidates - 1), total: 48}}},
 				prices: map[string]float64{http.MethodPut: 5e-6, http.MethodGet: 0.4e-6},
-				note: "Requests as each process sends them, by method and election; per minute with a lease of " +
-					"15 s. A month has 30 days, and a million PUTs cost $5 and GETs $0.40, as AWS lists them " +
+				note: "Requests as each process sends them, by method and election; per minute with a lease " +
+					"of 15 s. A month has 30 days, and a million PUTs cost $5 and GETs $0.40, as AWS lists them " +
 					"for S3 Standard. S3lect's figures are for its interval of 5 s and without its peer mode",
 				others: "S3lect GET 120, PUT 12, $4.67"},
-			crash{modes: both, elections: 30, lease: objectLease, groups: choice[int]{1, 2}, rounds: always(1),
-				late: within{median: 100 * time.Millisecond}, others: "S3lect 0.76-0.94 leases"},
-			stops{lease: objectLease, late: within{median: 25 * time.Millisecond}, others: "S3lect 3.9 s median",
+			crash{modes: both, elections: 30, lease: objectLease,
+				groups: choice[int]{1, 2}, rounds: always(1),
+				late: figures.Bound{Median: 100 * time.Millisecond}, others: "S3lect 0.76-0.94 leases"},
+			stops{lease: objectLease, others: "S3lect 3.9 s median",
+				late: figures.Bound{Median: 25 * time.Millisecond},
 				of: []stopping{
 					{mode: peers, rounds: choice[int]{30, 200}},
 					{mode: polled, members: 10, elections: choice[int]{40, 100}, rounds: always(1)},
@@ -76,8 +79,8 @@ func (o objectServers) open(_ context.Context, bucket string) driver.Store {
 
 func (o objectServers) stop() { o.Stop() }
 
-// fakeObjects is a server in the process of the bench. It keeps its only bucket in memory, and fails
-// by a plan.
+// fakeObjects is a server in the process of the bench. It keeps its only bucket in memory, and
+// fails by a plan.
 type fakeObjects struct {
 	server *s3fake.Server
 	plan   s3fake.Plan
@@ -178,7 +181,8 @@ type objectObserved struct {
 }
 
 // CompareAndSwap is the store's, and is reported.
-func (o objectObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+func (o objectObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
+	value []byte) (driver.Version, error) {
 	return o.observer.swap(ctx, o.Store, key, prev, value)
 }
 

@@ -36,17 +36,16 @@ const total = "all"
 const candidates = 10
 
 func (x steady) about() about {
-	return about{"steady", fmt.Sprintf("ten candidates in ten processes while nothing happens, %s, lease %v, "+
-		"renewed every third of it", elections(x.elections), x.lease), x.note}
+	return about{"steady", fmt.Sprintf("ten candidates in ten processes while nothing happens, %s, "+
+		"lease %v, renewed every third of it", elections(x.elections), x.lease), x.note}
 }
 
 func (x steady) measure(t *trial) {
-	for i, lines := range inTurn(t, len(x.of), func(t *trial, i int) []measure { return x.count(t, x.of[i]) }) {
-		if i == 0 {
-			lines[0].others = x.others
-		}
+	inTurn(t, len(x.of), func(t *trial, i int) {
+		lines := x.count(t, x.of[i])
+		lines[0].others = x.others
 		t.report(lines...)
-	}
+	})
 }
 
 // count counts again if a busy machine costs a leader its lease.
@@ -67,7 +66,8 @@ func (x steady) count(t *trial, q quiet) []measure {
 	}
 }
 
-// requests counts those of each member in a window of so many leases, in which no leader may change.
+// requests counts those of each member in a window of so many leases, in which no leader may
+// change.
 func (c *crew) requests(count func() []counts, leases int) ([]counts, error) {
 	mark, before := c.journal.mark(), count()
 	c.sleep(time.Duration(leases) * c.lease)
@@ -112,7 +112,8 @@ func (x steady) lines(q quiet, members []counts, one float64) []measure {
 	for kind, price := range x.prices {
 		dollars += sum[kind] * price * 60 * 24 * 30
 	}
-	return append(found, measure{what: q.mode.label() + "a month", value: fmt.Sprintf("$%.2f", dollars)})
+	return append(found, measure{what: q.mode.label() + "a month",
+		value: fmt.Sprintf("$%.2f", dollars)})
 }
 
 // keeps allows for one more request at an edge of the window, and for rounding.

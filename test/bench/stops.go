@@ -13,7 +13,7 @@ type stops struct {
 	prefix string
 	of     []stopping
 	lease  choice[time.Duration]
-	late   within // not for polled modes, which have the interval between two polls
+	late   figures.Bound // not for polled modes, which have the interval between two polls
 	others string
 }
 
@@ -31,28 +31,30 @@ func (x stops) about() about {
 		"From the stamp that the leader's process takes before it sends the release, to the entry into " +
 			"the successor's lead; three candidates, unless others are named. The stopped one campaigns " +
 			"again before the next stop. If followers poll, a process that leads many elections, polled " +
-			"out of step, stops once: the first of n followers reads lease / (n+1) after a release on average"}
+			"out of step, stops once: the first of n followers reads lease / (n+1) after a release on " +
+			"average"}
 }
 
 func (x stops) measure(t *trial) {
-	all := inTurn(t, len(x.of), func(t *trial, i int) figures.Dist { return x.stops(t, x.of[i]) })
 	poll := pick(t.bench, x.lease) / 3
-	for i, s := range x.of {
+	inTurn(t, len(x.of), func(t *trial, i int) {
+		s := x.of[i]
+		all := x.stops(t, s)
 		if !s.mode.polled {
-			t.report(timed(s.mode.label()+"release sent to next leader", all[i], x.late, x.others))
-			continue
+			t.report(timed(s.mode.label()+"release sent to next leader", all, x.late, x.others))
+			return
 		}
 		what := fmt.Sprintf("%s%d candidates: ", s.mode.label(), max(s.members, 3))
-		t.report(timed(what+"release sent to next leader", all[i], within{median: poll}, ""),
+		t.report(timed(what+"release sent to next leader", all, figures.Bound{Median: poll}, ""),
 			measure{what: what + "of these above " + figures.Show(poll),
-				value: fmt.Sprintf("%d of %d", all[i].Above(poll), len(all[i]))})
-	}
+				value: fmt.Sprintf("%d of %d", all.Above(poll), len(all))})
+	})
 }
 
 func (x stops) stops(t *trial, s stopping) (all figures.Dist) {
 	lease := pick(t.bench, x.lease)
-	c := t.crew(plan{name: "stop", members: max(s.members, 3), elections: max(pick(t.bench, s.elections), 1),
-		lease: lease, mode: s.mode})
+	c := t.crew(plan{name: "stop", members: max(s.members, 3),
+		elections: max(pick(t.bench, s.elections), 1), lease: lease, mode: s.mode})
 	c.enthrone()
 	if s.mode.polled {
 		c.sleep(rand.N(lease))
@@ -70,8 +72,8 @@ func (x stops) stops(t *trial, s stopping) (all figures.Dist) {
 	return all
 }
 
-// stopLeader stops the leader, and returns when it campaigns again. A leader that a busy machine has
-// cost its lease releases nothing.
+// stopLeader stops the leader, and returns when it campaigns again. A leader that a busy machine
+// has cost its lease releases nothing.
 func (c *crew) stopLeader() (all figures.Dist) {
 	mark := c.journal.mark()
 	leader := c.present()
@@ -79,7 +81,8 @@ func (c *crew) stopLeader() (all figures.Dist) {
 	c.tell(command{Do: stop}, leader)
 	for _, next := range c.successors(mark, led, leader) {
 		release, ok := last(c.journal.since(mark), func(e entry) bool {
-			return e.What == sending && e.Released && e.who == leader.id && e.Election == next.Election && e.At < next.At
+			return e.What == sending && e.Released && e.who == leader.id &&
+				e.Election == next.Election && e.At < next.At
 		})
 		if !ok {
 			fmt.Fprintf(c.log, "  %s has a new leader without a release\n", next.Election)

@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// strike takes a leader out until another leads, lets it return, and judges whether two led at once.
+// strike takes a leader out until another leads, lets it return, and judges whether two led at
+// once.
 type strike struct {
 	name, title, note string
 	modes             []mode
@@ -34,11 +35,11 @@ const byMemory = "work that goes by memory"
 func cut(x strike) strike {
 	x.name, x.relayed = "cut", true
 	x.lease = max(x.lease, time.Second)
-	x.title = fmt.Sprintf("the leader's process is cut off from all servers for two and a half leases of %v: "+
-		"connections stay open, and every byte in both directions is lost (odd runs) or arrives when the cut "+
-		"is over (even runs)", x.lease)
-	x.note = "Three candidates, each through TCP relays of its own. Questions, answers and the control are " +
-		"those of row pause"
+	x.title = fmt.Sprintf("the leader's process is cut off from all servers for two and a half "+
+		"leases of %v: connections stay open, and every byte in both directions is lost (odd runs) or "+
+		"arrives when the cut is over (even runs)", x.lease)
+	x.note = "Three candidates, each through TCP relays of its own. Questions, answers and the " +
+		"control are those of row pause"
 	x.hold = func(c *crew) time.Duration { return 5 * c.lease / 2 }
 	x.hit = func(_ *crew, leader *member, round int) func() { return leader.relays.Cut(round%2 == 0) }
 	return byTerm(x)
@@ -50,10 +51,10 @@ func pause(x strike) strike {
 	x.lease = max(x.lease, time.Second)
 	x.title = fmt.Sprintf("a process that leads %s is stopped (SIGSTOP) for two leases of %v and "+
 		"goes on (SIGCONT), three processes", elections(x.elections), x.lease)
-	x.note = "The work of each leader asks every 2 ms whether it may act, and stamps each question before it " +
-		"asks. Counted are the answers of yes whose stamp is later than the next leader's entry into lead; " +
-		"the time is from that entry to the last of them. The control does the same with work that goes by a " +
-		"flag, which follows within 50 ms what it hears of leaders"
+	x.note = "The work of each leader asks every 2 ms whether it may act, and stamps each question " +
+		"before it asks. Counted are the answers of yes whose stamp is later than the next leader's " +
+		"entry into lead; the time is from that entry to the last of them. The control does the same " +
+		"with work that goes by a flag, which follows within 50 ms what it hears of leaders"
 	x.hold = func(c *crew) time.Duration { return 2 * c.lease }
 	x.hit = func(_ *crew, leader *member, _ int) func() {
 		check(machine.Pause(leader.pid()))
@@ -77,19 +78,17 @@ func (x strike) about() about { return about{x.name, x.title, x.note} }
 
 func (x strike) measure(t *trial) {
 	modes := or(x.modes)
-	rounds := pick(t.bench, x.rounds)
-	if groups := pick(t.bench, x.groups); t.runs > 0 {
-		rounds = (t.runs + groups - 1) / groups
-	}
-	t.report(inTurn(t, len(modes)+1, func(t *trial, i int) measure {
+	rounds := t.repeat(x.rounds, pick(t.bench, x.groups))
+	inTurn(t, len(modes)+1, func(t *trial, i int) {
 		if i < len(modes) {
 			v, n := x.strikes(t, modes[i], x.begin, rounds)
-			return judgedLine(modes[i].label(), v, n, x.others)
+			t.report(judgedLine(modes[i].label(), v, n, x.others))
+			return
 		}
-		return controlled(x.control, func() (acts.Verdict, int) {
+		t.report(controlled(x.control, func() (acts.Verdict, int) {
 			return x.strikes(t, modes[0], x.beginControl, min(2, rounds))
-		})
-	})...)
+		}))
+	})
 }
 
 // strikes strikes several crews side by side, and counts the strikes.
@@ -99,8 +98,8 @@ func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum ac
 		n int
 	}
 	for _, o := range sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) (o outcome) {
-		c := t.crew(plan{name: x.name, members: 3, elections: max(x.elections, 1), lease: x.lease, mode: m,
-			ask: asking.ByTerm, relayed: x.relayed})
+		c := t.crew(plan{name: x.name, members: 3, elections: max(x.elections, 1), lease: x.lease,
+			mode: m, ask: asking.ByTerm, relayed: x.relayed})
 		begin(c)
 		for round := range rounds {
 			c.sleep(settle)
@@ -115,8 +114,8 @@ func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum ac
 	return sum, n
 }
 
-// strike returns how many elections the leader led, when others lead them and the leader has had time
-// to learn of that.
+// strike returns how many elections the leader led, when others lead them and the leader has had
+// time to learn of that.
 func (x strike) strike(c *crew, round int) int {
 	mark := c.journal.mark()
 	leader := c.present()

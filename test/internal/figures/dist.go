@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -61,4 +62,27 @@ func Show(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
 	}
 	return fmt.Sprintf("%.0f us", float64(d)/1e3)
+}
+
+// Bound is what a distribution should stay below. It has no bound where it is 0.
+type Bound struct{ Median, P99, Max time.Duration }
+
+// Holds reports whether a distribution stays below the bound.
+func (b Bound) Holds(d Dist) bool {
+	return (b.Median == 0 || d.Median() <= b.Median) && (b.P99 == 0 || d.P99() <= b.P99) &&
+		(b.Max == 0 || d.Max() <= b.Max)
+}
+
+// String names the bounds. It is empty if there are none.
+func (b Bound) String() string {
+	var all []string
+	for _, x := range []struct {
+		name string
+		most time.Duration
+	}{{"median", b.Median}, {"p99", b.P99}, {"max", b.Max}} {
+		if x.most > 0 {
+			all = append(all, x.name+" "+Show(x.most))
+		}
+	}
+	return strings.Join(all, ", ")
 }
