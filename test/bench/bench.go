@@ -38,17 +38,6 @@ func (b *bench) close() {
 	_ = os.RemoveAll(b.dir)
 }
 
-func (b *bench) serversOf(s *site) servers {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.started[s] == nil {
-		dir := filepath.Join(b.dir, fmt.Sprint("servers-", len(b.started)))
-		check(os.Mkdir(dir, 0o700))
-		b.started[s] = s.start(b, dir)
-	}
-	return b.started[s]
-}
-
 // unique returns a name that nothing else has, for a bucket, a member or an election.
 func (b *bench) unique(name string) string {
 	b.mu.Lock()
@@ -159,11 +148,22 @@ func (t *trial) cleanup(end func()) { t.ends = append(t.ends, end) }
 func (t *trial) report(found ...measure) { t.found = append(t.found, found...) }
 
 // shared returns the servers that all trials at the site share.
-func (t *trial) shared() servers { return t.serversOf(t.site) }
+func (t *trial) shared() servers {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.started[t.site] == nil {
+		dir := filepath.Join(t.dir, fmt.Sprint("servers-", len(t.started)))
+		check(os.Mkdir(dir, 0o700))
+		t.started[t.site] = t.site.start(t.bench, dir)
+	}
+	return t.started[t.site]
+}
 
-// open opens a bucket in this process.
+// open opens a bucket in this process, as candidates do in theirs.
 func (t *trial) open(on servers, bucket string) driver.Store {
-	s := on.open(t.ctx, bucket)
+	me := identity{ID: "bench", Addresses: on.addresses()}
+	c := must(t.site.connect(newObserver(me, func(report) {})))
+	s := must(c.open(command{Bucket: bucket, Quiet: true}))
 	if c, ok := s.(io.Closer); ok {
 		t.cleanup(func() { _ = c.Close() })
 	}

@@ -26,9 +26,8 @@ func (x clocks) about() about {
 		"20 s behind and 1 h ahead, each leading ten of 40 elections, lease %v; after three leases "+
 		"those two that are most ahead and behind are killed", x.lease),
 		"Requests are signed by the wrong time as well, except for the hour, which S3 does not accept: " +
-			"there the client library goes by the server's time. Questions and answers are those of row " +
-			"pause, and early is judged as in row crash. The control judges the records that candidates " +
-			"read by comparing the times of day, and counts how often it would claim after a lease"}
+			"there the client library goes by the server's time. The control compares the times of day " +
+			"in records that candidates read, and counts how often it would claim after a lease"}
 }
 
 func (x clocks) measure(t *trial) {
@@ -55,7 +54,7 @@ func (x clocks) measure(t *trial) {
 	stolen.others = x.others
 	t.report(stolen,
 		none("elected before the lease of a dead leader ended", early(killed), len(killed)),
-		judgedLine("", c.book.Judge(), n, ""),
+		judgedLine("", c.book.Judge(), ""),
 		measure{what: "control: reads by which a candidate that compares clocks would claim too early",
 			value: fmt.Sprintf("%d of %d", wrong, reads), bound: "more than 0",
 			verdict: figures.Safe(wrong > 0)})

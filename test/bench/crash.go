@@ -38,7 +38,7 @@ func (x crash) about() about {
 type failover struct{ late, total time.Duration }
 
 func (x crash) measure(t *trial) {
-	modes, lease := or(x.modes), pick(t.bench, x.lease)
+	modes, lease := x.modes, pick(t.bench, x.lease)
 	inTurn(t, len(modes), func(t *trial, i int) {
 		all := sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) []failover {
 			return x.crashes(t, modes[i], lease)
@@ -54,11 +54,7 @@ func (x crash) crashes(t *trial, m mode, lease time.Duration) (all []failover) {
 	for range pick(t.bench, x.rounds) {
 		c.rest()
 		c.sleep(lease/3 + rand.N(lease/3))
-		found := c.orphan(c.present())
-		for _, f := range found[:min(len(found), 3)] {
-			fmt.Fprintf(c.log, "  %s: next leader %s after the lease\n", c.name, figures.Show(f.late))
-		}
-		all = append(all, found...)
+		all = append(all, c.orphan(c.present())...)
 		c.hire(1)
 		c.join(c.members[len(c.members)-1])
 	}

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/acts"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
 // plan says how many members campaign, and how.
@@ -37,9 +42,10 @@ type crew struct {
 func (t *trial) crew(p plan) *crew {
 	c := &crew{trial: t, plan: p, journal: newJournal()}
 	c.name = t.unique(p.name)
-	own := c.servers != nil
-	if !own {
+	if c.servers == nil {
 		c.servers = t.shared()
+	} else {
+		t.cleanup(c.servers.stop)
 	}
 	c.role = command{Do: start, Bucket: c.name, Lease: p.lease, Ask: p.ask, Quiet: p.quiet,
 		Session: pick(t.bench, p.mode.session)}
@@ -48,9 +54,6 @@ func (t *trial) crew(p plan) *crew {
 	}
 	if p.elections > 0 {
 		c.servers.create(t.ctx, c.name)
-	}
-	if own {
-		t.cleanup(c.servers.stop)
 	}
 	t.cleanup(c.dismiss)
 	c.hire(p.members)
@@ -147,15 +150,6 @@ func (c *crew) enthrone() *member {
 // rest waits until members that have just joined learn of changes at once.
 func (c *crew) rest() { c.sleep(watchSetUp + c.mode.rest + c.role.Session/5) }
 
-// halt ends the campaigns of all.
-func (c *crew) halt() {
-	mark := c.journal.mark()
-	c.tell(command{Do: stop})
-	for _, m := range c.members {
-		c.heard(mark, m, stopped)
-	}
-}
-
 // rejoin waits until a member has stopped, and lets it campaign again.
 func (c *crew) rejoin(mark int, m *member) {
 	c.heard(mark, m, stopped)
@@ -170,16 +164,16 @@ func (c *crew) await(mark int, what string, match func(entry) bool) entry {
 
 // heard waits for a report of one member, or of any if it is nil.
 func (c *crew) heard(mark int, m *member, w what) entry {
-	return c.await(mark, string(w), func(e entry) bool {
-		return e.What == w && (m == nil || e.who == m.id)
-	})
+	return c.await(mark, string(w), by(m, w))
 }
 
-// heardForAll waits for a report of one member, or of any if it is nil, on every election.
+// heardForAll is heard for every election.
 func (c *crew) heardForAll(mark int, m *member, w what) {
-	c.firsts(mark, c.role.Elections, func(e entry) bool {
-		return e.What == w && (m == nil || e.who == m.id)
-	})
+	c.firsts(mark, c.role.Elections, by(m, w))
+}
+
+func by(m *member, w what) func(entry) bool {
+	return func(e entry) bool { return e.What == w && (m == nil || e.who == m.id) }
 }
 
 // successors waits until other members than those given lead these elections.
@@ -268,3 +262,50 @@ const (
 	// watchSetUp is such a moment for a watch, which is set up beside the first read.
 	watchSetUp = 20 * time.Millisecond
 )
+
+// member is a candidate's process, as the bench sees it.
+type member struct {
+	id       string
+	relays   relay.Set // empty: it is connected directly
+	cmd      *exec.Cmd
+	commands *json.Encoder
+	gone     chan struct{} // closed when its last report was read
+}
+
+// hire starts a process, and calls hear with each of its reports.
+func hire(me identity, relayed bool, hear func(report)) *member {
+	m := &member{id: me.ID, cmd: exec.Command(must(os.Executable())), gone: make(chan struct{})}
+	if relayed {
+		m.relays = must(relay.NewSet(me.Addresses))
+		me.Via = m.relays.Via()
+	}
+	m.cmd.Env = append(os.Environ(), workerVariable+"="+string(must(json.Marshal(me))))
+	m.cmd.Stderr = os.Stderr
+	m.commands = json.NewEncoder(must(m.cmd.StdinPipe()))
+	out := must(m.cmd.StdoutPipe())
+	check(m.cmd.Start())
+	go m.listen(out, hear)
+	return m
+}
+
+// listen ends after the last report: a pipe outlives its writer.
+func (m *member) listen(out io.Reader, hear func(report)) {
+	defer close(m.gone)
+	for lines := json.NewDecoder(out); ; {
+		var r report
+		if lines.Decode(&r) != nil {
+			return
+		}
+		hear(r)
+	}
+}
+
+// kill sends SIGKILL, and returns when all reports of the process have been heard.
+func (m *member) kill() {
+	_ = m.cmd.Process.Kill()
+	<-m.gone
+	_ = m.cmd.Wait()
+	m.relays.Close()
+}
+
+func (m *member) pid() int { return m.cmd.Process.Pid }

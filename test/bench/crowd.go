@@ -10,40 +10,28 @@ import (
 
 // crowd measures what many elections in one process cost.
 type crowd struct {
-	of     []gathering
-	window choice[int] // in seconds
-	others string
-}
-
-// gathering is elections in one mode.
-type gathering struct {
-	mode      mode
-	elections int
+	modes     []mode
+	elections []int       // in each mode
+	window    choice[int] // in seconds
+	others    string
 }
 
 func (x crowd) about() about {
-	title := ""
-	for _, g := range x.of {
-		title += fmt.Sprintf("%s%d elections in one process over one client, ", g.mode.label(),
-			g.elections)
-	}
-	return about{"crowd", title + "lease 15 s",
+	return about{"crowd",
+		fmt.Sprintf("%v elections in one process over one client, lease 15 s", x.elections),
 		"One process leads all, another follows all. Memory and goroutines are the differences to the " +
 			"same process before it started, divided by the elections. Resident is what the system " +
-			"counts, after free memory was returned; heap is that of live objects. All leaders are " +
-			"elected at once here and renew at once, with a goroutine or two for each write under way: " +
-			"the most. Processor time is user and system time of the process, one core being 100 %. " +
-			"Leaders run the user's function in a goroutine each. A consumer group has a client of its " +
-			"own for each election"}
+			"counts, heap is live objects. All leaders renew at once here, with a goroutine or two for " +
+			"each write under way: the most. Leaders run the user's function in a goroutine each. A " +
+			"consumer group has a client of its own for each election"}
 }
 
 func (x crowd) measure(t *trial) {
-	inTurn(t, len(x.of), func(t *trial, i int) {
-		g := x.of[i]
-		c := t.crew(plan{name: "crowd", members: 2, elections: g.elections, lease: 15 * time.Second,
-			mode: g.mode, quiet: true})
+	inTurn(t, len(x.elections), func(t *trial, i int) {
+		c := t.crew(plan{name: "crowd", members: 2, elections: x.elections[i],
+			lease: 15 * time.Second, mode: x.modes[i], quiet: true})
 		leading, following := c.weigh(time.Duration(pick(t.bench, x.window)) * time.Second)
-		lines := append(g.costs("following", following, 0), g.costs("leading", leading, 1)...)
+		lines := append(c.costs("following", following, 0), c.costs("leading", leading, 1)...)
 		lines[0].others = x.others
 		t.report(lines...)
 	})
@@ -65,12 +53,12 @@ func (c *crew) weigh(window time.Duration) (leading, following machine.Usage) {
 }
 
 // costs are those of each further election; goroutines is how many of them are the user's.
-func (g gathering) costs(role string, u machine.Usage, goroutines float64) []measure {
+func (c *crew) costs(role string, u machine.Usage, goroutines float64) []measure {
 	const most = 2e6
-	role, n := g.mode.label()+role+": ", float64(g.elections)
+	role, n := c.mode.label()+role+": ", float64(len(c.role.Elections))
 	line := measure{what: role + "goroutines, at rest / most, each",
 		value: fmt.Sprintf("%.2f / %.2f", float64(u.Goroutines)/n, float64(u.Peak)/n)}
-	if g.mode.session.full == 0 {
+	if c.mode.session.full == 0 {
 		line.bound = fmt.Sprintf("%.0f", goroutines)
 		line.verdict = figures.Within(float64(u.Goroutines) < (goroutines+0.1)*n)
 	}

@@ -23,13 +23,11 @@ func (x faults) about() about {
 		"and on NATS shut down or cut off from the others, for %v and until all elections are renewed, "+
 		"and comes back; all are restarted one after another; leases of 20 s, 10 s and 5 s", x.away),
 		"Three candidates and for each lease three elections, each in a bucket that another server " +
-			"leads, so that each run shows one election whose bucket the server led and two others. Each " +
-			"candidate connects to another server first, on NATS with natskv.OwnConnection. On Kafka " +
-			"every other victim is the active controller. Kept is an election in which nobody was elected " +
-			"until all was as before. Back is the time from the fault to the answer to the first renewal " +
-			"sent after it, whether kept or not; the gap is the longest time from the answer to one " +
-			"renewal to that to the next. Questions and answers are those of row pause. The control's " +
-			"candidates go by memory, and the leader's process is paused"}
+			"leads. Each candidate connects to another server first, on NATS with natskv.OwnConnection. " +
+			"On Kafka every other victim is the active controller. Kept is an election in which nobody " +
+			"was elected until all was as before. Back is the time from the fault to the answer to the " +
+			"first renewal sent after it; the gap is the longest time from the answer to one renewal to " +
+			"that to the next. The control's leaders are paused"}
 }
 
 // plot is one election.
@@ -58,9 +56,8 @@ func (x faults) measure(t *trial) {
 		leases, kinds = leases[:1], kinds[:2]
 	}
 	f := newField(t, on, leases)
-	found, runs := map[string][]crop{}, 0
+	found := map[string][]crop{}
 	note := func(fault string, victim, controller int, began int64) {
-		runs++
 		for _, h := range f.reap(began) {
 			name := fmt.Sprintf("lease %v, %s%s", h.lease, role(h.home, victim, controller), fault)
 			found[name] = append(found[name], h)
@@ -81,7 +78,7 @@ func (x faults) measure(t *trial) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		t.report(kept(name, found[name])...)
 	}
-	t.report(judgedLine("", f.book.Judge(), runs, ""), f.control())
+	t.report(judgedLine("", f.book.Judge(), ""), f.control())
 }
 
 const rolling = "rolling restart"
@@ -166,31 +163,25 @@ type crop struct {
 
 func (f *field) reap(since int64) (found []crop) {
 	for _, p := range f.plots {
-		h := crop{plot: p, kept: true}
-		var last int64
+		h, last := crop{plot: p, kept: true}, int64(0)
 		for _, e := range f.journal.since(0) {
 			switch {
 			case e.Election != p.election:
 			case e.What == leads && e.At > since:
 				h.kept = false
 			case e.What == wrote:
-				h.see(e, since, last)
+				if e.At > since && h.back == 0 {
+					h.back = time.Duration(e.Until - since)
+				}
+				if last > 0 && e.Until > since {
+					h.gap = max(h.gap, time.Duration(e.Until-last))
+				}
 				last = e.Until
 			}
 		}
 		found = append(found, h)
 	}
 	return found
-}
-
-// see takes account of a write after the last one.
-func (h *crop) see(e entry, since, last int64) {
-	if e.At > since && h.back == 0 {
-		h.back = time.Duration(e.Until - since)
-	}
-	if last > 0 && e.Until > since {
-		h.gap = max(h.gap, time.Duration(e.Until-last))
-	}
 }
 
 // kept shows how many elections kept their leaders. All must with a lease of 20 s, and when servers
@@ -213,7 +204,7 @@ func kept(name string, crops []crop) []measure {
 // control pauses leaders whose work goes by memory.
 func (f *field) control() measure {
 	x := pause(strike{groups: always(1)})
-	return controlled(x.control, func() (acts.Verdict, int) {
+	return controlled(x.control, func() acts.Verdict {
 		return x.strikes(f.trial, mode{}, x.beginControl, 1)
 	})
 }

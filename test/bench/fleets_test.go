@@ -34,7 +34,7 @@ func TestTerms(t *testing.T) {
 		{"two at once, reported late", []entry{begin("a", 1), begin("b", 3), end("a", 1, 4)}, true},
 		{"no end", []entry{begin("a", 1), begin("b", 3)}, true},
 		{"no end, of a process that is gone", []entry{begin("gone", 1), begin("b", 3)}, false},
-		{"reported late by a busy process, but expired", []entry{begin("a", 1), expired, begin("b", 3)}, false},
+		{"reported late, but expired", []entry{begin("a", 1), expired, begin("b", 3)}, false},
 		{"a token that does not rise", []entry{begin("a", 3), end("a", 3, 4), {"b",
 			report{What: leads, Election: "e", Token: 2, At: 5}}}, true},
 		{"elected after the lease", []entry{begin("a", 1), killed, begin("b", testLease+1)}, false},

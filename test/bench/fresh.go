@@ -16,10 +16,9 @@ type fresh struct {
 func (fresh) about() about {
 	return about{"fresh", "the first election in a bucket without history, three candidates that " +
 		"start together, lease 15 s",
-		"From the stamp before the leader's first request to the store, on a connection that is there " +
-			"already (the request that opens the bucket is included), to the entry into its lead. Each " +
-			"time in a new, empty bucket, for which the store vouches (natskv.Pristine); without that the " +
-			"first leader comes after one lease"}
+		"From the stamp before the leader's first request on a connection that is there already (the " +
+			"request that opens the bucket) to the entry into its lead. The store vouches for the empty " +
+			"bucket (natskv.Pristine); without that the first leader comes after one lease"}
 }
 
 func (x fresh) measure(t *trial) {
@@ -32,7 +31,11 @@ func (x fresh) measure(t *trial) {
 		c.tell(c.role)
 		c.heard(mark, nil, leads)
 		first = append(first, c.sinceOpening(mark)...)
-		c.halt()
+		mark = c.journal.mark()
+		c.tell(command{Do: stop})
+		for _, m := range c.members {
+			c.heard(mark, m, stopped)
+		}
 	}
 	t.report(timed("first request to leader", first, x.late, x.others))
 

@@ -32,23 +32,13 @@ func (j *journal) add(e entry) {
 }
 
 // mark is the present end of the journal.
-func (j *journal) mark() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return len(j.all)
-}
+func (j *journal) mark() int { return len(j.since(0)) }
 
 // since returns the entries after a mark.
 func (j *journal) since(mark int) []entry {
-	news, _ := j.follow(mark)
-	return news
-}
-
-// follow also returns a channel that is closed when there are more.
-func (j *journal) follow(mark int) ([]entry, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clip(j.all[mark:]), j.grew
+	return slices.Clip(j.all[mark:])
 }
 
 // await returns the first entry after the mark that matches. Only the limit of the bench bounds how
@@ -56,7 +46,9 @@ func (j *journal) follow(mark int) ([]entry, <-chan struct{}) {
 func (j *journal) await(ctx context.Context, mark int, what string,
 	match func(entry) bool) (entry, error) {
 	for {
-		news, grew := j.follow(mark)
+		j.mu.Lock()
+		news, grew := slices.Clip(j.all[mark:]), j.grew
+		j.mu.Unlock()
 		for _, e := range news {
 			if match(e) {
 				return e, nil

@@ -21,12 +21,11 @@ func (x outage) about() about {
 	return about{"outage", fmt.Sprintf("no process can reach the servers for five leases of %v, and "+
 		"then all can again; three candidates, %d elections side by side", x.lease, x.elections),
 		"Connections stay open and every byte is lost; they end when the outage does. The time is from " +
-			"that end to the entry into lead. A poll takes a third of a lease, and up to a tenth more. " +
-			"Questions and answers are those of row pause"}
+			"that end to the entry into lead. A poll takes a third of a lease, and up to a tenth more"}
 }
 
 func (x outage) measure(t *trial) {
-	modes := or(x.modes)
+	modes := x.modes
 	bound := figures.Bound{Max: x.lease + x.lease/3*11/10}
 	inTurn(t, len(modes), func(t *trial, i int) {
 		c := t.crew(plan{name: "outage", members: 3, elections: x.elections, lease: x.lease,
@@ -38,7 +37,7 @@ func (x outage) measure(t *trial) {
 			after = append(after, c.blackOut()...)
 		}
 		t.report(timed(modes[i].label()+"store back to leader", after, bound, ""),
-			judgedLine(modes[i].label(), c.book.Judge(), len(after), ""))
+			judgedLine(modes[i].label(), c.book.Judge(), ""))
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -30,7 +31,6 @@ type servers interface {
 	addresses() []string
 	// create makes a bucket, or whatever else the store keeps elections in.
 	create(ctx context.Context, bucket string)
-	open(ctx context.Context, bucket string) driver.Store
 	stop()
 }
 
@@ -84,20 +84,12 @@ type mode struct {
 	polled bool
 	// rest is how long a member needs after its first read to learn of changes at once.
 	rest time.Duration
+	// requests bounds those that ten candidates make while nothing happens.
+	requests budget
 }
 
 // label begins the names of the mode's measures.
-func (m mode) label() string {
-	if m.name == "" {
-		return ""
-	}
-	return m.name + ": "
-}
+func (m mode) label() string { return strings.TrimPrefix(m.name+": ", ": ") }
 
-// or is the only mode of a store without modes.
-func or(modes []mode) []mode {
-	if len(modes) == 0 {
-		return []mode{{}}
-	}
-	return modes
-}
+// plain is the modes of a store that knows only one.
+var plain = []mode{{}}

@@ -23,7 +23,7 @@ import (
 // The modes of Kafka: log alone, or with a consumer group that nominates. A nominee has precedence,
 // or nobody else is ever elected, which is goNELI's meaning.
 var (
-	logMode = mode{name: "log"}
+	logMode = mode{name: "log", requests: renewals}
 	// grouped has sessions that are short enough for many runs, and longer than a heartbeat waits on
 	// a busy machine.
 	grouped    = groupMode("group", always(2*time.Second))
@@ -34,8 +34,11 @@ var (
 )
 
 func groupMode(name string, session choice[time.Duration]) mode {
-	return mode{name: name, session: session, rest: 3 * settle}
+	return mode{name: name, session: session, rest: 3 * settle, requests: renewals}
 }
+
+// renewals are all that must happen. goNELI makes as many requests in all.
+var renewals = budget{"Produce": 12, total: 1334}
 
 const goneliCrash, goneliStop = "goNELI 13.6 s median", "goNELI 142 ms to close"
 
@@ -44,22 +47,21 @@ var kafkaSite = site{
 	name: "kafka", title: "Kafka", start: startBrokers, connect: connectLog,
 	rows: func() []experiment {
 		lease, modes := always(time.Second), []mode{logMode, grouped}
-		renewals := budget{"Produce": 12, total: 1334}
 		strikes := strike{modes: modes, groups: choice[int]{2, 5}, rounds: choice[int]{1, 10}}
 		return []experiment{
 			operations{n: choice[int]{200, 2000}, swap: figures.Bound{Median: 5 * time.Millisecond}},
-			crash{lease: lease, groups: always(3), rounds: choice[int]{1, 20},
+			crash{modes: []mode{logMode}, lease: lease, groups: always(3), rounds: choice[int]{1, 20},
 				late: figures.Bound{Median: 100 * time.Millisecond}, others: goneliCrash},
 			stops{of: []stopping{{rounds: choice[int]{50, 1000}}}, lease: lease, others: goneliStop,
 				late: figures.Bound{Median: 15 * time.Millisecond, P99: 50 * time.Millisecond}},
-			steady{lease: always(15 * time.Second), window: choice[int]{1, 8}, of: []quiet{
-				{logMode, renewals}, {groupMode("group", always(15*time.Second)), renewals}},
+			steady{lease: always(15 * time.Second), window: choice[int]{1, 8},
+				modes: []mode{logMode, groupMode("group", always(15*time.Second))},
 				note: "Requests as the processes write them to connections; with a group, sessions are 15 s. " +
 					"A fetch ends with a record or after 5 s. goNELI's figure is with its defaults",
 				others: "goNELI 1334"},
-			crowd{of: []gathering{{mode: logMode, elections: 200},
-				{mode: groupMode("group", always(15*time.Second)), elections: 20}},
-				window: choice[int]{3, 30}, others: "goNELI 24 MB and 8 threads"},
+			crowd{modes: []mode{logMode, groupMode("group", always(15*time.Second))},
+				elections: []int{200, 20},
+				window:    choice[int]{3, 30}, others: "goNELI 24 MB and 8 threads"},
 			crash{prefix: "group-", modes: []mode{precedence, onlyMode}, groups: choice[int]{1, 3},
 				lease: choice[time.Duration]{time.Second, 5 * time.Second}, rounds: choice[int]{1, 5},
 				others: goneliCrash},
@@ -113,10 +115,6 @@ func (k *brokers) create(ctx context.Context, topic string) {
 	check(s.Close())
 }
 
-func (k *brokers) open(ctx context.Context, topic string) driver.Store {
-	return must(kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic))
-}
-
 // realBrokers can fail. The cluster numbers them from 1.
 type realBrokers struct {
 	*brokers
@@ -132,7 +130,7 @@ func startBrokers(b *bench, dir string) servers {
 	k := &brokers{seeds: c.Seeds(), end: func() { _ = c.End() },
 		leader:      func(ctx context.Context, t string) int { return must(c.LeaderOf(ctx, t)) - 1 },
 		coordinator: func(ctx context.Context, g string) int { return must(c.CoordinatorOf(ctx, g)) - 1 }}
-	_, err := b.try(nil, func(t *trial) {
+	_, err := b.try(&site{connect: connectLog}, func(t *trial) {
 		k.create(b.ctx, "warm")
 		measureOperations(t, t.open(k, "warm"), pick(b, choice[int]{1000, 2000}))
 	})

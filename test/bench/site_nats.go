@@ -18,20 +18,19 @@ import (
 var natsSite = site{
 	title: "NATS", start: startNATS, connect: dialNATS, rows: func() []experiment {
 		return []experiment{
-			crash{lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
-				late: figures.Bound{Median: 25 * time.Millisecond}, others: natsCrash},
+			crash{modes: plain, lease: always(5 * time.Second), groups: always(6),
+				rounds: choice[int]{1, 10}, late: figures.Bound{Median: 25 * time.Millisecond}, others: natsCrash},
 			stops{of: []stopping{{rounds: choice[int]{300, 1000}}}, lease: always(15 * time.Second),
 				late:   figures.Bound{Median: 5 * time.Millisecond, P99: 20 * time.Millisecond},
 				others: natsStop},
-			fresh{late: figures.Bound{Max: 20 * time.Millisecond},
-				others: "nats-kv-leader-elect 22.6 to 26.6 s"},
+			fresh{figures.Bound{Max: 20 * time.Millisecond}, "nats-kv-leader-elect 22.6 to 26.6 s"},
 			natsSteady,
-			pause(strike{elections: 20, groups: always(1), rounds: choice[int]{2, 8},
+			pause(strike{modes: plain, elections: 20, groups: always(1), rounds: choice[int]{2, 8},
 				others: "nats-kv-leader-elect stale in 5 of 7 runs, goNELI in 6 of 6"}),
-			cut(strike{groups: always(5), rounds: choice[int]{2, 20}, others: "nats-kv-leader-elect: two " +
-				"leaders while an update hangs; etcd two for 435-943 ms in 13 of 16"}),
-			crowd{of: []gathering{{elections: 1000}}, window: choice[int]{5, 60}, others: "nats-kv-leader-" +
-				"elect 5.9 KB and a goroutine, client-go 9.5 KB and two, etcd 739 B (shared session)"},
+			cut(strike{modes: plain, groups: always(5), rounds: choice[int]{2, 20},
+				others: "nats-kv-leader-elect two while an update hangs, etcd for 435-943 ms in 13 of 16"}),
+			crowd{modes: plain, elections: []int{1000}, window: choice[int]{5, 60},
+				others: "1 goroutine, 5.9 KB (nats-kv-leader-elect), 2, 9.5 KB (client-go), 739 B (etcd)"},
 			fleets{},
 			operations{n: choice[int]{1000, 5000}},
 		}
@@ -46,8 +45,8 @@ var clusterSite = site{
 			operations{n: choice[int]{500, 5000}},
 			stops{of: []stopping{{rounds: choice[int]{30, 1000}}}, lease: always(15 * time.Second),
 				late: figures.Bound{Median: 10 * time.Millisecond}, others: natsStop},
-			crash{lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
-				late: figures.Bound{Median: 50 * time.Millisecond}, others: natsCrash},
+			crash{modes: plain, lease: always(5 * time.Second), groups: always(6),
+				rounds: choice[int]{1, 10}, late: figures.Bound{Median: 50 * time.Millisecond}, others: natsCrash},
 			natsSteady,
 		}
 	},
@@ -63,10 +62,9 @@ var partedSite = site{
 }
 
 var natsSteady = steady{lease: always(15 * time.Second), window: choice[int]{1, 4},
-	of: []quiet{{bounds: budget{messages: 12, "API requests": 0, "flow control": 0}}},
-	note: "The servers count what the ten connections send (connz, in_msgs): each publish and each " +
-		"request, but no pings. Subscriptions of the bench to $KV.>, $JS.API.> and $JS.FC.> show what " +
-		"they are",
+	modes: []mode{{requests: budget{messages: 12, "API requests": 0, "flow control": 0}}},
+	note: "The servers count what the ten connections send (connz, in_msgs), but no pings. " +
+		"Subscriptions of the bench to $KV.>, $JS.API.> and $JS.FC.> show what that is",
 	others: "nats-kv-leader-elect 50.7, client-go 198, etcd 300 (TTL 5 s)"}
 
 const (
@@ -134,10 +132,6 @@ func (n *natsServers) create(ctx context.Context, bucket string) {
 		return err
 	}))
 	check(n.cluster.Whole(ctx, "KV_"+bucket))
-}
-
-func (n *natsServers) open(ctx context.Context, bucket string) driver.Store {
-	return must(natskv.Open(ctx, n.js, bucket))
 }
 
 func (n *natsServers) createAt(ctx context.Context, bucket string, home int) {

@@ -20,9 +20,11 @@ import (
 )
 
 var (
-	polled = mode{name: "without peers", polled: true}
-	peers  = mode{name: "with peers", rest: 4 * settle}
-	both   = []mode{peers, polled}
+	polled = mode{name: "without peers", polled: true,
+		requests: budget{http.MethodPut: 12, http.MethodGet: 4 * (candidates - 1), total: 48}}
+	peers = mode{name: "with peers", rest: 4 * settle,
+		requests: budget{http.MethodPut: 12, total: 12}}
+	both = []mode{peers, polled}
 	// objectLease is the default, and the least that the store allows.
 	objectLease  = choice[time.Duration]{2 * time.Second, 15 * time.Second}
 	objectLeases = []time.Duration{2 * time.Second, 15 * time.Second}
@@ -32,13 +34,11 @@ var objectSite = site{
 	name: "s3", title: "object storage", start: startObjects, connect: connectObjects,
 	rows: func() []experiment {
 		return []experiment{
-			steady{elections: 20, lease: objectLease, window: choice[int]{4, 8}, of: []quiet{
-				{peers, budget{http.MethodPut: 12, total: 12}},
-				{polled, budget{http.MethodPut: 12, http.MethodGet: 4 * (candidates - 1), total: 48}}},
+			steady{elections: 20, lease: objectLease, window: choice[int]{4, 8}, modes: both,
 				prices: map[string]float64{http.MethodPut: 5e-6, http.MethodGet: 0.4e-6},
-				note: "Requests as each process sends them, by method and election; per minute with a lease " +
-					"of 15 s. A month has 30 days, and a million PUTs cost $5 and GETs $0.40, as AWS lists them " +
-					"for S3 Standard. S3lect's figures are for its interval of 5 s and without its peer mode",
+				note: "Requests as each process sends them. A month has 30 days, and a million PUTs cost " +
+					"$5 and GETs $0.40, as AWS lists them for S3 Standard. S3lect's figures are for its " +
+					"interval of 5 s and without its peer mode",
 				others: "S3lect GET 120, PUT 12, $4.67"},
 			crash{modes: both, elections: 30, lease: objectLease,
 				groups: choice[int]{1, 2}, rounds: always(1),
@@ -73,10 +73,6 @@ func (o objectServers) create(ctx context.Context, bucket string) {
 	check(o.CreateBucket(ctx, bucket))
 }
 
-func (o objectServers) open(_ context.Context, bucket string) driver.Store {
-	return must(s3object.New(s3d.Client(o.URLs()[0]), bucket))
-}
-
 func (o objectServers) stop() { o.Stop() }
 
 // fakeObjects is a server in the process of the bench. It keeps its only bucket in memory, and
@@ -92,10 +88,6 @@ func (o *fakeObjects) create(_ context.Context, bucket string) {
 
 func (o *fakeObjects) addresses() []string {
 	return []string{strings.TrimPrefix(o.server.URL(), "http://")}
-}
-
-func (o *fakeObjects) open(_ context.Context, bucket string) driver.Store {
-	return must(s3object.New(o.server.Client(), bucket))
 }
 
 func (o *fakeObjects) stop() { o.server.Close() }

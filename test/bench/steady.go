@@ -12,19 +12,13 @@ import (
 
 // steady counts requests while nothing happens.
 type steady struct {
-	of        []quiet
+	modes     []mode
 	elections int // 0: one
 	lease     choice[time.Duration]
 	window    choice[int]        // in leases
 	prices    map[string]float64 // in dollars, by kind
 	note      string
 	others    string
-}
-
-// quiet is a mode with bounds.
-type quiet struct {
-	mode   mode
-	bounds budget
 }
 
 // budget is requests per minute of an election, by kind, with a lease of 15 s.
@@ -36,22 +30,23 @@ const total = "all"
 const candidates = 10
 
 func (x steady) about() about {
-	return about{"steady", fmt.Sprintf("ten candidates in ten processes while nothing happens, %s, "+
-		"lease %v, renewed every third of it", elections(x.elections), x.lease), x.note}
+	return about{"steady", fmt.Sprintf("ten candidates in ten processes while nothing happens, %s, " +
+		"lease %v, renewed every third of it", elections(x.elections), x.lease),
+		x.note + ". Rates are those with a lease of 15 s"}
 }
 
 func (x steady) measure(t *trial) {
-	inTurn(t, len(x.of), func(t *trial, i int) {
-		lines := x.count(t, x.of[i])
+	inTurn(t, len(x.modes), func(t *trial, i int) {
+		lines := x.count(t, x.modes[i])
 		lines[0].others = x.others
 		t.report(lines...)
 	})
 }
 
 // count counts again if a busy machine costs a leader its lease.
-func (x steady) count(t *trial, q quiet) []measure {
+func (x steady) count(t *trial, m mode) []measure {
 	c := t.crew(plan{name: "steady", members: candidates, elections: max(x.elections, 1),
-		lease: pick(t.bench, x.lease), mode: q.mode})
+		lease: pick(t.bench, x.lease), mode: m})
 	c.enthrone()
 	count := c.counter()
 	leases := pick(t.bench, x.window)
@@ -60,7 +55,7 @@ func (x steady) count(t *trial, q quiet) []measure {
 		found, err := c.requests(count, leases)
 		if err == nil || try == 4 {
 			check(err)
-			return x.lines(q, found, 4/float64(leases)/float64(len(c.role.Elections)))
+			return x.lines(m, found, 4/float64(leases)/float64(len(c.role.Elections)))
 		}
 		fmt.Fprintf(t.log, "  again, for %v\n", err)
 	}
@@ -85,7 +80,7 @@ func (c *crew) requests(count func() []counts, leases int) ([]counts, error) {
 }
 
 // lines show counts; a single request is one per minute.
-func (x steady) lines(q quiet, members []counts, one float64) []measure {
+func (x steady) lines(m mode, members []counts, one float64) []measure {
 	sum, most := budget{}, budget{}
 	for _, member := range members {
 		for kind, n := range member {
@@ -94,16 +89,16 @@ func (x steady) lines(q quiet, members []counts, one float64) []measure {
 				continue
 			}
 			sum[kind] += rate
-			if _, bounded := q.bounds[total]; bounded {
+			if _, bounded := m.requests[total]; bounded {
 				sum[total] += rate
 			}
 			most[kind] = max(most[kind], rate)
 		}
 	}
 	found := []measure{
-		{what: q.mode.label() + "requests per minute, each election", value: sum.String(),
-			bound: q.bounds.String(), verdict: figures.Within(sum.keeps(q.bounds, one))},
-		{what: q.mode.label() + "the most by one process", value: most.String()},
+		{what: m.label() + "requests per minute, each election", value: sum.String(),
+			bound: m.requests.String(), verdict: figures.Within(sum.keeps(m.requests, one))},
+		{what: m.label() + "the most by one process", value: most.String()},
 	}
 	if x.prices == nil {
 		return found
@@ -112,7 +107,7 @@ func (x steady) lines(q quiet, members []counts, one float64) []measure {
 	for kind, price := range x.prices {
 		dollars += sum[kind] * price * 60 * 24 * 30
 	}
-	return append(found, measure{what: q.mode.label() + "a month",
+	return append(found, measure{what: m.label() + "a month",
 		value: fmt.Sprintf("$%.2f", dollars)})
 }
 

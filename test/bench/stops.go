@@ -28,11 +28,10 @@ type stopping struct {
 func (x stops) about() about {
 	return about{x.prefix + "stop",
 		fmt.Sprintf("the leader is stopped gracefully (the context of Run ends), lease %v", x.lease),
-		"From the stamp that the leader's process takes before it sends the release, to the entry into " +
-			"the successor's lead; three candidates, unless others are named. The stopped one campaigns " +
-			"again before the next stop. If followers poll, a process that leads many elections, polled " +
-			"out of step, stops once: the first of n followers reads lease / (n+1) after a release on " +
-			"average"}
+		"From the stamp before the leader's process sends the release, to the entry into the " +
+			"successor's lead; three candidates, unless others are named. If followers poll, a process " +
+			"that leads many elections, polled out of step, stops once: the first of n followers reads " +
+			"lease / (n+1) after a release on average"}
 }
 
 func (x stops) measure(t *trial) {
@@ -59,12 +58,8 @@ func (x stops) stops(t *trial, s stopping) (all figures.Dist) {
 	if s.mode.polled {
 		c.sleep(rand.N(lease))
 	}
-	rounds := pick(t.bench, s.rounds)
-	for i := range rounds {
+	for range pick(t.bench, s.rounds) {
 		all = append(all, c.stopLeader()...)
-		if i%100 == 99 {
-			fmt.Fprintf(c.log, "  %d of %d\n", i+1, rounds)
-		}
 	}
 	if len(all) == 0 {
 		check(fmt.Errorf("%w: the leader that was to release had lost its lease", errBusy))

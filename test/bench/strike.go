@@ -38,8 +38,7 @@ func cut(x strike) strike {
 	x.title = fmt.Sprintf("the leader's process is cut off from all servers for two and a half "+
 		"leases of %v: connections stay open, and every byte in both directions is lost (odd runs) or "+
 		"arrives when the cut is over (even runs)", x.lease)
-	x.note = "Three candidates, each through TCP relays of its own. Questions, answers and the " +
-		"control are those of row pause"
+	x.note = "Three candidates, each through TCP relays of its own"
 	x.hold = func(c *crew) time.Duration { return 5 * c.lease / 2 }
 	x.hit = func(_ *crew, leader *member, round int) func() { return leader.relays.Cut(round%2 == 0) }
 	return byTerm(x)
@@ -51,10 +50,7 @@ func pause(x strike) strike {
 	x.lease = max(x.lease, time.Second)
 	x.title = fmt.Sprintf("a process that leads %s is stopped (SIGSTOP) for two leases of %v and "+
 		"goes on (SIGCONT), three processes", elections(x.elections), x.lease)
-	x.note = "The work of each leader asks every 2 ms whether it may act, and stamps each question " +
-		"before it asks. Counted are the answers of yes whose stamp is later than the next leader's " +
-		"entry into lead; the time is from that entry to the last of them. The control does the same " +
-		"with work that goes by a flag, which follows within 50 ms what it hears of leaders"
+	x.note = "Three candidates"
 	x.hold = func(c *crew) time.Duration { return 2 * c.lease }
 	x.hit = func(_ *crew, leader *member, _ int) func() {
 		check(machine.Pause(leader.pid()))
@@ -77,46 +73,41 @@ func byTerm(x strike) strike {
 func (x strike) about() about { return about{x.name, x.title, x.note} }
 
 func (x strike) measure(t *trial) {
-	modes := or(x.modes)
+	modes := x.modes
 	rounds := t.repeat(x.rounds, pick(t.bench, x.groups))
 	inTurn(t, len(modes)+1, func(t *trial, i int) {
 		if i < len(modes) {
-			v, n := x.strikes(t, modes[i], x.begin, rounds)
-			t.report(judgedLine(modes[i].label(), v, n, x.others))
+			v := x.strikes(t, modes[i], x.begin, rounds)
+			t.report(judgedLine(modes[i].label(), v, x.others))
 			return
 		}
-		t.report(controlled(x.control, func() (acts.Verdict, int) {
+		t.report(controlled(x.control, func() acts.Verdict {
 			return x.strikes(t, modes[0], x.beginControl, min(2, rounds))
 		}))
 	})
 }
 
-// strikes strikes several crews side by side, and counts the strikes.
-func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum acts.Verdict, n int) {
-	type outcome struct {
-		acts.Verdict
-		n int
-	}
-	for _, o := range sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) (o outcome) {
+// strikes strikes several crews side by side.
+func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum acts.Verdict) {
+	for _, v := range sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) acts.Verdict {
 		c := t.crew(plan{name: x.name, members: 3, elections: max(x.elections, 1), lease: x.lease,
 			mode: m, ask: asking.ByTerm, relayed: x.relayed})
 		begin(c)
 		for round := range rounds {
 			c.sleep(settle)
-			o.n += x.strike(c, round)
+			x.strike(c, round)
 		}
-		o.Verdict = c.book.Judge()
-		fmt.Fprintf(t.log, "  %s: %+v\n", c.name, o.Verdict)
-		return o
+		v := c.book.Judge()
+		fmt.Fprintf(t.log, "  %s: %+v\n", c.name, v)
+		return v
 	}) {
-		sum, n = sum.Plus(o.Verdict), n+o.n
+		sum = sum.Plus(v)
 	}
-	return sum, n
+	return sum
 }
 
-// strike returns how many elections the leader led, when others lead them and the leader has had
-// time to learn of that.
-func (x strike) strike(c *crew, round int) int {
+// strike returns when others lead what the leader led, and it has had time to learn of that.
+func (x strike) strike(c *crew, round int) {
 	mark := c.journal.mark()
 	leader := c.present()
 	led := c.ledBy(leader)
@@ -126,5 +117,4 @@ func (x strike) strike(c *crew, round int) int {
 	c.sleep(time.Until(over))
 	end()
 	c.sleep(c.lease)
-	return len(led)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/fleet"
+	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
@@ -67,7 +68,7 @@ func (w *worker) work(encoded string, in io.Reader) (err error) {
 	w.asker = asking.Start(func(election string, token uint64, stamps []int64) {
 		w.say(report{What: acted, Election: election, Token: token, Acts: stamps})
 	})
-	w.client = must(sites()[w.me.Site].connect(observer{w.me, w.say, &sync.Mutex{}, counts{}}))
+	w.client = must(sites()[w.me.Site].connect(newObserver(w.me, w.say)))
 	w.say(report{What: connected, At: machine.Now()})
 	for commands := json.NewDecoder(in); ; {
 		var c command
@@ -231,6 +232,10 @@ type observer struct {
 	all counts
 }
 
+func newObserver(me identity, say func(report)) observer {
+	return observer{me, say, &sync.Mutex{}, counts{}}
+}
+
 func (o observer) count(kind string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -247,7 +252,7 @@ func (o observer) requests() counts {
 // again when it was applied.
 func (o observer) swap(ctx context.Context, s driver.Store, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
-	c := peek(value)
+	c, _ := record.Decode(value) // empty if it is no record
 	r := report{What: sending, Election: key, Prev: string(prev), Token: c.Term, Released: c.Released,
 		At: machine.Now()}
 	o.say(r)
@@ -266,26 +271,9 @@ func (o observer) read(ctx context.Context, s driver.Store, key string) (driver.
 	if err != nil || !o.me.Judge {
 		return e, err
 	}
-	if c := peek(e.Value); c.LeaderID != "" && c.LeaderID != o.me.ID && !c.Released {
+	if c, err := record.Decode(e.Value); err == nil && c.Held() && c.LeaderID != o.me.ID {
 		age := time.Now().Add(o.me.Wall).Sub(c.LastUpdated)
 		o.say(report{What: judged, Election: key, At: machine.Now(), Age: age})
 	}
 	return e, nil
-}
-
-// content is the part of a record that the bench reads.
-type content struct {
-	LeaderID    string    `json:"leaderID"`
-	LastUpdated time.Time `json:"lastUpdated"`
-	Term        uint64    `json:"term"`
-	Released    bool      `json:"released"`
-}
-
-// peek is empty for a value that is no record.
-func peek(value []byte) content {
-	var c content
-	if json.Unmarshal(value, &c) != nil {
-		return content{}
-	}
-	return c
 }
