@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
@@ -87,18 +87,18 @@ func TestMeasure(t *testing.T) {
 // TestUnsafe: two leaders, a falling token, an early election and a control without overlap fail
 // the command; a missed bound does not.
 func TestUnsafe(t *testing.T) {
-	overlapping, safe := acts.Verdict{Stale: 1}, acts.Verdict{}
+	overlapping, safe := witness.Verdict{Stale: 1}, witness.Verdict{}
 	for _, c := range []struct {
 		measure
 		fails bool
 	}{
 		{judgedLine("", overlapping, ""), true},
-		{judgedLine("", acts.Verdict{Regressed: 1}, ""), true},
+		{judgedLine("", witness.Verdict{Regressed: 1}, ""), true},
 		{judgedLine("", safe, ""), false},
 		{none("early", 1, 2), true},
 		{none("early", 0, 2), false},
-		{controlled("x", func() acts.Verdict { return safe }), true},
-		{controlled("x", func() acts.Verdict { return overlapping }), false},
+		{controlled("x", func() witness.Verdict { return safe }), true},
+		{controlled("x", func() witness.Verdict { return overlapping }), false},
 		{timed("x", figures.Dist{time.Second}, figures.Bound{Max: time.Millisecond}, ""), false},
 	} {
 		if fails := c.verdict > figures.Missed; fails != c.fails {

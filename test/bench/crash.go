@@ -69,7 +69,7 @@ func (x crash) lines(m mode, lease time.Duration, all []failover) []measure {
 	bounded := timed(m.label()+"end of lease to next leader", late, x.late, "")
 	if m.polled {
 		const latency = 200 * time.Millisecond // of the store; the documentation adds it
-		worst := tenure.Config{Lease: lease}.WorstFailover(false)
+		worst := tenure.Config{Lease: lease}.WorstFailover(nil)
 		bounded = timed(m.label()+"last renewal to next leader", since,
 			figures.Bound{Max: worst + latency}, "")
 		bounded.bound += ", by the formula"

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -32,7 +32,7 @@ type crew struct {
 	*trial
 	plan
 	journal *journal
-	book    acts.Book
+	book    witness.Book
 	members []*member
 	hired   int
 	role    command // how they campaign

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
@@ -35,7 +35,7 @@ func (x failing) about() about {
 
 // losses is what happened on failing servers.
 type losses struct {
-	verdict         acts.Verdict
+	verdict         witness.Verdict
 	struck          int
 	lost, early, of int // terms
 	writes          int

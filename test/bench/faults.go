@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -204,7 +204,7 @@ func kept(name string, crops []crop) []measure {
 // control pauses leaders whose work goes by memory.
 func (f *field) control() measure {
 	x := pause(strike{groups: always(1)})
-	return controlled(x.control, func() acts.Verdict {
+	return controlled(x.control, func() witness.Verdict {
 		return x.strikes(f.trial, mode{}, x.beginControl, 1)
 	})
 }

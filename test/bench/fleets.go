@@ -9,7 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/internal/record"
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
@@ -183,8 +183,8 @@ func terms(entries []entry) map[string][]span {
 // judge judges whether two led at once. A leader does not use the margin of its lease. A term of a
 // living member that has not ended goes on until now.
 func judge(all map[string][]span, margin time.Duration, now int64,
-	lives func(who string) bool) acts.Verdict {
-	var book acts.Book
+	lives func(who string) bool) witness.Verdict {
+	var book witness.Book
 	for name, of := range all {
 		for i, s := range of {
 			book.Add(name, s.who, s.token, s.begin)

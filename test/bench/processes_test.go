@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
-	"github.com/tenure-go/tenure/test/internal/limit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 func try(t *testing.T, s *site, do func(*trial)) {
 	t.Helper()
 	t.Parallel()
-	b, err := newBench(limit.Context(t), options{quick: true}, t.Output())
+	b, err := newBench(wait.Context(t), options{quick: true}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func life(t *testing.T, c *crew) {
 	}
 	// Answers come in batches, of which a killed leader may not have sent the last.
 	terms := 2 * len(c.role.Elections)
-	limit.Until(t, "the answers of all terms", func() bool { return c.book.Judge().Terms >= terms })
+	wait.Until(t, "the answers of all terms", func() bool { return c.book.Judge().Terms >= terms })
 	if v := c.book.Judge(); !v.Safe() {
 		t.Errorf("%+v", v)
 	}
@@ -121,7 +121,7 @@ func TestFleet(t *testing.T) {
 func TestControl(t *testing.T) {
 	try(t, &kafkaSite, func(trial *trial) {
 		x := cutCoordinator(strike{groups: always(2)})
-		trial.report(controlled(x.control, func() acts.Verdict {
+		trial.report(controlled(x.control, func() witness.Verdict {
 			return x.strikes(trial, grouped, x.beginControl, 1)
 		}))
 	})

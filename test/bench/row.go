@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
@@ -86,14 +86,14 @@ func timed(what string, d figures.Dist, b figures.Bound, others string) measure 
 }
 
 // judgedLine is the line on whether two led at once.
-func judgedLine(label string, v acts.Verdict, others string) measure {
+func judgedLine(label string, v witness.Verdict, others string) measure {
 	return measure{what: label + "answers of yes after the next was elected", value: overlap(v),
 		bound: "0", verdict: figures.Safe(v.Safe()), others: others}
 }
 
 // overlap shows a verdict.
-func overlap(v acts.Verdict) string {
-	s := fmt.Sprintf("%d of %d, in %d terms", v.Stale, v.Answers, v.Terms)
+func overlap(v witness.Verdict) string {
+	s := fmt.Sprintf("%d of %d, in %d terms", v.Stale, v.Acts, v.Terms)
 	if v.Overlap > 0 {
 		s += ", up to " + figures.Show(v.Overlap) + " after"
 	}
@@ -105,8 +105,8 @@ func overlap(v acts.Verdict) string {
 
 // controlled is the line on a planted mistake, which must be found. It is played again if a busy
 // machine has hidden the overlap.
-func controlled(what string, play func() acts.Verdict) measure {
-	var sum acts.Verdict
+func controlled(what string, play func() witness.Verdict) measure {
+	var sum witness.Verdict
 	for try := 0; try < 5 && sum.Stale == 0; try++ {
 		sum = sum.Plus(play())
 	}

@@ -30,7 +30,7 @@ const total = "all"
 const candidates = 10
 
 func (x steady) about() about {
-	return about{"steady", fmt.Sprintf("ten candidates in ten processes while nothing happens, %s, " +
+	return about{"steady", fmt.Sprintf("ten candidates in ten processes while nothing happens, %s, "+
 		"lease %v, renewed every third of it", elections(x.elections), x.lease),
 		x.note + ". Rates are those with a lease of 15 s"}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/acts"
+	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
@@ -81,15 +81,15 @@ func (x strike) measure(t *trial) {
 			t.report(judgedLine(modes[i].label(), v, x.others))
 			return
 		}
-		t.report(controlled(x.control, func() acts.Verdict {
+		t.report(controlled(x.control, func() witness.Verdict {
 			return x.strikes(t, modes[0], x.beginControl, min(2, rounds))
 		}))
 	})
 }
 
 // strikes strikes several crews side by side.
-func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum acts.Verdict) {
-	for _, v := range sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) acts.Verdict {
+func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum witness.Verdict) {
+	for _, v := range sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) witness.Verdict {
 		c := t.crew(plan{name: x.name, members: 3, elections: max(x.elections, 1), lease: x.lease,
 			mode: m, ask: asking.ByTerm, relayed: x.relayed})
 		begin(c)

@@ -153,13 +153,17 @@ func (w *worker) campaign(store driver.Store, name string, c command) {
 	}
 	check(patiently(func() error { return w.client.configure(w.ctx, c, name, &cfg) }))
 	e := must(tenure.New(store, name, cfg))
-	w.runs = append(w.runs, must(e.Start(w.ctx, func(ctx context.Context, t *tenure.Term) error {
-		at := w.asker.Enter(name, t, c.Ask)
-		w.say(report{What: leads, Election: name, Token: t.Token(), At: at})
-		<-ctx.Done()
-		return nil
-	})))
-	go w.follow(w.ctx, e)
+	run, ctx := make(chan error, 1), w.ctx
+	go func() {
+		run <- e.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
+			at := w.asker.Enter(name, t, c.Ask)
+			w.say(report{What: leads, Election: name, Token: t.Token(), At: at})
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	w.runs = append(w.runs, run)
+	go w.follow(ctx, e)
 }
 
 // follow reports when the candidate has read the record.
@@ -183,18 +187,22 @@ func (w *worker) sail(store driver.Store, c command) {
 		Election: tenure.Config{ID: w.me.ID, Lease: c.Lease}, Elections: c.Elections, Spread: true,
 	}))
 	run, ctx := make(chan error, 1), w.ctx
-	go func() { run <- f.Run(ctx, w.hold) }()
+	go func() { run <- f.Run(ctx, shards{w}) }()
 	w.runs = append(w.runs, run)
 }
 
-// hold is the work of a fleet's term. It needs no goroutine.
-func (w *worker) hold(_ context.Context, t *tenure.Term) error {
-	w.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
-	return tenure.Stay(func(ctx context.Context, t *tenure.Term) error {
-		w.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(),
-			Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
-		return nil
-	})
+// shards is the work of a fleet's terms. It needs no goroutine.
+type shards struct{ *worker }
+
+func (s shards) Elected(_ context.Context, t *tenure.Term) error {
+	s.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
+	return nil
+}
+
+func (s shards) Stop(ctx context.Context, t *tenure.Term) error {
+	s.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(),
+		Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
+	return nil
 }
 
 func (w *worker) stop() {
