@@ -6,8 +6,8 @@
 //	go run ./internal/sim -seed 17 -v             one seed, with every event
 //	go run ./internal/sim -bug absence-claimed    the same with a rule left out: must be found
 //	go run ./internal/sim -bugs                   every planted bug in turn
-//	go run ./internal/sim -drift 5                clocks off by up to 5 times the bound: must fail
-//	go run ./internal/sim -picture                one lease's life, as docs/guarantees.md shows it
+//	go run ./internal/sim -drift 5                clocks off by up to five times the promised bound: must fail
+//	go run ./internal/sim -picture                one lease's life, as docs/lease.md shows it
 //
 // A seed decides everything: the faults, their times, and all random numbers. The same seed gives
 // the same run.
