@@ -86,6 +86,23 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	}
 }
 
+// TestEveryPageIsInTheIndex: the index of docs lists each page once, and that of docs/adr its own.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	pages := files(t, ".md")
+	const index, decisions = "docs/README.md", "docs/adr/README.md"
+	listed := map[string]int{index: 1}
+	for _, list := range []string{index, decisions} {
+		for _, target := range linksOf(pages[list]) {
+			listed[path.Join(path.Dir(list), target)]++
+		}
+	}
+	for name := range pages {
+		if n := listed[name]; strings.HasPrefix(name, "docs/") && n != 1 {
+			t.Errorf("%s is listed %d times in %s or %s", name, n, index, decisions)
+		}
+	}
+}
+
 // TestNamedPagesExist checks the pages that code, comments and scripts name.
 func TestNamedPagesExist(t *testing.T) {
 	for name, text := range files(t, ".go", ".steps", "") {

@@ -1,0 +1,53 @@
+// The configuration of VitePress for .ci/site. docs/README.md decides the order of the pages.
+import { readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+
+const repository = 'https://github.com/tenure-go/tenure'
+
+// sidebar has a group for each heading of the index, and an item for each line of its lists.
+function sidebar(index) {
+  const groups = []
+  for (const line of index.split('\n')) {
+    const heading = /^## (.*)/.exec(line)
+    const item = /^( *)- \[(.*?)\]\((.*?)\.md\)/.exec(line)
+    if (heading) groups.push({ text: heading[1], items: [] })
+    if (!item) continue
+    const entry = { text: item[2], link: '/' + item[3].replace(/README$/, '') }
+    const above = groups.at(-1).items
+    if (item[1] === '') above.push(entry)
+    else (above.at(-1).items ??= []).push(entry)
+  }
+  return groups
+}
+
+// slug makes the same anchors as GitHub.
+const slug = (heading) =>
+  heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-')
+
+// links sends links that leave docs to the repository, and those to a README to the index.
+function links(md) {
+  md.core.ruler.push('links', ({ tokens, env }) => {
+    for (const link of tokens.flatMap((t) => t.children ?? [])) {
+      if (link.type !== 'link_open') continue
+      const href = link.attrGet('href')
+      if (/^[a-z]+:|^#/.test(href)) continue
+      const file = posix.join('docs', posix.dirname(env.relativePath), href)
+      const within = file.startsWith('docs/')
+      const target = within ? href.replace('README.md', 'index.md') : `${repository}/blob/main/${file}`
+      link.attrSet('href', target)
+    }
+  })
+}
+
+export default {
+  title: 'Tenure',
+  description: 'Leader election on NATS JetStream, object storage and Kafka',
+  rewrites: { 'README.md': 'index.md', 'adr/README.md': 'adr/index.md' },
+  markdown: { html: false, anchor: { slugify: slug }, config: links },
+  themeConfig: {
+    sidebar: sidebar(readFileSync(new URL('../README.md', import.meta.url), 'utf8')),
+    socialLinks: [{ icon: 'github', link: repository }],
+    search: { provider: 'local' },
+    outline: [2, 3],
+  },
+}
