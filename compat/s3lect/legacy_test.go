@@ -95,7 +95,8 @@ func TestPushesAreTranslated(t *testing.T) {
 	}
 }
 
-// A leader of S3lect has its own name, cannot be asked to hand over, and causes no alarm when followed.
+// A leader of S3lect has its own name, cannot be asked to hand over, and following it causes no
+// alarm.
 func TestFollowingALeaderOfS3lects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.NewPolled()
