@@ -31,7 +31,7 @@ func (x crash) about() about {
 			"the store, just before sending it: the version that the successor's claim replaced says " +
 			"which one that was. The measures end when the successor's lead is entered. The crash comes " +
 			"at a random moment between two renewals, and begins with a stamp before the signal. The " +
-			"formula is Config.WorstFailover"}
+			"formula is Config.WorstFailover, with 0.2 s for the store"}
 }
 
 // failover is from the end of the lease, and from the crash, to the next leader.

@@ -5,14 +5,10 @@ import (
 	"time"
 )
 
-const (
-	testLease  = int64(10 * time.Second)
-	testMargin = time.Second
-)
-
 // TestTerms: reports arrive in any order, and only work beside the next leader's is wrong. A killed
 // member's leases must end first, except for the margin.
 func TestTerms(t *testing.T) {
+	const testLease, testMargin = int64(10 * time.Second), time.Second
 	begin := func(who string, at int64) entry {
 		return entry{who, report{What: leads, Election: "e", Token: uint64(at), At: at}}
 	}

@@ -19,7 +19,8 @@ var natsSite = site{
 	title: "NATS", start: startNATS, connect: dialNATS, rows: func() []experiment {
 		return []experiment{
 			crash{modes: plain, lease: always(5 * time.Second), groups: always(6),
-				rounds: choice[int]{1, 10}, late: figures.Bound{Median: 25 * time.Millisecond}, others: natsCrash},
+				rounds: choice[int]{1, 10}, others: natsCrash,
+				late: figures.Bound{Median: 25 * time.Millisecond}},
 			stops{of: []stopping{{rounds: choice[int]{300, 1000}}}, lease: always(15 * time.Second),
 				late:   figures.Bound{Median: 5 * time.Millisecond, P99: 20 * time.Millisecond},
 				others: natsStop},
@@ -46,7 +47,8 @@ var clusterSite = site{
 			stops{of: []stopping{{rounds: choice[int]{30, 1000}}}, lease: always(15 * time.Second),
 				late: figures.Bound{Median: 10 * time.Millisecond}, others: natsStop},
 			crash{modes: plain, lease: always(5 * time.Second), groups: always(6),
-				rounds: choice[int]{1, 10}, late: figures.Bound{Median: 50 * time.Millisecond}, others: natsCrash},
+				rounds: choice[int]{1, 10}, others: natsCrash,
+				late: figures.Bound{Median: 50 * time.Millisecond}},
 			natsSteady,
 		}
 	},
