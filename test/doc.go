@@ -1,5 +1,5 @@
-// Package test is nothing to import: this module holds what needs real servers and real processes, so
-// that the others need neither.
+// Package test is nothing to import: this module holds what needs real servers and real processes,
+// so that the others need neither.
 //
 //	battery     injects process, network and store faults into tenure run
 //	bench       measures elections of separate processes on each store, and counts two leaders

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// battery is what all runs share.
+// battery holds the parts that all runs share.
 type battery struct {
 	ctx context.Context
 	options
@@ -23,7 +23,7 @@ type battery struct {
 	tenure string
 	worker string
 
-	mu     sync.Mutex // guards what follows, and keeps what is logged together
+	mu     sync.Mutex // guards the fields below, and keeps lines that are logged together
 	rand   *rand.Rand
 	broken map[*flaw]*broken
 }
@@ -93,7 +93,8 @@ func (b *battery) players() int {
 // bound is how long after a fault the next worker may begin.
 func (b *battery) bound() time.Duration { return b.lease*3/2 + time.Second/2 }
 
-// environment is this process's own without what tenure takes for its flags, and with the mark of a stage.
+// environment is this process's own without the variables that set tenure's flags, and with the
+// mark of a stage.
 func environment(mark string, more ...string) []string {
 	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TENURE_") })
 	return append(append(own, markVariable+"="+mark), more...)

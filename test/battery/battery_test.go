@@ -44,7 +44,7 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// TestLate: the bound counts from the fault, and what is late breaks no promise.
+// TestLate: the bound counts from the fault, and a late worker breaks no promise.
 func TestLate(t *testing.T) {
 	s := bareStage(t)
 	s.watch = &watch{}
@@ -59,7 +59,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestVerdicts: what makes a row fail.
+// TestVerdicts: the outcomes that fail a row.
 func TestVerdicts(t *testing.T) {
 	stale, regressed := witness.Verdict{Stale: 1}, witness.Verdict{Regressed: 1}
 	for _, c := range []struct {
@@ -86,7 +86,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDisturbed: a machine that stands still excuses what comes late and what the loss of a lease may break, and nothing else.
+// TestDisturbed: a machine that stands still excuses late events and those that the loss of a lease
+// may break, and nothing else.
 func TestDisturbed(t *testing.T) {
 	const lease = time.Second
 	stale := witness.Verdict{Stale: 1}
@@ -157,7 +158,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestEvidence: what is shown of a run that failed.
+// TestEvidence: the evidence of a run that failed.
 func TestEvidence(t *testing.T) {
 	s := bareStage(t)
 	s.dir = t.TempDir()

@@ -13,7 +13,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// candidate is one `tenure run` of a stage, with a relay of its own between it and the server. It can be started again.
+// candidate is one `tenure run` of a stage, with a relay of its own between it and the server. It
+// can be started again.
 type candidate struct {
 	stage  *stage
 	number int
@@ -25,7 +26,7 @@ type candidate struct {
 
 func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
 
-// log is where its processes write what they have to say, those of all its starts.
+// log is the file of its processes' output, over all its starts.
 func (c *candidate) log() string { return filepath.Join(c.stage.dir, c.id()+".log") }
 
 func (c *candidate) start() error {

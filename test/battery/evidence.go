@@ -17,8 +17,8 @@ const (
 	tailBytes   = 8 << 10
 )
 
-// evidence is all that helps to find out what went wrong in a run: what was done to whom and what it led to, the end of the journal,
-// and the end of each log.
+// evidence is everything that helps to find out why a run failed: the faults and their effects, the
+// end of the journal, and the end of each log.
 func (s *stage) evidence(o outcome) string {
 	var text strings.Builder
 	for _, err := range o.errs {
@@ -40,7 +40,7 @@ func (s *stage) evidence(o outcome) string {
 	return text.String()
 }
 
-// summary shows records with successive acts of one worker, and what it has started, on one line.
+// summary shows successive acts of one worker and its children on one line.
 func summary(records []witness.Record) string {
 	same := func(r, q witness.Record) bool {
 		return q.What == witness.Act && q.Token == r.Token && q.Root == r.Root && q.Candidate == r.Candidate

@@ -8,18 +8,18 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// fault is what befalls a leader, or the server of all.
+// fault strikes a leader, or the server of all.
 type fault struct {
 	name string
-	// begin returns what ends it, which is to be called after so many leases; nil: nothing does.
+	// begin returns the function that ends it, to call after so many leases; nil: it has no end.
 	begin func(*candidate) (end func() error, err error)
 	lasts float64
-	// outage: nobody can be elected before its end.
+	// outage: no candidate can be elected before its end.
 	outage bool
 }
 
-// befall lets a fault befall the leader, and waits for the next worker.
-func (s *stage) befall(f fault) error {
+// inject injects a fault, and waits for the next worker.
+func (s *stage) inject(f fault) error {
 	c, old, err := s.leader()
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *stage) befall(f fault) error {
 		s.sleep(time.Until(over))
 		_, err = s.relieve(c, end)
 	}
-	s.sleep(s.lease / 2) // whoever comes back now may do something wrong
+	s.sleep(s.lease / 2) // a process that comes back now may do something wrong
 	return err
 }
 
@@ -66,12 +66,13 @@ func (s *stage) timed(at int64, old, next reign) {
 	s.seen.idle = append(s.seen.idle, time.Duration(first-last))
 }
 
-// thawing is what the command has to stop in there: enough that tenure goes on before the end of it, and that a guard which counts it
-// anew then lets the command live until another leads, also where both are late.
+// thawing is the time for the command to stop: enough that tenure goes on before its end, and that
+// a guard which counts it again then lets the command live until another leads, also where both are
+// late.
 const thawing = 800 * time.Millisecond
 
-// thaw stops tenure until the guard has asked the command to stop by itself, and a part of the time has passed that the command has then. What
-// tenure finds out now must not lengthen that.
+// thaw stops tenure until the guard by itself has asked the command to stop, and a part of the
+// command's time for that has passed. The state that tenure finds then must not lengthen it.
 func (s *stage) thaw() error {
 	c, old, err := s.leader()
 	if err != nil {

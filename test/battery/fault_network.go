@@ -5,7 +5,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// The faults of the network between one candidate and the server. They last longer than the bound for the next worker.
+// The faults of the network between one candidate and the server. They last longer than the bound
+// for the next worker.
 var (
 	blackhole = fault{name: "everything to and from the server is swallowed", lasts: 2.5, begin: loses((*relay.Relay).Blackhole)}
 	mute      = fault{name: "requests arrive and answers are lost", lasts: 2.5, begin: loses((*relay.Relay).Mute)}
@@ -21,7 +22,7 @@ var (
 		}}
 )
 
-// loses is a fault after which connections begin anew.
+// loses is a fault after which connections begin again.
 func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
 	return func(c *candidate) (func() error, error) {
 		how(c.relay)
@@ -29,7 +30,7 @@ func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
 	}
 }
 
-// The faults of the server, which befall all.
+// The faults of the server, which strike all candidates.
 var (
 	outage = fault{name: "the server is killed, and started again after 1.5 leases", lasts: 1.5, outage: true,
 		begin: func(c *candidate) (func() error, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// The faults of processes. Those that befall two do so in either order.
+// The faults of processes. Those that strike two do so in either order.
 var (
 	crash       = fault{name: "tenure is killed", begin: func(c *candidate) (func() error, error) { return nil, kill(c.pid()) }}
 	crashBoth   = fault{name: "tenure and its guard are killed at once", begin: killBoth}
@@ -17,12 +17,12 @@ var (
 	freezeGuard = fault{name: "the guard is stopped", lasts: 2, begin: freezes((*candidate).guards)}
 	crashFreeze = fault{name: "the guard is stopped and tenure killed", lasts: 2, begin: together(freezeGuard, crash)}
 	freezeCrash = fault{name: "tenure is stopped and the guard killed", lasts: 2, begin: together(freeze, crashGuard)}
-	// Nobody is left who could act but the kernel.
+	// Only the kernel is left that could act.
 	freezeGuardLost = fault{name: "the guard is stopped, and everything to and from the server is swallowed", lasts: 2.5,
 		begin: together(freezeGuard, blackhole)}
 )
 
-// together begins two faults, of which the first one is undone if there is anything to undo.
+// together begins two faults. It undoes the first one if there is anything to undo.
 func together(first, second fault) func(*candidate) (func() error, error) {
 	return func(c *candidate) (func() error, error) {
 		end, err := first.begin(c)

@@ -14,13 +14,13 @@ import (
 // flaw is a mistake on purpose: a change to the source of tenure, with which a row must fail.
 type flaw struct {
 	name string
-	left string // what is left out, or done instead
+	left string // the part that is left out, or done otherwise
 	edit []overlay.Edit
 	// shows reports whether an outcome gives it away.
 	shows func(outcome) bool
 }
 
-// What gives a flaw away.
+// The outcomes that show a flaw.
 func overlaps(o outcome) bool  { return o.acts.Stale > 0 }
 func regresses(o outcome) bool { return o.acts.Regressed > 0 }
 
@@ -69,7 +69,7 @@ var source = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(top)), err
 })
 
-// overlay writes what go build wants to know into dir, with the source of tenure at top.
+// overlay writes the files for go build into dir, with the source of tenure at top.
 func (f *flaw) overlay(top, dir string) (string, error) {
 	list, err := overlay.Write(top, dir, f.edit)
 	if err != nil {

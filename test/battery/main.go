@@ -77,7 +77,7 @@ func list(out io.Writer, chosen []row) {
 	}
 }
 
-// playAll prints the tables whatever became of the rows.
+// playAll prints the tables after any outcome.
 func playAll(ctx context.Context, o options, chosen []row, out, log io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()

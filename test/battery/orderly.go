@@ -56,7 +56,7 @@ func (s *stage) retire(c *candidate) (at int64, err error) {
 	return at, s.ends(c, guard, s.row.code)
 }
 
-// ends waits until a tenure has ended by itself, and sees what it leaves behind.
+// ends waits until a tenure has ended by itself, and checks the processes that it leaves behind.
 func (s *stage) ends(c *candidate, guard, want int) error {
 	ctx, cancel := s.patience()
 	defer cancel()
@@ -71,7 +71,7 @@ func (s *stage) ends(c *candidate, guard, want int) error {
 	return s.vanish(c, guard)
 }
 
-// finale has all who are left lead in turn, whatever befell them, and stop.
+// finale lets all remaining candidates lead in turn, after any fault, and stop.
 func (s *stage) finale() error {
 	for {
 		c, old, err := s.leader()
@@ -160,7 +160,7 @@ func (s *stage) murder() error {
 	return err
 }
 
-// handOvers asks for one in favour of somebody, and for one in favour of anybody.
+// handOvers asks for one in favor of a candidate, and for one in favor of any.
 func (s *stage) handOvers() error {
 	for _, named := range []bool{true, false} {
 		s.settle() // the last leader sits out a head start
@@ -186,7 +186,7 @@ func (s *stage) handOvers() error {
 // after is another candidate.
 func (s *stage) after(c *candidate) *candidate { return s.candidates[c.number%len(s.candidates)] }
 
-// handOver has the leader asked, and returns who leads then.
+// handOver asks the leader, and returns the leader after that.
 func (s *stage) handOver(c *candidate, to string) (*candidate, error) {
 	old, _ := s.watch.last()
 	at := s.tell("%s: is asked to hand over to %q", c.id(), to)
@@ -202,7 +202,8 @@ func (s *stage) handOver(c *candidate, to string) (*candidate, error) {
 	return took, err
 }
 
-// spare stops the guard of a follower, and has the leader hand over to it: it must find out, and let others lead or find another guard.
+// spare stops the guard of a follower, and has the leader hand over to it: it must find out, and
+// let others lead or find another guard.
 func (s *stage) spare() error {
 	c, _, err := s.leader()
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *stage) spare() error {
 	return errors.Join(err, thaw())
 }
 
-// askToHandOver runs the command that does, as somebody who is no candidate.
+// askToHandOver runs the command that asks, as an operator that is no candidate.
 func (s *stage) askToHandOver(ctx context.Context, to string) error {
 	args := []string{"hand-over", "--store", s.url + "/" + bucket, "--election", election}
 	if to != "" {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// inspect looks, when a new worker begins, for what is left of older ones: by then all of it must be gone, also what does nothing.
+// inspect looks, when a new worker begins, for processes of older ones: by then all of them must be
+// gone, also idle ones.
 func (s *stage) inspect(r reign) {
 	all, err := processesOf(s.mark)
 	if err != nil {
@@ -29,8 +30,8 @@ func (s *stage) orphan(p process, format string, args ...any) {
 // leaving is how soon a guard should end after its tenure. It has nothing left to do then.
 const leaving = 2 * time.Second
 
-// vanish looks, when a tenure has ended that nobody killed, for what is left of it. No worker may be, and its guard, unless it had none,
-// must end.
+// vanish looks, when a tenure has ended without being killed, for its processes. No worker may be
+// left, and its guard, unless it had none, must end.
 func (s *stage) vanish(c *candidate, guard int) error {
 	for began := time.Now(); ; s.sleep(glance) {
 		all, err := processesOf(s.mark)
@@ -58,7 +59,7 @@ func (s *stage) vanish(c *candidate, guard int) error {
 	}
 }
 
-// empty looks, when all have ended in good order, for what is left.
+// empty looks for remaining processes when all have ended normally.
 func (s *stage) empty() error {
 	all, err := processesOf(s.mark)
 	for _, p := range all {

@@ -7,16 +7,17 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// outcome is what came of one or more runs of a row.
+// outcome is the result of one or more runs of a row.
 type outcome struct {
 	runs int
 	// acts is the verdict on the journal.
 	acts witness.Verdict
-	// last is from a fault to the last act of whom it befell, next to the first act of the next worker, idle from the one to the other.
+	// last is from a fault to the last act of the struck candidate, next to the first act of the
+	// next worker, idle from the one to the other.
 	last, next, idle figures.Dist
 	orphans          int      // processes left over
 	wrong            []string // promises broken other than by acts, orphans among them
-	late             []string // what took longer than it should
+	late             []string // events that took longer than they should
 	figures          []figure
 	errs             []error       // that something could not be played
 	stood            time.Duration // how long the machine stood still at a time
@@ -58,17 +59,19 @@ func (o outcome) verdict() figures.Verdict {
 	return v
 }
 
-// disturbed reports whether the machine stood still for so long that a lease may have run out, or that times say nothing. It is not to
-// blame for acts, tokens and what is left over.
+// disturbed reports whether the machine stood still for so long that a lease may have expired, or
+// that times say nothing. That does not excuse acts, tokens and processes that are left.
 func (o outcome) disturbed(lease time.Duration) bool {
 	return o.acts.Safe() && o.orphans == 0 && o.stood > lease/10
 }
 
-// excused is an outcome of a machine that stood still: who loses the lease by that leads no longer, and may break what is promised of leaders.
+// excused is an outcome of a machine that stood still: a leader that loses the lease by that leads
+// no longer, and may break a leader's promises.
 func (o outcome) excused() outcome {
 	o.late, o.wrong = append(o.late, o.wrong...), nil
 	return o
 }
 
-// passed reports whether everything that was promised was kept. Bounds on time depend on what else the machine does, and are shown only.
+// passed reports whether every promise was kept. Bounds on time depend on other work of the
+// machine, and are shown only.
 func (o outcome) passed() bool { return o.verdict() <= figures.Missed }

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// job is what is played so and so often: a row, as it is or as a control, with a flaw.
+// job is played a number of times: a row, as it is or as a control, with a flaw.
 type job struct {
 	row   row
 	flaw  *flaw // nil: as it is
@@ -37,10 +37,12 @@ func (j *job) passed() bool {
 	return j.seen.passed()
 }
 
-// play plays rows and their controls, as many side by side as may be, and then those that want to be alone.
+// play plays rows and their controls, as many side by side as may be, and then those that want to
+// be alone.
 func (b *battery) play(chosen []row) *results {
 	res := &results{battery: b, jobs: b.jobs(chosen)}
-	for _, j := range res.jobs { // before anything is measured: it keeps the machine busy. What goes wrong is told when it is played.
+	// before the measurements: it keeps the machine busy. Errors are reported when it is played.
+	for _, j := range res.jobs {
 		_, _ = b.binary(j.flaw)
 	}
 	around := figures.Listen()
@@ -81,10 +83,11 @@ func (b *battery) jobs(chosen []row) []*job {
 	return all
 }
 
-// alone reports whether nothing else may be played beside a job: in a quick run everything may, since its figures matter less.
+// alone reports whether nothing else may be played beside a job: in a quick run everything may,
+// since its figures matter less.
 func (b *battery) alone(j *job) bool { return j.row.alone && !b.quick }
 
-// sideBySide plays what may be played so.
+// sideBySide plays the jobs that may be played so.
 func (b *battery) sideBySide(jobs []*job) {
 	todo := make(chan *job)
 	var players sync.WaitGroup
@@ -106,9 +109,9 @@ func (b *battery) sideBySide(jobs []*job) {
 	players.Wait()
 }
 
-// tries is how often a run may be played: a control until its flaw shows, since some faults come at a random moment, not each of which is
-// a bad one, and some flaws show for a tenth of a second, in which a busy machine may do nothing; any other until the machine lets it be
-// judged.
+// tries is how often a run may be played: a control until its flaw shows, since some faults come at
+// a random moment that is not always a bad one, and some flaws show for a tenth of a second, in
+// which a busy machine may do nothing; any other until the machine lets it be judged.
 const tries = 8
 
 // perform plays a job once.
@@ -138,7 +141,7 @@ func (b *battery) perform(j *job) {
 	}
 }
 
-// What is said of a run.
+// The verdicts on a run.
 const (
 	fine      = "ok"
 	failed    = "FAILED"
@@ -148,8 +151,9 @@ const (
 	excused   = "the machine stood still for too long each time: only acts, tokens and what is left over are judged"
 )
 
-// take adds a run to a job, says how it ended, and whether it is to be played again. Of one that was disturbed only that counts which the
-// machine cannot be blamed for. That something came late fails nothing, and is no reason to play again.
+// take adds a run to a job, says how it ended, and whether it is to be played again. Of one that
+// was disturbed only that counts which the machine cannot be blamed for. That something came late
+// fails nothing, and is no reason to play again.
 func (j *job) take(o outcome, lease time.Duration, final bool) (said string, again bool) {
 	switch {
 	case j.flaw != nil:
@@ -187,7 +191,7 @@ func (b *battery) trial(j *job, name string) (outcome, string) {
 	switch {
 	case err != nil:
 	case j.flaw != nil:
-		s.sleep(s.lease / 4) // what should have ended may go on
+		s.sleep(s.lease / 4) // a process that should have ended may go on
 	default:
 		if err = s.finale(); err == nil {
 			err = s.empty()

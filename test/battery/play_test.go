@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestPlay keeps the battery itself from rotting: one row of each sort, or with -short one. The rest, and the controls, are for the
-// command.
+// TestPlay keeps the battery itself from rotting: one row of each sort, or with -short one. The
+// rest, and the controls, are for the command.
 func TestPlay(t *testing.T) {
 	names := []string{"crash-both", "blackhole", "stop"}
 	if testing.Short() {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// markVariable is in the environment of every process of a stage, so that all of them can be found, whoever started them and in
-// whatever group or session they are.
+// markVariable is in the environment of every process of a stage, so that all of them can be found,
+// with any parent, and in any group or session.
 const markVariable = "TENURE_BATTERY"
 
 // process is one process of a stage as the system shows it.
@@ -15,7 +15,7 @@ type process struct {
 	state       byte
 	exe         string // the file, if it can be told
 	args        []string
-	id, token   string // what tenure told it, for workers
+	id, token   string // the values that tenure passed, for workers
 }
 
 // runs reports whether there is still something of it that could act: a zombie is a name on a list.

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// processesOf finds all that have the mark and run. One that ends meanwhile may be missing.
+// processesOf finds all running processes with the mark. One that ends at that moment may be
+// missing.
 func processesOf(mark string) ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -25,7 +26,7 @@ func processesOf(mark string) ([]process, error) {
 	return all, nil
 }
 
-// look reads what there is to know of a process, if it has the mark.
+// look reads the facts about a process, if it has the mark.
 func look(pid int, mark string) (process, bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	environ, err := os.ReadFile(filepath.Join(dir, "environ"))

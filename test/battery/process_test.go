@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// sleeper runs a process that does nothing, with the mark of a stage, and what tenure would tell it.
+// sleeper runs an idle process, with the mark of a stage, and the variables that tenure would set.
 func sleeper(t *testing.T, mark string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "infinity")
@@ -36,8 +36,8 @@ func marked(t *testing.T, mark string) []process {
 	return all
 }
 
-// TestOrphans: what is left of an older worker is found when a newer begins, though it does nothing, and what is left of a tenure
-// when that has ended.
+// TestOrphans: a process of an older worker is found when a newer begins, though it is idle, and a
+// process of a tenure when that has ended.
 func TestOrphans(t *testing.T) {
 	for _, c := range []struct {
 		name, why string
@@ -74,12 +74,12 @@ func TestOrphans(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		// It becomes a zombie, as nobody waits for it, and does not count as a process.
+		// It becomes a zombie, as no process waits for it, and does not count as a process.
 		wait.Until(t, "its end", func() bool { return len(marked(t, s.mark)) == 0 })
 	})
 }
 
-// TestStrike: nothing is left of a stage, whatever there was.
+// TestStrike: no process is left of a stage.
 func TestStrike(t *testing.T) {
 	s := bareStage(t)
 	cmd := sleeper(t, s.mark)

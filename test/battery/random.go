@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// random lets faults befall each candidate and the server, each in its own rhythm and so several at a time, and then looks whether all
-// comes right.
+// random lets faults strike each candidate and the server, each in its own rhythm and so several at
+// a time, and then checks that all recover.
 func (s *stage) random() error {
 	d := s.b.length
 	switch {
@@ -36,7 +36,7 @@ func (s *stage) random() error {
 	return s.recovered(d)
 }
 
-// torment lets faults befall a candidate, leader or not, which is started again when it has ended.
+// torment lets faults strike a candidate, leader or not, which is started again when it has ended.
 func (s *stage) torment(ctx context.Context, c *candidate) error {
 	faults := []fault{crash, crashBoth, crashGuard, freeze, freezeBoth, freezeGuard, crashFreeze, freezeCrash, freezeGuardLost,
 		blackhole, mute, cut, delay, asked, bereaved}
@@ -106,7 +106,8 @@ func (s *stage) disturb(ctx context.Context) error {
 	return nil
 }
 
-// meddle asks for hand-overs. Who asks may meet any of the faults, so it does not matter what becomes of that.
+// meddle asks for hand-overs. The asking process may meet any of the faults, so its outcome does
+// not matter.
 func (s *stage) meddle(ctx context.Context) {
 	for s.wait(ctx, s.lease+s.some(6*s.lease)) {
 		asking, cancel := context.WithTimeout(ctx, s.lease)
@@ -128,7 +129,8 @@ func (s *stage) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// recovered: when the faults are over somebody must lead within the bound, and it must not have been calm all along.
+// recovered: when the faults are over a candidate must lead within the bound, and there must have
+// been faults.
 func (s *stage) recovered(d time.Duration) error {
 	healed := s.tell("all faults are over")
 	at, err := s.watch.awaitAct(s.b.ctx, healed)

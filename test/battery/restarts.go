@@ -7,8 +7,9 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// restarts restarts the server again and again: at once, which no leader may notice, and then after a while. How long an outage a leader
-// outlives depends on when it begins: a renewal is tried when a third of the lease is over, and then a few times until the deadline.
+// restarts restarts the server again and again: at once, which no leader may notice, and then after
+// a while. How long an outage a leader outlives depends on when it begins: a renewal is tried when
+// a third of the lease is over, and then a few times until the deadline.
 func (s *stage) restarts() error {
 	for _, lot := range []struct {
 		what    string
@@ -33,7 +34,8 @@ func (s *stage) restarts() error {
 	return nil
 }
 
-// restartTimes restarts it n times, and returns how often another worker began, and how long there was no server.
+// restartTimes restarts it n times, and returns how often another worker began, and how long there
+// was no server.
 func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figures.Dist, err error) {
 	s.settle()
 	before := s.watch.mark()
@@ -51,7 +53,8 @@ func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figur
 	return s.watch.mark() - before, down, nil
 }
 
-// restart kills the server and starts it again, on its files and port, after a while at least. It returns how long there was none.
+// restart kills the server and starts it again, on its files and port, after a while at least. It
+// returns how long there was none.
 func (s *stage) restart(after time.Duration) (time.Duration, error) {
 	began := time.Now()
 	s.server.Kill()

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// results are what the rows came to.
+// results are the outcomes of the rows.
 type results struct {
 	battery *battery
 	jobs    []*job
@@ -75,7 +75,7 @@ func (r *results) controls() [][]string {
 	return lines
 }
 
-// shown says what speaks against an outcome.
+// shown lists the faults of an outcome.
 func shown(o outcome) string {
 	s := fmt.Sprintf("%d of %d acts of an older token", o.acts.Stale, o.acts.Acts)
 	if o.acts.Overlap > 0 {

@@ -13,22 +13,22 @@ type row struct {
 	title string
 	// worker are the worker's flags, run those of tenure run.
 	worker, run []string
-	// play is what happens once somebody leads. What it finds goes to the stage.
+	// play runs once there is a leader. It adds its findings to the stage.
 	play func(*stage) error
 	// code is the exit code of a tenure that is asked to stop while it leads.
 	code int
-	// alone: nothing else is to be played meanwhile, unless the run is quick. single: once is enough. measuring: all that it yields
-	// are figures, so that a quick run leaves it out.
+	// alone: nothing else may be played at that time, unless the run is quick. single: once is
+	// enough. measuring: it yields only figures, so that a quick run leaves it out.
 	alone, single, measuring bool
 	// flaws are those with which this row must fail.
 	flaws []*flaw
 }
 
-// once plays a fault of which nothing is to be said but what the journal says.
+// once plays a fault that only the journal judges.
 func once(f fault) func(*stage) error {
 	return func(s *stage) error {
 		s.settle()
-		return s.befall(f)
+		return s.inject(f)
 	}
 }
 
@@ -73,7 +73,7 @@ func networkRows() []row {
 	}
 }
 
-// codeKilled is what ends with SIGKILL, in the way of shells.
+// codeKilled is the exit code after SIGKILL, as shells show it.
 const codeKilled = 128 + 9
 
 // The workers that do not end when they are asked to, or not alone.

@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// What there is on the server of every stage.
+// The names on the server of every stage.
 const (
 	bucket   = "ELECTIONS"
 	election = "battery"
@@ -26,7 +26,7 @@ const (
 // crew is the number of candidates of a stage.
 const crew = 3
 
-// stage is where one run of a row is played: a server, candidates, and what they leave behind.
+// stage is the place of one run of a row: a server, candidates, and their files.
 type stage struct {
 	b          *battery
 	row        row
@@ -42,11 +42,11 @@ type stage struct {
 
 	mu   sync.Mutex
 	rand *rand.Rand
-	told []string // what was done to whom, for people
+	told []string // the faults and their targets, for people
 	seen outcome
 }
 
-// set makes a stage and starts all who play there. It is struck by conclude, whatever happens.
+// set makes a stage and starts all its processes. In every case conclude ends it.
 func (b *battery) set(r row, tenure, name string, control bool) (*stage, error) {
 	s := &stage{
 		b: b, row: r, tenure: tenure, control: control, lease: b.lease, dir: filepath.Join(b.dir, name),
@@ -95,7 +95,7 @@ func (s *stage) hire(tenure string) error {
 	return c.start()
 }
 
-// conclude ends everything, and judges what was played.
+// conclude ends everything, and judges the run.
 func (s *stage) conclude(err error) outcome {
 	s.strike()
 	var records []witness.Record
@@ -143,8 +143,8 @@ func (s *stage) strike() {
 // bound is how soon after a fault the next worker should begin.
 func (s *stage) bound() time.Duration { return s.b.bound() }
 
-// patience bounds the wait for what must happen by the battery's own time limit. A control has less, and is tried again then: with a
-// flaw it may never happen.
+// patience bounds a wait by the battery's own time limit. A control has less, and is tried again
+// then: with a flaw the event may never come.
 func (s *stage) patience() (context.Context, context.CancelFunc) {
 	if s.control {
 		return context.WithTimeout(s.b.ctx, 2*s.bound())
@@ -166,7 +166,7 @@ func (s *stage) asked(old reign) (at int64, err error) {
 	return s.watch.awaitAsked(ctx, old)
 }
 
-// leader is who runs the worker that began last.
+// leader is the candidate that runs the latest worker.
 func (s *stage) leader() (*candidate, reign, error) {
 	r, _ := s.watch.last()
 	c, err := s.candidate(r)
@@ -203,7 +203,7 @@ func (s *stage) some(d time.Duration) time.Duration {
 // even is a toss of a coin.
 func (s *stage) even() bool { return s.some(1) == 0 }
 
-// tell keeps what is done to whom, and returns when it was.
+// tell notes an action on a candidate, and returns its time.
 func (s *stage) tell(format string, args ...any) int64 {
 	at := machine.Now()
 	s.mu.Lock()

@@ -11,11 +11,12 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// change is what a graceful change of leader may take at the median, besides the time in which the worker itself starts.
+// change is the bound of a graceful change of leader at the median, besides the time in which the
+// worker itself starts.
 const change = 15 * time.Millisecond
 
-// takeovers measures from SIGTERM to the successor's first act, and in the same run how long the worker takes to its first act when nobody
-// stands between.
+// takeovers measures from SIGTERM to the successor's first act, and in the same run the time to the
+// worker's first act without tenure.
 func (s *stage) takeovers() error {
 	var took, own figures.Dist
 	for range pick(s.b, 20, 100) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tick is the unit of times in /proc, whatever the kernel counts in.
+// tick is the unit of times in /proc, also where the kernel counts in another one.
 const tick = 10 * time.Millisecond
 
 // usageOf reads what a process takes up.
@@ -43,7 +43,8 @@ func usageOf(pid int) (usage, error) {
 	return u, err
 }
 
-// cpuIn adds the time in the program to that in the kernel, numbers 14 and 15 of the file; the third follows the name.
+// cpuIn adds the time in the program to that in the kernel, numbers 14 and 15 of the file; the
+// third follows the name.
 func cpuIn(stat []byte) (time.Duration, error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {

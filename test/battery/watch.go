@@ -14,7 +14,7 @@ import (
 // watch follows the journal of a stage while it is written.
 type watch struct {
 	reader *witness.Reader
-	begins func(reign) // called at each new reign, before anybody else hears of it
+	begins func(reign) // called at each new reign, before anything else hears of it
 	stop   chan struct{}
 	done   sync.WaitGroup
 
@@ -25,7 +25,7 @@ type watch struct {
 	changed chan struct{} // closed at the next change
 }
 
-// reign is one run of the command: from its first act on nobody with a lower token may act.
+// reign is one run of the command: from its first act on no process with a lower token may act.
 type reign struct {
 	token     uint64
 	candidate int
@@ -129,8 +129,8 @@ func (w *watch) await(ctx context.Context, old reign) (r reign, err error) {
 	return r, err
 }
 
-// awaitAsked returns when the worker of a reign was asked to stop, and 0 if another reign began first: on a busy machine the
-// worker may be killed before it notes that it was asked.
+// awaitAsked returns when the worker of a reign was asked to stop, and 0 if another reign began
+// first: on a busy machine the worker may be killed before it notes that it was asked.
 func (w *watch) awaitAsked(ctx context.Context, r reign) (at int64, err error) {
 	seen := 0
 	err = w.until(ctx, "the worker to be asked to stop", func() bool {
@@ -165,7 +165,7 @@ func (w *watch) until(ctx context.Context, what string, there func() bool) error
 	}
 }
 
-// lastActOf is when a reign was last seen to act, itself or what it has started.
+// lastActOf is the time of the last act of a reign that was seen, by itself or its children.
 func (w *watch) lastActOf(r reign) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +177,7 @@ func (w *watch) lastActOf(r reign) int64 {
 	return 0
 }
 
-// awaitAct returns when anybody was first seen to do anything after a moment.
+// awaitAct returns the time of the first act of any worker after a moment.
 func (w *watch) awaitAct(ctx context.Context, after int64) (at int64, err error) {
 	err = w.until(ctx, "an act", func() bool {
 		for _, r := range slices.Backward(w.records) {

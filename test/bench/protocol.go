@@ -19,8 +19,8 @@ type identity struct {
 	Mode      string
 	Addresses []string
 	Via       map[string]string `json:",omitempty"` // relays to them
-	// Wall is how wrong the time of day is. With Judge, each read is reported as a reader would judge
-	// it that compares times of day.
+	// Wall is how wrong the time of day is. With Judge, each read is reported as a reader would
+	// judge it that compares times of day.
 	Wall  time.Duration `json:",omitempty"`
 	Judge bool          `json:",omitempty"`
 }

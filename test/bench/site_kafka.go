@@ -24,8 +24,8 @@ import (
 // or nobody else is ever elected, which is goNELI's meaning.
 var (
 	logMode = mode{name: "log", requests: renewals}
-	// grouped has sessions that are short enough for many runs, and longer than a heartbeat waits on
-	// a busy machine.
+	// grouped has sessions that are short enough for many runs, and longer than a heartbeat waits
+	// on a busy machine.
 	grouped    = groupMode("group", always(2*time.Second))
 	precedence = groupMode("precedence", goneliSession)
 	onlyMode   = groupMode("nominee only", goneliSession)

@@ -127,7 +127,8 @@ func connectObjects(o observer) (client, error) {
 		return transport.RoundTrip(r)
 	})
 	skew := o.me.Wall
-	if skew.Abs() >= 15*time.Minute { // S3 refuses it, and the client library learns the server's time
+	// S3 refuses it, and the client library learns the server's time
+	if skew.Abs() >= 15*time.Minute {
 		skew = 0
 	}
 	return &objectClient{observer: o, client: s3d.Client("http://"+o.me.Addresses[0], s3d.Skewed(skew),

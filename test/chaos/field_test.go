@@ -23,8 +23,8 @@ import (
 // key is the election of every test.
 const key = "billing"
 
-// field is an election on a server process, with candidates that come and go. In the end it must not have had two leaders
-// at once, nor a token that was not above all before.
+// field is an election on a server process, with candidates that come and go. In the end it must
+// not have had two leaders at once, nor a token that was not above all before.
 type field struct {
 	testing.TB
 	lease time.Duration
@@ -37,11 +37,11 @@ type field struct {
 	kv      jetstream.KeyValue
 	store   driver.Store
 	book    witness.Book
-	struck  uint64 // the token of whom something befell
+	struck  uint64 // the token of the struck leader
 
 	mu      sync.Mutex
 	elected []elected
-	grew    chan struct{} // closed when somebody is elected
+	grew    chan struct{} // closed when a candidate is elected
 	causes  []error       // of the events that had one
 }
 
@@ -191,7 +191,7 @@ func (f *field) latest() uint64 {
 	return token
 }
 
-// record is what the store holds, as the operator sees it.
+// record is the record in the store, as the operator sees it.
 func (f *field) record() driver.Entry {
 	f.Helper()
 	var e driver.Entry

@@ -18,7 +18,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+// TestMain lets more tests run side by side than there are processors: they wait far more than they
+// work.
 func TestMain(m *testing.M) {
 	natsd.Main()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -68,7 +69,8 @@ func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream 
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
 	var nc *nats.Conn
-	wait.Succeeds(t, "connect", func(context.Context) (err error) { // a busy machine may take longer than the time-out, which is for coming back
+	// a busy machine may take longer than the time-out, which is for coming back
+	wait.Succeeds(t, "connect", func(context.Context) (err error) {
 		nc, err = nats.Connect(url, opts...)
 		return err
 	})

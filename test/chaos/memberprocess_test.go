@@ -25,7 +25,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// settings are what a member process is given.
+// settings are those of a member process.
 type settings struct {
 	URL, Bucket string
 	Lease       time.Duration
@@ -144,7 +144,7 @@ func (f *field) start(own, lingers bool) *process {
 	return p
 }
 
-// hear books what the process was told, and keeps what it says.
+// hear books the answers of the process, and keeps its output.
 func (p *process) hear(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		word, rest, _ := strings.Cut(lines.Text(), " ")

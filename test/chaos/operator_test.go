@@ -17,20 +17,22 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestLivesOfABucket: what operators, backups and servers do to a bucket under a living leader ends the term, lets nobody lead
-// beside it, whoever starts just then, takes no token back, and is told for what it is.
+// TestLivesOfABucket: operators, backups and servers change a bucket under a living leader. That
+// ends the term, lets no other candidate lead beside it, also one that starts just then, takes no
+// token back, and is reported as what it is.
 func TestLivesOfABucket(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		befall func(f *field)
-		told   []error // by somebody, in one event
+		told   []error // by any member, in one event
 	}{
 		{"nats kv del", func(f *field) { must(f, f.kv.Delete(wait.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrDeleted}},
 		{"nats kv purge", func(f *field) { must(f, f.kv.Purge(wait.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrPurged}},
 		{"nats stream purge", func(f *field) { must(f, purge(wait.Context(f), f.js, f.kv.Bucket(), key)) },
-			[]error{tenure.ErrVanished}}, // a newcomer that knows of nothing may be the first to look
+			// a newcomer that knows of nothing may be the first to look
+			[]error{tenure.ErrVanished}},
 		{"recreated", (*field).remake, []error{tenure.ErrRemade}},
 		{"put back", (*field).putBack, []error{tenure.ErrRegressed}},
 	} {
@@ -45,8 +47,8 @@ func TestLivesOfABucket(t *testing.T) {
 				c.befall(f)
 				all = append(all, f.joinOne(fmt.Sprint("fresh", try)))
 				f.leader(f.struck)
-				// On a busy machine a newcomer may be the first to look, and what it writes all
-				// that the others see. The next try comes when there is nothing left to see.
+				// On a busy machine a newcomer may be the first to look, and the others see only
+				// its write. The next try comes when there is nothing left to see.
 				if wait.Within(5*time.Second, func() bool { return f.heard(c.told) }) {
 					return true
 				}
@@ -59,8 +61,9 @@ func TestLivesOfABucket(t *testing.T) {
 	}
 }
 
-// TestExpiryUnderALeader: a TTL that is shorter than the time between renewals takes the record away from a living leader, and
-// every vacant one after it. That is a wrong setting, which Inspect names; it costs leaders and makes no second one.
+// TestExpiryUnderALeader: a TTL that is shorter than the time between renewals takes the record
+// away from a living leader, and every vacant one after it. That is a wrong setting, which Inspect
+// names; it costs leaders and makes no second one.
 func TestExpiryUnderALeader(t *testing.T) {
 	for name, change := range map[string]func(*jetstream.KeyValueConfig){
 		"with a marker":   func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute },
@@ -78,7 +81,7 @@ func TestExpiryUnderALeader(t *testing.T) {
 	}
 }
 
-// reset changes the settings of the bucket under those who use it.
+// reset changes the settings of the bucket while it is used.
 func (f *field) reset(change func(*jetstream.KeyValueConfig)) {
 	f.Helper()
 	c := jetstream.KeyValueConfig{Bucket: f.kv.Bucket(), History: 1, Storage: jetstream.FileStorage}
@@ -110,7 +113,8 @@ func all(errs []error, ok func(error) bool) bool {
 	return true
 }
 
-// remake deletes the bucket under a leader who does not hear of it, and makes one of the same name.
+// remake deletes the bucket under a leader that does not hear of it, and makes one of the same
+// name.
 func (f *field) remake() {
 	f.Helper()
 	f.deafen(f.leader(0))
@@ -121,7 +125,7 @@ func (f *field) remake() {
 func (f *field) recreate(add func(*field) error) {
 	f.Helper()
 	must(f, f.js.DeleteKeyValue(wait.Context(f), f.kv.Bucket()))
-	// A server may not have cleared away yet what was deleted just now.
+	// A server may not have removed a stream yet that was deleted just now.
 	wait.Succeeds(f, "the bucket is made", func(context.Context) error { return add(f) })
 }
 
@@ -136,7 +140,7 @@ func (f *field) addPlain() error {
 	return err
 }
 
-// putBack restores a backup from before a hand-over, in which another leads who is alive.
+// putBack restores a backup from before a hand-over, in which another living member leads.
 func (f *field) putBack() {
 	f.Helper()
 	ctx := wait.Context(f)
@@ -168,5 +172,6 @@ func (f *field) handOver(ctx context.Context) {
 	f.Helper()
 	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
 	must(f, err)
-	wait.Until(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil }) // a busy machine may cost it the lease
+	// a busy machine may cost it the lease
+	wait.Until(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil })
 }

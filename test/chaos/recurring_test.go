@@ -19,9 +19,9 @@ const plain = "plain bucket"
 const absent = "absent"
 
 // TestRecurringVersion: a member is stopped or cut off, and its bucket deleted and recreated. The
-// member comes back just when the version that it knows is that of another leader's record, and that
-// leader, cut off, trusts its lease. The member must not replace what it has not read. The servers
-// refuse it anyway in a bucket of Create, where no version recurs.
+// member comes back just when the version that it knows is that of another leader's record, and
+// that leader, cut off, trusts its lease. The member must not replace a record that it has not
+// read. The servers refuse it anyway in a bucket of Create, where no version recurs.
 func TestRecurringVersion(t *testing.T) {
 	for _, attack := range []struct {
 		name string
@@ -86,7 +86,7 @@ func (f *field) stoppedAsLeader(own bool, add func(*field) error) (second electe
 	return second
 }
 
-// cutOffWhileRenewing: the member leads and is cut off. It does not know what became of its last
+// cutOffWhileRenewing: the member leads and is cut off. It does not know the outcome of its last
 // renewal, and would put a release in its place when it ends. A candidate that starts then would
 // believe the release.
 func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second elected) {
@@ -107,8 +107,8 @@ func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second el
 	return second
 }
 
-// wake lets a stopped member go on when the bucket was recreated and another leads there. What the
-// server has said meanwhile arrives a little later.
+// wake lets a stopped member go on when the bucket was recreated and another leads there. The
+// server's messages from that time arrive a little later.
 func (f *field) wake(p *process, add func(*field) error) (second elected) {
 	f.Helper()
 	n := f.revision()
@@ -170,8 +170,8 @@ func (f *field) renewed() {
 	wait.Until(f, "the leader renews", func() bool { return f.revision() > before })
 }
 
-// pad writes other keys, so that the sequence of a record is one that a second bucket does not reach
-// before somebody leads there.
+// pad writes other keys, so that a second bucket does not reach the sequence of a record before a
+// candidate leads there.
 func (f *field) pad() {
 	f.Helper()
 	for range 20 {
@@ -180,8 +180,9 @@ func (f *field) pad() {
 	}
 }
 
-// reach writes other keys until the leader's next renewal has sequence n, and waits for that renewal.
-// Where the sequences of a bucket begin above those of the former one, there is nothing to do.
+// reach writes other keys until the leader's next renewal has sequence n, and waits for that
+// renewal. Where the sequences of a bucket begin above those of the former one, there is nothing to
+// do.
 func (f *field) reach(n uint64) {
 	f.Helper()
 	ctx := wait.Context(f)

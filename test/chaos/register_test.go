@@ -19,7 +19,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// regime is what happens to the network and the server while clients work on a cell.
+// regime is the state of the network and the server while clients work on a cell.
 type regime struct {
 	name    string
 	why     string
@@ -27,7 +27,8 @@ type regime struct {
 	rules   history.Rules
 	// trouble is called again and again.
 	trouble func(t testing.TB, rng *rand.Rand, a arena)
-	// replicas is the number of servers, 1 unless set, and lasts how long clients play at least, 2.5 s unless set.
+	// replicas is the number of servers, 1 unless set, and lasts how long clients play at least,
+	// 2.5 s unless set.
 	replicas int
 	lasts    time.Duration
 	// needs is how many operations of unknown outcome make the run worth something.
@@ -53,7 +54,8 @@ func regimes() []regime {
 	}
 }
 
-// TestRegisterIsLinearizable: all that elections rely on is that a cell is one register for all clients.
+// TestRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
+// clients.
 func TestRegisterIsLinearizable(t *testing.T) {
 	for _, r := range regimes() {
 		seed := rand.Uint64()

@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestServerIsKilled for longer than a lease: nobody leads meanwhile, and afterwards one does, by a higher token.
+// TestServerIsKilled for longer than a lease: nobody leads in that time, and afterwards one does,
+// by a higher token.
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
 	f := newField(t, time.Second)

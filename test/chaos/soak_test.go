@@ -12,8 +12,9 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 )
 
-// TestEverythingAtOnce is an election whose requests and answers are lost, late and doubled, whose connections are cut,
-// and whose server is killed. The seed decides what is done; what comes of it, the machine decides too.
+// TestEverythingAtOnce is an election with requests and answers that are lost, late and doubled,
+// connections that are cut, and a server that is killed. The seed decides the faults; the outcome
+// depends on the machine too.
 func TestEverythingAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the soak does it")
@@ -33,7 +34,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		f.leader(0)
 		f.trouble(rand.New(rand.NewPCG(seed, 0)), all, 6*time.Second)
 		token := f.latest()
-		f.leader(0).by.leave() // those who are left go on
+		f.leader(0).by.leave() // the others go on
 		f.leader(token)
 	})
 }

@@ -136,7 +136,8 @@ func TestPartialRunsMakeOneTable(t *testing.T) {
 	}
 }
 
-// TestStepsOfTheProject reads the project's own files of steps, and has bash read their commands without running them.
+// TestStepsOfTheProject reads the project's own files of steps, and has bash read their commands
+// without running them.
 func TestStepsOfTheProject(t *testing.T) {
 	for _, file := range []string{"../../.ci/run.steps", "../../.ci/soak.steps"} {
 		text, err := os.ReadFile(file)

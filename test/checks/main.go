@@ -79,7 +79,7 @@ func list(out io.Writer, steps []step) {
 	}
 }
 
-// report prints the output of what failed, and then the table, and returns the exit code.
+// report prints the output of failed steps, and then the table, and returns the exit code.
 func (o *options) report(out io.Writer, all []step, results []result, took time.Duration) int {
 	code := 0
 	for _, r := range results {
@@ -101,7 +101,7 @@ func (o *options) report(out io.Writer, all []step, results []result, took time.
 	return code
 }
 
-// commit names what was checked, with + if files differ from it.
+// commit names the checked commit, with + if files differ from it.
 func commit() string {
 	name, err := exec.Command("git", "describe", "--always", "--abbrev=8", "--dirty=+", "--exclude=*").Output()
 	if err != nil {

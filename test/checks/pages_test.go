@@ -45,7 +45,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// broken returns what is wrong with a link in a page, if it stays within the tree.
+// broken returns the fault of a link in a page, if it stays within the tree.
 func broken(page, target string, anchors map[string][]string) string {
 	u, err := url.Parse(target)
 	switch {

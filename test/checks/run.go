@@ -16,7 +16,7 @@ import (
 // lastLane is the lane that starts when all others have ended.
 const lastLane = "last"
 
-// A result is what came of a step.
+// result is the outcome of a step.
 type result struct {
 	step
 	outcome string // passed, failed, or why it did not finish
@@ -81,7 +81,7 @@ func (r *runner) one(ctx context.Context, s step) result {
 	return res
 }
 
-// outcome runs the commands of a step until one fails, with what they print in a file.
+// outcome runs the commands of a step until one fails, with their output in a file.
 func (r *runner) outcome(ctx context.Context, s step, log string) string {
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
@@ -104,7 +104,7 @@ func (r *runner) outcome(ctx context.Context, s step, log string) string {
 	return passed
 }
 
-// bash runs a command in a process group of its own, of which nothing outlives it.
+// bash runs a command in a process group of its own, and nothing of that outlives it.
 func bash(ctx context.Context, command string, out *os.File) error {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -113,7 +113,8 @@ func bash(ctx context.Context, command string, out *os.File) error {
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // servers that a failed command left behind
+		// servers that a failed command left behind
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	return err
 }

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// A step is one check: commands that a person can type at the top of the tree, each run by a bash of its own.
+// A step is one check: commands that a person can type at the top of the tree, each run by a bash
+// of its own.
 type step struct {
 	name, lane string
-	what       string // what it proves, in one sentence
+	what       string // the proof of the step, in one sentence
 	commands   []string
 }
 
-// parse reads a file of steps. Lines "lane NAME" and "step NAME What it proves." begin a lane and a step, indented lines
-// are the commands of the step above, and lines with # are comments.
+// parse reads a file of steps. Lines "lane NAME" and "step NAME Sentence." begin a lane and a step,
+// indented lines are the commands of the step above, and lines with # are comments.
 func parse(text string) ([]step, error) {
 	var all []step
 	lane := ""

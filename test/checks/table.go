@@ -20,7 +20,8 @@ func (r result) row(commit string) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |", r.name, r.outcome, short(r.took), commit, replay)
 }
 
-// merge writes the table of all steps of a file. Rows of this run replace those of earlier runs, which old holds.
+// merge writes the table of all steps of a file. Rows of this run replace those of earlier runs,
+// which old holds.
 func merge(out io.Writer, all []step, results []result, commit, old string) {
 	rows := map[string]string{}
 	for line := range strings.SplitSeq(old, "\n") {

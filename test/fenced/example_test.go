@@ -12,8 +12,9 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// Each row remembers the highest token that wrote to it. A leader that was frozen between asking whether it leads and
-// writing comes with a lower one: its statement finds no row, and changes nothing.
+// Each row remembers the highest token that wrote to it. A leader that was frozen between asking
+// whether it leads and writing comes with a lower one: its statement finds no row, and changes
+// nothing.
 func Example() {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", ":memory:")

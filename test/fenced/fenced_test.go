@@ -59,7 +59,8 @@ func campaign(t *testing.T, s driver.Store, id string) *tenure.Term {
 	return term
 }
 
-// TestLateWriteIsRefused: the old leader was told that it may act, and froze. When it acts another has acted already.
+// TestLateWriteIsRefused: the old leader was told that it may act, and froze. When it acts another
+// has acted already.
 func TestLateWriteIsRefused(t *testing.T) { synctest.Test(t, lateWriteIsRefused) }
 
 func lateWriteIsRefused(t *testing.T) {

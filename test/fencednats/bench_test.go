@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// BenchmarkCluster compares publishing to a replicated stream with and without the fence, one message after another
-// and eight at a time.
+// BenchmarkCluster compares publishing to a replicated stream with and without the fence, one
+// message after another and eight at a time.
 func BenchmarkCluster(b *testing.B) {
 	s := onThree(b, natsd.StartCluster)
 	leader := s.elect("a", s.js)
@@ -30,7 +30,7 @@ func BenchmarkCluster(b *testing.B) {
 	}
 }
 
-// measure reports quantiles of what one call takes.
+// measure reports quantiles of the time of one call.
 func measure(b *testing.B, at int, do func() error) {
 	var mu sync.Mutex
 	var took []time.Duration

@@ -42,7 +42,8 @@ func each(t *testing.T, servers *scene) {
 	}
 }
 
-// held starts a publish that the network keeps, or whose answer it does, and has its caller give up when that is so.
+// held starts a publish that the network holds back, or its answer, and lets its caller give up at
+// that time.
 func held(s *scene, kept func() bool, publish func(context.Context) error) error {
 	s.Helper()
 	ctx, giveUp := context.WithCancel(wait.Context(s))
@@ -87,7 +88,8 @@ func lateMessage(s *scene) {
 	s.expect(old.wrote("early"), next.wrote("mine"))
 }
 
-// lateMessageUnfenced is lateMessage without the fence, to show that there is something to be fenced off.
+// lateMessageUnfenced is lateMessage without the fence, to show that there is something to be
+// fenced off.
 func lateMessageUnfenced(s *scene) {
 	js, network := s.relayed()
 	old := s.elect("old", js)
@@ -100,7 +102,8 @@ func lateMessageUnfenced(s *scene) {
 	s.expect(next.wrote("mine"), old.wrote("late"), old.wrote("later"))
 }
 
-// messageBeforeOpen: the next leader does not fence off what arrives before it opens, and is told where that ends.
+// messageBeforeOpen: the next leader does not fence off messages that arrive before it opens, and
+// learns where they end.
 func messageBeforeOpen(s *scene) {
 	js, network := s.relayed()
 	old := s.elect("old", js)
@@ -126,7 +129,8 @@ func lateFence(s *scene) {
 	must(s, err)
 	taken, err := stream.GetMsg(wait.Context(s), first.Begin())
 	must(s, err)
-	must(s, stream.Purge(wait.Context(s))) // so that what it was sent under is so again
+	// so that the state under which it was sent is there again
+	must(s, stream.Purge(wait.Context(s)))
 	next := old.supplant("next", s.js)
 	p := next.open()
 	next.publish(p, "one")
@@ -167,7 +171,8 @@ func lostAnswer(s *scene) {
 	s.expect(leader.wrote("x"), leader.wrote("y"))
 }
 
-// duplicate: a repeated message id is no way past the fence: either it is refused, or nothing is stored.
+// duplicate: a repeated message id is no way past the fence: either it is refused, or nothing is
+// stored.
 func duplicate(s *scene) {
 	old := s.elect("old", s.js)
 	late := old.open()
@@ -207,7 +212,8 @@ func ownConditions(s *scene) {
 	if !errors.As(err, &refused) || errors.Is(err, fenced.ErrFenced) || unknown != replicated {
 		s.Errorf("with the stream's last sequence: %v", err)
 	}
-	m.Header = nats.Header{jetstream.ExpectedLastMsgIDHeader: {"other"}} // it would end a replicated stream
+	// it would end a replicated stream
+	m.Header = nats.Header{jetstream.ExpectedLastMsgIDHeader: {"other"}}
 	_, err = p.Publish(wait.Context(s), m)
 	if errors.Is(err, fenced.ErrHeader) != replicated || errors.As(err, &refused) == replicated {
 		s.Errorf("with its last id: %v", err)

@@ -17,10 +17,12 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// writers is how many messages each leader has on their way at a time, more than pass a replicated fence.
+// writers is how many messages each leader has on their way at a time, more than pass a replicated
+// fence.
 const writers = 12
 
-// TestOrder: leaders follow one another, and none of them ever learns that it is deposed but from the server.
+// TestOrder: leaders follow one another, and none of them ever learns that it is deposed but from
+// the server.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	newReign(onOne(t), fence).rule(4).check()
@@ -34,7 +36,8 @@ func TestOrderUnfenced(t *testing.T) {
 	}
 }
 
-// TestClusterOrder does the same on three servers while something happens to the one that leads the stream.
+// TestClusterOrder does the same on three servers while something happens to the one that leads the
+// stream.
 func TestClusterOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the soak does it")
@@ -53,7 +56,7 @@ func TestClusterOrder(t *testing.T) {
 	})
 }
 
-// faults are what happens again and again to the server that leads the stream.
+// faults strike the server that leads the stream, again and again.
 var faults = []struct {
 	name   string
 	happen func(*reign) error
@@ -98,7 +101,8 @@ func (r *reign) toLeader(do func(*natsd.Server) error) error {
 	return errors.Join(do(leader), r.cluster.Whole(ctx, r.name))
 }
 
-// untilAnotherLeads asks those who can be reached, and waits until some messages are answered there.
+// untilAnotherLeads asks the servers that can be reached, and waits until some messages are
+// answered there.
 func (r *reign) untilAnotherLeads(than *natsd.Server) error {
 	ctx, cancel := wait.Background()
 	defer cancel()
@@ -129,7 +133,8 @@ func (r *reign) untilAnotherLeads(than *natsd.Server) error {
 	return r.goesOn(ctx)
 }
 
-// reign is a row of leaders, each of which writes from when it is elected to the end, whoever else leads by then.
+// reign is a row of leaders. Each of them writes from its election to the end, also beside later
+// leaders.
 type reign struct {
 	*scene
 	publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)
@@ -163,7 +168,8 @@ func noFence(n *candidacy, _ context.Context) (func(context.Context, string) err
 	return n.unfenced, nil
 }
 
-// rule returns when all leaders have stopped and the servers are well. What happens does so while one leader follows another.
+// rule returns when all leaders have stopped and the servers are well. The faults come while one
+// leader follows another.
 func (r *reign) rule(leaders int) *reign {
 	r.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -184,7 +190,7 @@ func (r *reign) rule(leaders int) *reign {
 		leader = leader.supplant(fmt.Sprint(i+1), r.way(i+1))
 		r.begin(ctx, &work, leader)
 		must(r, outcomeOf(r, happened))
-		r.more("answers to", r.decided, all...) // to those before it, who go on
+		r.more("answers to", r.decided, all...) // to the earlier ones, which go on
 		all = append(all, leader)
 	}
 	r.more("stored messages of", r.kept, leader)
@@ -194,7 +200,7 @@ func (r *reign) rule(leaders int) *reign {
 // some is how many messages are waited for, a few for each writer.
 const some = 3 * writers
 
-// more waits for some more of what is counted, of each of the leaders.
+// more waits for some more counts of each of the leaders.
 func (r *reign) more(what string, counted map[uint64]int, of ...*candidacy) {
 	r.Helper()
 	for _, leader := range of {
@@ -210,8 +216,8 @@ func (r *reign) count(counted map[uint64]int, token uint64) int {
 	return counted[token]
 }
 
-// goesOn waits until some more messages are stored or refused, whoever leads: one leader may have the
-// fence, and reach the stream only through a server that is paused until then.
+// goesOn waits until some more messages are stored or refused, under any leader: one leader may
+// have the fence, and reach the stream only through a server that is paused until then.
 func (r *reign) goesOn(ctx context.Context) error {
 	sum := func() (n int) {
 		r.mu.Lock()

@@ -27,10 +27,11 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// lease outlasts all that may hold up the machine. Nobody waits it out.
+// lease outlasts all stalls of the machine. No test waits it out.
 const lease = 5 * time.Minute
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+// TestMain lets more tests run side by side than there are processors: they wait far more than they
+// work.
 func TestMain(m *testing.M) {
 	natsd.Main()
 	if err := flag.Set("test.parallel", "4"); err != nil {
@@ -49,7 +50,8 @@ func must(t testing.TB, err error) {
 func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	var js jetstream.JetStream
-	wait.Succeeds(t, "connect", func(context.Context) (err error) { // a server that was paused may find that it took too long
+	// a server that was paused may find that it took too long
+	wait.Succeeds(t, "connect", func(context.Context) (err error) {
 		js, err = jetstreamOf(url)
 		return err
 	})
@@ -66,7 +68,7 @@ func jetstreamOf(url string) (jetstream.JetStream, error) {
 	return jetstream.New(nc)
 }
 
-// scene is one stream on a server or three, and an election that somebody else keeps.
+// scene is one stream on a server or three, and an election that the test keeps.
 type scene struct {
 	testing.TB
 	cluster *natsd.Cluster // nil: one server
@@ -124,7 +126,8 @@ func (s *scene) message(value string) *nats.Msg {
 	return &nats.Msg{Subject: s.name + ".debit", Data: []byte(value)}
 }
 
-// candidacy is a leader with its own way to the election's store, to the stream, and with a clock that can stand still.
+// candidacy is a leader with its own way to the election's store, to the stream, and with a clock
+// that can stand still.
 type candidacy struct {
 	*scene
 	js    jetstream.JetStream
@@ -133,7 +136,8 @@ type candidacy struct {
 	term  *tenure.Term
 }
 
-// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader does not notice.
+// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader
+// does not notice.
 type standing struct {
 	clock.Clock
 	at atomic.Pointer[clock.Reading]
@@ -162,8 +166,8 @@ func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	return n
 }
 
-// vacate ends the lease of whoever leads behind its back, as waiting it out would: the record says that it was released. It
-// reports whether nobody wrote in between.
+// vacate ends the lease of the leader behind its back, as waiting it out would: the record says
+// that it was released. It reports whether there was no write in between.
 func (s *scene) vacate() bool {
 	s.Helper()
 	e, err := s.store.Read(wait.Context(s), s.name)
@@ -202,7 +206,7 @@ func (n *candidacy) publish(p *fenced.Publisher, value string) {
 	must(n, err)
 }
 
-// unfenced is what a leader does who does not use this package.
+// unfenced is the write of a leader that does not use this package.
 func (n *candidacy) unfenced(ctx context.Context, value string) error {
 	m := n.message(value)
 	m.Header = nats.Header{fenced.Header: {fmt.Sprint(n.term.Token())}}
@@ -221,7 +225,7 @@ type entry struct {
 
 func (e entry) String() string { return fmt.Sprintf("%d:%s", e.token, e.value) }
 
-// stored is what a consumer sees up to the end.
+// stored is the view of a consumer up to the end.
 func (s *scene) stored() (seen []entry) {
 	s.Helper()
 	stream, err := s.js.Stream(wait.Context(s), s.name)

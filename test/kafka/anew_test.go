@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// TestTopicMadeAnew: nothing of the old topic is believed, no version fits, and calls say so.
+// TestTopicMadeAnew: nothing of the old topic is believed, no version fits, and calls return an
+// error.
 func TestTopicMadeAnew(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -41,7 +42,7 @@ func TestTopicMadeAnew(t *testing.T) {
 	})
 }
 
-// TestLeaderOfATopicMadeAnew: it steps down, and whoever leads next has a higher token.
+// TestLeaderOfATopicMadeAnew: it steps down, and the next leader has a higher token.
 func TestLeaderOfATopicMadeAnew(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -79,7 +80,8 @@ func TestLeaderOfATopicMadeAnew(t *testing.T) {
 	})
 }
 
-// TestTopicMadeAnewUnseen: the new topic is longer than the old one by the time that an old reader hears of it.
+// TestTopicMadeAnewUnseen: the new topic is longer than the old one by the time that an old reader
+// hears of it.
 func TestTopicMadeAnewUnseen(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()

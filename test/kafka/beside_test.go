@@ -25,7 +25,7 @@ func (c *cluster) goneliJoins(t testing.TB, name, topic string) *kgo.Client {
 
 // TestNeliBesideGoNELI: the only member of this package is cut off for longer than its session, and
 // a process of goNELI, which knows nothing of the log, is admitted to the group and leads. The one
-// that comes back does not lead beside it, whatever Precedence is.
+// that comes back does not lead beside it, with any Precedence.
 func TestNeliBesideGoNELI(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		w := &wire{dial: c.dial}

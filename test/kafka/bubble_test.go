@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestInABubble holds an election in virtual time: a leader that lost its store steps down, and the next one is elected after
-// the lease and soon.
+// TestInABubble holds an election in virtual time: a leader that lost its store steps down, and the
+// next one is elected after the lease and soon.
 func TestInABubble(t *testing.T) {
 	const lease = 15 * time.Second
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
@@ -50,8 +50,8 @@ func TestInABubble(t *testing.T) {
 	})
 }
 
-// TestRequestsPerMinute counts what ten candidates ask of the brokers while one of them leads and renews every second, and what
-// a store asks while nothing happens.
+// TestRequestsPerMinute counts the requests of ten candidates while one of them leads and renews
+// every second, and those of an idle store.
 func TestRequestsPerMinute(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		var all []func()

@@ -7,8 +7,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// handClock goes only as far as it is put forward: a machine that stalls costs nobody on it a
-// lease.
+// handClock moves only when it is put forward: a machine that stalls costs no member on it a lease.
 type handClock struct {
 	mu     sync.Mutex
 	now    time.Duration

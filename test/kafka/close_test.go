@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestClose ends what waits, and what comes after it.
+// TestClose ends waiting calls, and later ones.
 func TestClose(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()

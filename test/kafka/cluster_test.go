@@ -21,7 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
-// patience is how long, in virtual time, a test waits for what must happen.
+// patience is how long, in virtual time, a test waits for an event that must come.
 const patience = time.Minute
 
 // A broker gets so much time for an answer where no broker is silent: on a machine that may be
@@ -76,7 +76,7 @@ func inBubble(t *testing.T, brokers int, test func(t *testing.T, c *cluster), op
 // virtual reports whether the caller is in a bubble, where clocks begin with the year 2000.
 func virtual() bool { return time.Now().Year() < 2020 }
 
-// left is how long a test waits for what must happen: patience in virtual time.
+// left is how long a test waits for an event that must come: patience in virtual time.
 func left() time.Duration {
 	if virtual() {
 		return patience

@@ -64,7 +64,7 @@ func (c *cluster) revoke(user string) {
 	}
 }
 
-// remove is what an operator does.
+// remove is an operator's removal.
 func remove(ctx context.Context, s driver.Store, key string) error {
 	e, err := s.Read(ctx, key)
 	if err != nil {

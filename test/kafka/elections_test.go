@@ -20,8 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// faulty are the errors that a cluster in trouble gives, two of them after it has done what was
-// asked.
+// faulty are the errors of a cluster in trouble, two of them after it has carried the request out.
 var faulty = []*kerr.Error{
 	kerr.NotLeaderForPartition, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.NotEnoughReplicas,
 	kerr.UnknownLeaderEpoch, kerr.OffsetNotAvailable, kerr.OffsetOutOfRange, kerr.UnknownServerError,

@@ -17,17 +17,18 @@ import (
 // dialing is how a network is reached.
 type dialing = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// gate is a network that delays a request of a kind, and delivers it even when its sender has given up and hung up.
+// gate is a network that delays a request of a kind, and delivers it even when its sender has given
+// up and hung up.
 type gate struct {
 	tb   testing.TB
 	dial dialing
 	key  atomic.Int32 // of the request to hold; -1 for none
 	sent [256]atomic.Int64
-	held chan *letter // receives what is held
+	held chan *letter // receives held requests
 
 	delay func(kmsg.Key) time.Duration // of any request, if set
 	late  sync.WaitGroup
-	kills bool // brokers are killed, so what is delivered late may get no answer
+	kills bool // brokers are killed, so a late request may get no answer
 }
 
 // letter is a request on its way.
@@ -42,7 +43,8 @@ func newGate(tb testing.TB, dial dialing) *gate {
 	return g
 }
 
-// hold delays the next request of this kind. Its sender believes it gone, and goes on to wait for the answer.
+// hold delays the next request of this kind. Its sender believes it gone, and goes on to wait for
+// the answer.
 func (g *gate) hold(key kmsg.Key) { g.key.Store(int32(key)) }
 
 // caught waits for the request that is held.
@@ -79,7 +81,7 @@ type gated struct {
 	gate *gate
 
 	order   turn // held while a request is delayed
-	reading turn // held by whoever reads
+	reading turn // held by the reader
 	mu      sync.Mutex
 	letter  *letter // on its way
 	closed  bool
@@ -125,10 +127,11 @@ func (c *gated) Close() error {
 	if c.letter == nil {
 		return c.Conn.Close()
 	}
-	return c.Conn.SetReadDeadline(time.Unix(1, 0)) // whoever reads stops, and leaves the answer to drain
+	// the reader stops, and leaves the answer to drain
+	return c.Conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// SetReadDeadline leaves what the sender thinks of out once it has hung up.
+// SetReadDeadline ignores the sender's deadline once it has hung up.
 func (c *gated) SetReadDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +141,7 @@ func (c *gated) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// SetWriteDeadline leaves what is on its way alone: it arrives, whatever its sender thinks of it.
+// SetWriteDeadline ignores the sender's deadline for requests on their way: they arrive.
 func (c *gated) SetWriteDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +169,8 @@ func (c *gated) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// deliver lets the request arrive. If its sender has hung up it waits for the answer, so that what it does is done.
+// deliver lets the request arrive. If its sender has hung up it waits for the answer, so that the
+// request has been carried out.
 func (l *letter) deliver() {
 	l.conn.gate.tb.Helper()
 	c := l.conn
@@ -194,7 +198,7 @@ func (l *letter) abandoned() {
 	})
 }
 
-// drain reads the answers to all that was sent, of which the last one is the letter's, and hangs up.
+// drain reads the answers to all requests, the last one of which is the letter's, and hangs up.
 func (c *gated) drain() {
 	c.reading.take()
 	defer c.reading.pass()

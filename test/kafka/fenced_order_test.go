@@ -25,11 +25,11 @@ func TestFencedOrder(t *testing.T) {
 	sceneInBubble(t, func(_ *testing.T, b scene) { fencedOrder(b, 20, nil) })
 }
 
-// diary is what leaders were told of what they wrote.
+// diary holds the answers to leaders about their writes.
 type diary struct {
 	mu   sync.Mutex
 	told map[string]error
-	seen map[uint64][]string // what stood in partition 0 when the producer of a term was open
+	seen map[uint64][]string // the content of partition 0 when the producer of a term was open
 }
 
 func newDiary() *diary { return &diary{told: map[string]error{}, seen: map[uint64][]string{}} }
@@ -62,15 +62,15 @@ func (l *diary) writers() int {
 }
 
 const (
-	// orderLease is what a leader leads by that is cut off while it writes.
+	// orderLease is the lease of a leader that is cut off while it writes.
 	orderLease = 2 * time.Second
 	// enoughWriters is of how many terms something must be in the log.
 	enoughWriters = 3
 )
 
-// fencedOrder lets leaders follow one another on a network that delays what they ask of the brokers for longer than they lead,
-// so many and more until enough of them have written. Then it looks at what stands in the log. If
-// brokers are killed meanwhile, calm ends that.
+// fencedOrder lets leaders follow one another on a network that delays their requests for longer
+// than they lead, so many and more until enough of them have written. Then it looks at the log. If
+// brokers are killed during that, calm ends it.
 func fencedOrder(b scene, leaders int, calm func()) {
 	b.makeTopic(fencedPartitions)
 	seed := rand.Uint64()
@@ -100,7 +100,7 @@ func fencedOrder(b scene, leaders int, calm func()) {
 	if calm != nil {
 		calm()
 	}
-	p := c.elect("last", orderLease).open() // decides what is open
+	p := c.elect("last", orderLease).open() // decides open transactions
 	b.check(l, enoughWriters)
 	_ = p.Close()
 }
@@ -119,7 +119,8 @@ func delays(seed uint64) func(kmsg.Key) time.Duration {
 	}
 }
 
-// write goes on for as long as the term: each time one record to each partition, so that torn transactions are seen.
+// write goes on for as long as the term: each time one record to each partition, so that torn
+// transactions are seen.
 func (n *candidacy) write(l *diary) {
 	var p *fenced.Producer
 	for i := 0; n.term.Err() == nil; i++ {
@@ -235,7 +236,7 @@ func (b scene) staleInit() error {
 	return kerr.ErrorForCode(ask(held).ErrorCode)
 }
 
-// TestStaleInit keeps in mind what only real brokers can show: kfake gives an epoch to anybody who once had one.
+// TestStaleInit is here for real brokers: kfake gives an epoch to any former owner.
 func TestStaleInit(t *testing.T) {
 	sceneInBubble(t, func(t *testing.T, b scene) {
 		if err := b.staleInit(); err != nil {

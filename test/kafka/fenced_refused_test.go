@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestFencedWhileItAsks: the coordinator calls a leader fenced that asks for an epoch, each time. It asks three times more, and
-// not for as long as it leads.
+// TestFencedWhileItAsks: the coordinator calls a leader fenced that asks for an epoch, each time.
+// It asks three times more, and not for as long as it leads.
 func TestFencedWhileItAsks(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		c.scene("written").makeTopic(1)

@@ -24,9 +24,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// shortLease is waited out by the next leader. It is the same for all of an election, and shorter than clients wait for an
-// answer that is held back. Outside of bubbles leases are longer, on clocks that are put forward by
-// hand.
+// shortLease is waited out by the next leader. It is the same for all of an election, and shorter
+// than clients wait for an answer that is held back. Outside of bubbles leases are longer, on
+// clocks that are put forward by hand.
 const shortLease = 4 * time.Second
 
 // scene is a cluster, of either kind, with a topic of its own to write to.
@@ -37,7 +37,7 @@ type scene struct {
 	dial  dialing // in virtual time; else nil
 }
 
-// fencedScenes are what holds on every cluster, each in a topic of its own.
+// fencedScenes are the tests for every cluster, each in a topic of its own.
 func fencedScenes() map[string]func(*testing.T, scene) {
 	return map[string]func(*testing.T, scene){
 		"Writes":              fencedWrites,
@@ -114,7 +114,8 @@ type contest struct {
 	store *memory.Store
 }
 
-// candidacy is a candidate with its own way to the store, its clock, and its network to the brokers.
+// candidacy is a candidate with its own way to the store, its clock, and its network to the
+// brokers.
 type candidacy struct {
 	contest
 	*gate
@@ -124,7 +125,7 @@ type candidacy struct {
 	term  *tenure.Term
 }
 
-// leap is a clock that a pause of the process moves, but whose timers ring late.
+// leap is a clock that a pause of the process moves; its timers ring late.
 type leap struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -164,7 +165,7 @@ func (c contest) elect(id string, lease time.Duration) *candidacy {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		if n.hand != nil {
-			cancel() // nobody puts its clock forward any more
+			cancel() // its clock stops here
 		}
 		_ = n.term.Resign(ctx)
 	})
@@ -192,8 +193,8 @@ func (n *candidacy) cutOff() {
 	}
 }
 
-// release spares the next leader the wait for the end of the lease, which is not what the brokers
-// decide by.
+// release spares the next leader the wait for the end of the lease, which plays no part in the
+// brokers' decision.
 func (c contest) release() {
 	c.Helper()
 	e := read(c, c.store, c.name)
@@ -259,21 +260,23 @@ func (b scene) outcomeOf(done <-chan error) error {
 	}
 }
 
-// committed is what readers of committed records see, as "token:value", once they have seen the transactions of before.
+// committed is the view of readers of committed records, as "token:value", once they have seen the
+// earlier transactions.
 func (b scene) committed() []string {
 	b.Helper()
 	b.settle()
 	return b.read(0, kgo.ReadCommitted())
 }
 
-// settle waits until all transactions are decided: a reader of committed records could read up to the end.
+// settle waits until all transactions are decided: a reader of committed records could read up to
+// the end.
 func (b scene) settle() {
 	b.Helper()
 	eventually(b, "transactions stay open", func() bool { return b.end(0, 0) == b.end(0, 1) })
 }
 
-// decided waits until the coordinator has put the election's last transaction behind it: until then it refuses to give an epoch,
-// though readers see the end of the transaction already.
+// decided waits until the coordinator has put the election's last transaction behind it: until then
+// it refuses to give an epoch, though readers see the end of the transaction already.
 func (c contest) decided() {
 	c.Helper()
 	client := c.client()
@@ -327,7 +330,7 @@ func (b scene) read(partition int32, isolation kgo.IsolationLevel) []string {
 	return seen
 }
 
-// tryRead reads what is committed in partition 0, while the term lasts.
+// tryRead reads the committed records in partition 0, while the term lasts.
 func (n *candidacy) tryRead() ([]string, error) {
 	end, err := n.tryEnd(n.term.Context(), 0, 0)
 	if err != nil {
@@ -379,7 +382,8 @@ func (b scene) lost(err error) {
 func fencedWrites(_ *testing.T, b scene) {
 	leader := b.contest().elect("a", time.Minute)
 	p := leader.open()
-	opened := leader.sent[kmsg.InitProducerID].Load() // more than once where a coordinator is not ready yet
+	// more than once where a coordinator is not ready yet
+	opened := leader.sent[kmsg.InitProducerID].Load()
 	mine := records("one", "two")
 	mine[0].Headers = []kgo.RecordHeader{{Key: "x"}, {Key: fenced.Header, Value: []byte("7")}}
 	if err := p.Produce(within(b), mine...); err != nil {
@@ -398,7 +402,8 @@ func fencedWrites(_ *testing.T, b scene) {
 	}
 }
 
-// fencedLateProduce: the old leader looked at its lease and was paused before it wrote. The brokers refuse what comes late.
+// fencedLateProduce: the old leader looked at its lease and was paused before it wrote. The brokers
+// refuse the late write.
 func fencedLateProduce(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	late := old.open()
@@ -418,7 +423,8 @@ func fencedLateProduce(_ *testing.T, b scene) {
 	b.expect(old.wrote("early"), next.wrote("mine"))
 }
 
-// fencedLateCommit: the same with the commit. Opening the next producer has aborted what it would have committed.
+// fencedLateCommit: the same with the commit. Opening the next producer has aborted the transaction
+// that it would have committed.
 func fencedLateCommit(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	late := old.open()
@@ -440,7 +446,8 @@ func fencedLateCommit(_ *testing.T, b scene) {
 	b.expect(old.wrote("early"), next.wrote("mine"))
 }
 
-// fencedCommitBeforeOpen: a commit may land when its leader is deposed already, but no later than the next producer is opened.
+// fencedCommitBeforeOpen: a commit may land when its leader is deposed already, but no later than
+// the next producer is opened.
 func fencedCommitBeforeOpen(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	late := old.open()
@@ -457,7 +464,8 @@ func fencedCommitBeforeOpen(_ *testing.T, b scene) {
 	b.expect(old.wrote("late"), next.wrote("mine"))
 }
 
-// fencedLateInit: a deposed leader's request for an epoch arrives after the next leader's. The next one takes another.
+// fencedLateInit: a deposed leader's request for an epoch arrives after the next leader's. The next
+// one takes another.
 func fencedLateInit(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	old.hold(kmsg.InitProducerID)
@@ -500,7 +508,8 @@ func fencedLateInitInTheMidst(_ *testing.T, b scene) {
 	b.settle()
 	commit.deliver()
 	err := b.outcomeOf(done)
-	if errors.Is(err, fenced.ErrUnknown) { // the brokers were still aborting, so the client sent the commit twice
+	// the brokers were still aborting, so the client sent the commit twice
+	if errors.Is(err, fenced.ErrUnknown) {
 		b.expect()
 		err = p.Produce(within(b), records("one", "two")...)
 	}
@@ -510,7 +519,8 @@ func fencedLateInitInTheMidst(_ *testing.T, b scene) {
 	b.expect(next.wrote("one"), next.wrote("two"))
 }
 
-// fencedPausedInOpen: the answer finds a process whose lease has ended, though no timer has told it yet.
+// fencedPausedInOpen: the answer finds a process with a lease that has ended, though no timer has
+// rung yet.
 func fencedPausedInOpen(_ *testing.T, b scene) {
 	old := b.contest().elect("old", time.Minute)
 	old.hold(kmsg.InitProducerID)
@@ -541,7 +551,8 @@ func fencedPausedBeforeCommit(_ *testing.T, b scene) {
 	b.expect()
 }
 
-// fencedRivals: two that lead elections of their own use one id. Neither goes on for ever, and each says why.
+// fencedRivals: two leaders of elections of their own use one id. Neither goes on without end, and
+// each returns the reason.
 func fencedRivals(_ *testing.T, b scene) {
 	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
 	id := fenced.WithID(fresh("shared"))
@@ -565,7 +576,7 @@ func fencedRivals(_ *testing.T, b scene) {
 	b.expect(slices.Repeat([]string{"1:ok"}, 8)...)
 }
 
-// fencedUnknownCommit: a commit whose answer the caller does not wait for. The next call decides.
+// fencedUnknownCommit: the caller does not wait for the answer to a commit. The next call decides.
 func fencedUnknownCommit(t *testing.T, b scene) {
 	leader := b.contest().elect("a", time.Minute)
 	p := leader.open()
@@ -592,8 +603,8 @@ func fencedUnknownCommit(t *testing.T, b scene) {
 	b.expect("1:true", "1:next", "1:next", "1:last")
 }
 
-// fencedRefusedAfterApplied: a commit is applied, the answer is lost, another producer is obtained, and the client's second
-// delivery is refused. That is no proof that nothing was committed.
+// fencedRefusedAfterApplied: a commit is applied, the answer is lost, another producer is obtained,
+// and the client's second delivery is refused. That is no proof that nothing was committed.
 func fencedRefusedAfterApplied(_ *testing.T, b scene) {
 	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
 	id := fenced.WithID(fresh("shared"))
@@ -602,7 +613,8 @@ func fencedRefusedAfterApplied(_ *testing.T, b scene) {
 	done := aside(func() error { return p.Produce(within(b), records("once")...) })
 	first := one.caught()
 	one.hold(kmsg.EndTxn)
-	_ = first.conn.Close() // as when the network breaks, while what is on its way arrives all the same
+	// as when the network breaks, while requests on their way arrive all the same
+	_ = first.conn.Close()
 	first.deliver()
 	second := one.caught()
 	other := two.open(id)
@@ -615,7 +627,8 @@ func fencedRefusedAfterApplied(_ *testing.T, b scene) {
 	b.expect("1:once", "1:next")
 }
 
-// fencedAllOrNone: a record that cannot be written takes the others with it, and no longer than the call.
+// fencedAllOrNone: a record that cannot be written takes the others with it, and no longer than the
+// call.
 func fencedAllOrNone(_ *testing.T, b scene) {
 	p := b.contest().elect("a", time.Minute).open()
 	bad := records("good", strings.Repeat("x", 2<<20))
@@ -650,7 +663,7 @@ func fencedTooLate(_ *testing.T, b scene) {
 	b.expect()
 }
 
-// fencedClose ends a call, aborts what it left, and is no obstacle to anything later.
+// fencedClose ends a call, aborts its transaction, and is no obstacle to later ones.
 func fencedClose(_ *testing.T, b scene) {
 	leader := b.contest().elect("a", time.Minute)
 	p := leader.open()
@@ -675,7 +688,8 @@ func fencedClose(_ *testing.T, b scene) {
 	b.expect("1:one", "1:three")
 }
 
-// TestFencedRights: what is missing is named at once, and what the package comment lists is enough.
+// TestFencedRights: a missing right is named at once, and the list in the package comment is
+// enough.
 func TestFencedRights(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		fencedRights(t, c.scene("written"), as)
@@ -695,7 +709,8 @@ func mayWrite() kfake.ACL {
 		Operation: kmsg.ACLOperationWrite, Allow: true}
 }
 
-// fencedRights takes users that are called nobody, half, who may use the transactional id alone, and leader.
+// fencedRights takes users that are called nobody, half, with a right to the transactional id
+// alone, and leader.
 func fencedRights(t *testing.T, b scene, login func(string) kgo.Opt) {
 	term := contest{b, "billing", memory.New()}.elect("a", time.Hour).term
 	for user, missing := range map[string]string{

@@ -21,7 +21,7 @@ func (c *cluster) produceForeign(n int) {
 	}
 }
 
-// TestTopicOfSomethingElse is refused, whatever its settings.
+// TestTopicOfSomethingElse is refused, with any settings.
 func TestTopicOfSomethingElse(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		_ = c.open(c.direct()).Close() // which creates it
@@ -37,7 +37,8 @@ func TestTopicOfSomethingElse(t *testing.T) {
 	})
 }
 
-// TestForeignRecordsAreReported, to readers that were there before and to later ones; those of elections count as before.
+// TestForeignRecordsAreReported, to readers that were there before and to later ones; those of
+// elections count as before.
 func TestForeignRecordsAreReported(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		old := c.open(c.direct())

@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// wires are connections, of which those that carry writes can be forgotten, as a firewall forgets what it has seen.
+// wires are connections. Those that carry writes can be forgotten, as by a firewall.
 type wires struct {
 	network   dialing
 	mu        sync.Mutex
@@ -52,7 +52,7 @@ func (w *wires) forget() {
 	}
 }
 
-// Write swallows what is forgotten. A request begins with its length and its kind.
+// Write swallows forgotten bytes. A request begins with its length and its kind.
 func (f *forgettable) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +66,8 @@ func (f *forgettable) Write(p []byte) (int, error) {
 	return f.Conn.Write(p)
 }
 
-// TestForgottenConnection: a write that its caller has given up takes its connection with it, since what comes after would wait
-// behind it for as long as the store is patient.
+// TestForgottenConnection: a write that its caller has given up takes its connection with it, since
+// later ones would wait behind it for as long as the store is patient.
 func TestForgottenConnection(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		w := wires{network: c.dial}

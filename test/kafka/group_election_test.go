@@ -19,15 +19,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// spell is one term of work, as whoever works sees it.
+// spell is one term of work, as the worker sees it.
 type spell struct {
 	who        *runner
 	term       uint64
 	began, end time.Time // end is zero while it works
-	why        error     // what ended the context of the work
+	why        error     // the cause of the end of the work's context
 }
 
-// ledger is who worked when.
+// ledger holds the times of work.
 type ledger struct {
 	mu  sync.Mutex
 	all []spell
@@ -74,7 +74,7 @@ func (l *ledger) check(t testing.TB) {
 	}
 }
 
-// next waits until somebody else than before works, and returns how long after began that is.
+// next waits until another candidate than before works, and returns how long after began that is.
 func (l *ledger) next(t testing.TB, began time.Time, term uint64) time.Duration {
 	t.Helper()
 	eventually(t, "another leader", func() bool { return l.last().term > term })
@@ -131,7 +131,8 @@ func (c *camp) run(l *ledger, cfg tenure.Config) *runner {
 	return l.run(c.tb, m, c.open(c.direct(kgo.Dialer(m.cord.Dial))), cfg)
 }
 
-// TestGroupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to the next.
+// TestGroupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to
+// the next.
 func TestGroupElects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,8 +170,9 @@ func TestGroupElects(t *testing.T) {
 	})
 }
 
-// TestGroupStuck: while the coordinator answers nobody there is no nominee. One candidate is elected after Precedence, and stays
-// when the group works again only as long as the nominee does not ask for its place; with NomineeOnly nobody is.
+// TestGroupStuck: while the coordinator answers no request there is no nominee. One candidate is
+// elected after Precedence, and stays when the group works again only as long as the nominee does
+// not ask for its place; with NomineeOnly none is.
 func TestGroupStuck(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
@@ -206,8 +208,8 @@ func TestGroupStuck(t *testing.T) {
 	}
 }
 
-// TestGroupCoordinatorCut: the coordinator is out of reach for the leader alone, which reaches the log. Its work is asked to
-// finish before another is named, and that one is elected after it has.
+// TestGroupCoordinatorCut: the coordinator is out of reach for the leader alone, which reaches the
+// log. Its work is asked to finish before another is named, and that one is elected after it has.
 func TestGroupCoordinatorCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +244,8 @@ func TestGroupCoordinatorCut(t *testing.T) {
 	})
 }
 
-// TestGroupElectionRequests counts what ten candidates ask of the brokers in a minute, the log's requests and the group's.
+// TestGroupElectionRequests counts the requests of ten candidates in a minute, the log's and the
+// group's.
 func TestGroupElectionRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

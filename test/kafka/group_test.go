@@ -66,7 +66,7 @@ func (c *cord) is(address string) bool {
 	return c.cut != nil && c.cut(address)
 }
 
-// Cut swallows from now on what goes to these addresses and comes from them.
+// Cut swallows from now on all bytes to these addresses and from them.
 func (c *cord) Cut(what func(address string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *cord) Mend() {
 	c.cut = nil
 }
 
-// Sever swallows from now on what goes over the connections that there are. New ones pass.
+// Sever swallows from now on all bytes on present connections. New ones pass.
 func (c *cord) Sever() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func encamp(t *testing.T, brokers int, opts ...kfake.Opt) *camp {
 	return &camp{startVirtual(t, brokers, opts...), group.Config{Name: "billing"}}
 }
 
-// candidate is one member, and what it was told.
+// candidate is one member, and its nominations.
 type candidate struct {
 	*group.Group
 	cord *cord
@@ -193,7 +193,8 @@ func (m *candidate) at(i int) time.Time {
 	return m.named[i]
 }
 
-// nominees are those who are: all of them at one moment, which the time from the first question to the last need not be.
+// nominees are all nominees at one moment, which the time from the first question to the last need
+// not be.
 func nominees(of []*candidate) (all []*candidate) {
 	for _, m := range of {
 		if m.Nominated() {
@@ -219,8 +220,8 @@ func without(all []*candidate, one *candidate) (rest []*candidate) {
 	return rest
 }
 
-// TestGroupJoinsMoveNothing: the first member is the nominee and stays it while ten join and others leave, on a topic of twelve
-// partitions too.
+// TestGroupJoinsMoveNothing: the first member is the nominee and stays it while ten join and others
+// leave, on a topic of twelve partitions too.
 func TestGroupJoinsMoveNothing(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int32{1, 12} {
@@ -245,7 +246,8 @@ func TestGroupJoinsMoveNothing(t *testing.T) {
 	}
 }
 
-// TestGroupLeave: when the nominee leaves, another one is named as soon as all have heard, and sooner while nobody leads.
+// TestGroupLeave: when the nominee leaves, another one is named as soon as all have heard, and
+// sooner while nobody leads.
 func TestGroupLeave(t *testing.T) {
 	t.Parallel()
 	for hurried, limit := range map[bool]time.Duration{false: 3100 * time.Millisecond, true: 100 * time.Millisecond} {
@@ -277,8 +279,8 @@ func TestGroupLeave(t *testing.T) {
 	}
 }
 
-// TestGroupCutOff: a nominee that reaches no broker ends its nomination before the next one is named, and when it reaches
-// them again it is an ordinary member.
+// TestGroupCutOff: a nominee that reaches no broker ends its nomination before the next one is
+// named, and when it reaches them again it is an ordinary member.
 func TestGroupCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -309,7 +311,8 @@ func TestGroupCutOff(t *testing.T) {
 	})
 }
 
-// TestGroupLateAnswers: a nomination is counted from when its requests were sent, not from when they were answered.
+// TestGroupLateAnswers: a nomination is counted from when its requests were sent, not from when
+// they were answered.
 func TestGroupLateAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,8 +340,8 @@ func TestGroupLateAnswers(t *testing.T) {
 	})
 }
 
-// TestGroupResume: a cut that is shorter than the session, but not by the margin, ends the nomination by itself, and an
-// answered heartbeat resumes it, with nobody else named between.
+// TestGroupResume: a cut that is shorter than the session, but not by the margin, ends the
+// nomination by itself, and an answered heartbeat resumes it, without another nominee in between.
 func TestGroupResume(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -401,7 +404,8 @@ func (c *camp) holdUp(kept time.Duration) {
 	ask[*kmsg.JoinGroupResponse](c, client, joinRequest("billing", id, kept))
 }
 
-// TestGroupSlowMember: the group is held up for much longer than the nominee's session, and the nominee stays.
+// TestGroupSlowMember: the group is held up for much longer than the nominee's session, and the
+// nominee stays.
 func TestGroupSlowMember(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -424,8 +428,8 @@ func TestGroupSlowMember(t *testing.T) {
 	})
 }
 
-// TestGroupDeadConnection: the connections over which members wait for the group die without a word. They ask again over
-// others, and miss nothing.
+// TestGroupDeadConnection: the connections over which members wait for the group die without a
+// word. They ask again over others, and miss nothing.
 func TestGroupDeadConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -447,7 +451,8 @@ func TestGroupDeadConnection(t *testing.T) {
 	})
 }
 
-// TestGroupPlaceLost: a nominee that hears that it is no member is none, whether it can join again or not.
+// TestGroupPlaceLost: a nominee that hears that it is no member is none, whether it can join again
+// or not.
 func TestGroupPlaceLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
@@ -471,7 +476,8 @@ func TestGroupPlaceLost(t *testing.T) {
 	}
 }
 
-// TestGroupNeverShared: a member that is to share out and does not leaves the group without a nominee for a session at most.
+// TestGroupNeverShared: a member that is to share out and does not leaves the group without a
+// nominee for a session at most.
 func TestGroupNeverShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -501,8 +507,8 @@ func (c *camp) stable() bool {
 	return ask[*kmsg.DescribeGroupsResponse](c, client, req).Groups[0].State == "Stable"
 }
 
-// TestGroupRemoved: a nominee that an operator removes from the group hears of it by a heartbeat, and comes back as an
-// ordinary member.
+// TestGroupRemoved: a nominee that an operator removes from the group hears of it by a heartbeat,
+// and comes back as an ordinary member.
 func TestGroupRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -538,8 +544,9 @@ func TestGroupRemoved(t *testing.T) {
 // static makes a member a static one of this name.
 func static(name string) func(*group.Config) { return func(cfg *group.Config) { cfg.Instance = name } }
 
-// TestGroupStatic: a static member that stops for good keeps its place for a session, and one whose name is taken is out. Brokers give
-// a member that restarts its place back; the one of kfake has the group shared out anew.
+// TestGroupStatic: a static member that stops for good keeps its place for a session, and one with
+// a taken name is out. Brokers give a member that restarts its place back; kfake shares the group
+// out again.
 func TestGroupStatic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -564,7 +571,8 @@ func TestGroupStatic(t *testing.T) {
 	})
 }
 
-// TestGroupBlockingSee: who blocks when told holds up neither the group nor the end of its nomination.
+// TestGroupBlockingSee: a callback that blocks delays neither the group nor the end of its
+// nomination.
 func TestGroupBlockingSee(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -586,7 +594,7 @@ func TestGroupBlockingSee(t *testing.T) {
 	})
 }
 
-// TestGroupAnyTopic: what the topic is set to does not matter, nor that it is deleted later.
+// TestGroupAnyTopic: the settings of the topic do not matter, nor its later deletion.
 func TestGroupAnyTopic(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]map[string]string{
@@ -612,7 +620,7 @@ func TestGroupAnyTopic(t *testing.T) {
 	}
 }
 
-// TestGroupRefusals: what is wrong is named soon, with what to do.
+// TestGroupRefusals: wrong settings are named soon, with the remedy.
 func TestGroupRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, groupRefusals)
@@ -626,7 +634,8 @@ func groupRefusals(t *testing.T) {
 		kfake.User(plainSASL, "reader", "reader", see, read), kfake.SeedTopics(1, "t"))
 	open := encamp(t, 1, kfake.SeedTopics(1, "t"), kfake.GroupMaxSessionTimeout(20*time.Second))
 	wrong := encamp(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
-	wrong.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) { // kfake's own way is to hang up
+	// kfake's own way is to hang up
+	wrong.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		wrong.KeepControl()
 		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
@@ -672,7 +681,8 @@ func groupRefusals(t *testing.T) {
 	_ = g.Close()
 }
 
-// TestGroupTwoOnOneTopic: groups that name the same topic have a nominee each and do not notice each other.
+// TestGroupTwoOnOneTopic: groups that name the same topic have a nominee each and do not notice
+// each other.
 func TestGroupTwoOnOneTopic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -686,7 +696,7 @@ func TestGroupTwoOnOneTopic(t *testing.T) {
 	})
 }
 
-// TestGroupRequests counts what ten members ask of the brokers in a minute.
+// TestGroupRequests counts the requests of ten members in a minute.
 func TestGroupRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// TestLinearizable has clients read and write one cell while requests fail, connections hang and break, and the partition
-// moves. One register must explain all answers.
+// TestLinearizable has clients read and write one cell while requests fail, connections hang and
+// break, and the partition moves. One register must explain all answers.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	c := start(t, kfake.NumBrokers(3))
@@ -68,7 +68,7 @@ func TestLinearizable(t *testing.T) {
 	t.Logf("%d reads, %d swaps, %d refusals, %d open outcomes", reads, swaps, refusals, unknowns)
 }
 
-// counted counts what comes of the writes to a store.
+// counted counts the outcomes of writes to a store.
 type counted struct {
 	*kafkalog.Store
 	swaps, refusals, unknowns atomic.Int64

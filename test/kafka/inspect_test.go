@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestInspect: one finding for each setting that is wrong, and Open refuses what makes two leaders.
+// TestInspect: one finding for each wrong setting, and Open refuses those that make two leaders.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	for _, f := range []struct {
@@ -84,14 +84,16 @@ func (c *cluster) alter(setting, value string) {
 	}
 }
 
-// TestOpenOfANewTopic: brokers hear of a topic one after another, and it is looked at whoever has made it.
+// TestOpenOfANewTopic: brokers learn of a topic one after another, and it is checked whichever
+// process has made it.
 func TestOpenOfANewTopic(t *testing.T) {
 	t.Parallel()
 	for _, f := range []struct {
 		name   string
 		policy string
 		unsafe bool
-		deaf   []int32 // the questions, by their number, that a broker is asked that has not heard of it
+		// the questions, by their number, that a broker is asked that has not heard of it
+		deaf []int32
 	}{
 		{"heard of by the first alone", "delete", false, []int32{2, 3}},
 		{"unsafe, heard of by the first alone", "compact", true, []int32{2, 3}},

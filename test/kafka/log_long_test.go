@@ -17,7 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestFreshReaderBeginsNearTheEnd counts what a store reads when it is opened on a long log.
+// TestFreshReaderBeginsNearTheEnd counts the records that a store reads when it is opened on a long
+// log.
 func TestFreshReaderBeginsNearTheEnd(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct(), ample)

@@ -54,7 +54,8 @@ func TestReplayedWritesChangeNothing(t *testing.T) {
 	})
 }
 
-// TestRecordsAreReadable: the value is the election's record as it is, the rest one header, and no key is there to compact by.
+// TestRecordsAreReadable: the value is the election's record as it is, the rest one header, and no
+// key is there to compact by.
 func TestRecordsAreReadable(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -70,7 +71,7 @@ func TestRecordsAreReadable(t *testing.T) {
 	})
 }
 
-// ample is for those who write much at once.
+// ample is for stores that write much at once.
 var ample = kafkalog.WithTimeout(time.Minute)
 
 // fill writes so many records under keys of its own.

@@ -15,7 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestPristineUnderTheFirstLeaderAlone: a later leader of the partition may have lost a record that somebody led by.
+// TestPristineUnderTheFirstLeaderAlone: a later leader of the partition may have lost a record of
+// an earlier election leader.
 func TestPristineUnderTheFirstLeaderAlone(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		old := c.open(c.direct())
@@ -42,9 +43,9 @@ func TestPristineUnderTheFirstLeaderAlone(t *testing.T) {
 	})
 }
 
-// TestHungWriteEndsWithItsLeader: who waits for a write to a silent broker, on a store with all the time in the world, is told
-// as soon as the partition is known to be elsewhere. That is found out by somebody with less time, whose own write is not even
-// sent: as many as may be on their way hang.
+// TestHungWriteEndsWithItsLeader: a write that waits for a silent broker, on a store with all the
+// time in the world, ends as soon as the partition is known to be elsewhere. Another call with less
+// time finds that out, though its own write is not even sent: as many as may be on their way hang.
 func TestHungWriteEndsWithItsLeader(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		relays := c.relays()
@@ -81,7 +82,8 @@ func TestHungWriteEndsWithItsLeader(t *testing.T) {
 	})
 }
 
-// TestOldNewsOfTheLeader: brokers that were cut off name a leader of the past. Whoever knows a later one stays with it.
+// TestOldNewsOfTheLeader: brokers that were cut off name a leader of the past. A client that knows
+// a later one stays with it.
 func TestOldNewsOfTheLeader(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -130,7 +132,8 @@ func (c *cluster) vouch() {
 	})
 }
 
-// insist writes until it has succeeded, as somebody with little patience. A conflict may be with an attempt that was given up.
+// insist writes until it has succeeded, with little patience for each call. A conflict may be with
+// an attempt that was given up.
 func (c *cluster) insist(s driver.Store, key string, v driver.Version, attention time.Duration) {
 	c.tb.Helper()
 	const value = "second"

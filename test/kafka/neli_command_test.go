@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// lines are what a process or a logger has written.
+// lines are the output of a process or a logger.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -31,7 +31,7 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// said returns what was written since the last question.
+// said returns the output since the last question.
 func (l *lines) said() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestNeliBelievesItsOwnRenewalsAlone: what others write, to either topic, keeps no leader in place whose own writes are
-// refused, and brings none back.
+// TestNeliBelievesItsOwnRenewalsAlone: writes of others, to either topic, keep no leader in place
+// when its own writes are refused, and bring none back.
 func TestNeliBelievesItsOwnRenewalsAlone(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")
@@ -69,7 +69,7 @@ func writes(name string) func(kmsg.Request) bool {
 	}
 }
 
-// chatter writes what goNELI takes for heartbeats to both topics, ten times a second.
+// chatter writes messages that goNELI takes for heartbeats to both topics, ten times a second.
 func chatter(t *testing.T, p *process) (stop func()) {
 	client, err := kgo.NewClient(append(p.connection, kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
@@ -138,8 +138,9 @@ func (w *wire) Mend() {
 	w.cut = false
 }
 
-// TestNeliCutOff: a leader that reaches no broker stops within HeartbeatTimeout, is replaced after the session, or after the
-// lease and Precedence, and takes part again when it can, by another term.
+// TestNeliCutOff: a leader that reaches no broker stops within HeartbeatTimeout, is replaced after
+// the session, or after the lease and Precedence, and takes part again when it can, by another
+// term.
 func TestNeliCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		precedence *time.Duration
@@ -192,8 +193,9 @@ func replacedBy(t *testing.T, a, b *process) (took time.Duration) {
 	}
 }
 
-// TestNeliWithoutACoordinator: the leader leaves in time and in order though the group does not say
-// so. Then there is none, since goNELI may lead unseen, until somebody says that goNELI is gone.
+// TestNeliWithoutACoordinator: the leader leaves in time and normally though the group does not say
+// so. Then there is none, since goNELI may lead unseen, until the configuration says that goNELI is
+// gone.
 func TestNeliWithoutACoordinator(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")
@@ -282,8 +284,8 @@ func TestNeliFatal(t *testing.T) {
 	})
 }
 
-// TestNeliWaitsForOldOnes: while an ordinary consumer, as goNELI has, is in the group, no process of this package leads,
-// and the log says why. When it is gone one does.
+// TestNeliWaitsForOldOnes: while an ordinary consumer, as goNELI has, is in the group, no process
+// of this package leads, and the log says why. When it is gone one does.
 func TestNeliWaitsForOldOnes(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		if err := c.CreateTopic("topic", 3, nil); err != nil {
@@ -310,7 +312,7 @@ func TestNeliWaitsForOldOnes(t *testing.T) {
 	})
 }
 
-// TestNeliUnsafeTopic: a log that is compacted is refused, and says so.
+// TestNeliUnsafeTopic: a log that is compacted is refused, with the reason.
 func TestNeliUnsafeTopic(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		if err := c.CreateTopic("topic.log", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
@@ -323,7 +325,8 @@ func TestNeliUnsafeTopic(t *testing.T) {
 	})
 }
 
-// TestNeliRights: what docs/neli.md lists is enough, and who has none is told at once.
+// TestNeliRights: the list in docs/neli.md is enough, and a user without rights gets an error at
+// once.
 func TestNeliRights(t *testing.T) {
 	var rights []kfake.ACL
 	grant := func(kind kmsg.ACLResourceType, name string, operations ...kmsg.ACLOperation) {

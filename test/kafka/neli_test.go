@@ -151,7 +151,7 @@ func either(a, b *process) *process {
 	}
 }
 
-// TestNeliRequestsPerMinute is what ten candidates ask of the brokers.
+// TestNeliRequestsPerMinute counts the requests of ten candidates.
 func TestNeliRequestsPerMinute(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		var all []*process

@@ -29,8 +29,9 @@ func outcome(err error) string {
 	return "unknown"
 }
 
-// TestOutcomes answers one request for a write with each error, some after doing it. What the call says must be true: a write
-// whose answer was lost is found in the log, one that was refused is open unless a right is missing.
+// TestOutcomes answers one request for a write with each error, some after carrying it out. The
+// call's result must be true: a write with a lost answer is found in the log, a refused one is open
+// unless a right is missing.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -75,7 +76,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestReadOutcomes fails what a read and the follower ask for; neither takes an answer that it did not get for absence.
+// TestReadOutcomes fails the requests of a read and of the follower; neither takes a missing answer
+// for absence.
 func TestReadOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, key := range []kmsg.Key{kmsg.ListOffsets, kmsg.Fetch} {
@@ -118,7 +120,7 @@ func TestReadOutcomes(t *testing.T) {
 	}
 }
 
-// disturb writes what is nobody's.
+// disturb writes foreign bytes.
 func (c *cluster) disturb() {
 	c.tb.Helper()
 	client := c.client(kgo.DefaultProduceTopic(topic))
@@ -127,8 +129,8 @@ func (c *cluster) disturb() {
 	}
 }
 
-// TestLostAnswer has the relay swallow the answer to a write, and to all that follows: the caller is told within its time,
-// and finds its write later.
+// TestLostAnswer lets the relay swallow the answer to a write, and all later ones: the call returns
+// within its time, and finds its write later.
 func TestLostAnswer(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()
@@ -290,7 +292,8 @@ func wrongPassword(t *testing.T) {
 	})
 }
 
-// TestVersionFromSomebodyFaster swaps from a version that another client was given, and that this one has not yet read of.
+// TestVersionFromSomebodyFaster swaps from a version that another client was given, and that this
+// one has not yet read of.
 func TestVersionFromSomebodyFaster(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()

@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// TestLeaseAgainstRetention: where the log is rewritten in less time than some leases take, Inspect says so.
+// TestLeaseAgainstRetention: Inspect reports a log that is rewritten in less time than some leases
+// take.
 func TestLeaseAgainstRetention(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct(), ample)
@@ -17,7 +18,8 @@ func TestLeaseAgainstRetention(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		all := c.records()
-		took := all[len(all)-1].Timestamp.Sub(all[0].Timestamp)         // which is all that a reader can tell, however late it is
+		// which is all that a reader can tell, however late it is
+		took := all[len(all)-1].Timestamp.Sub(all[0].Timestamp)
 		stays := took * (64 << 20) / time.Duration(len(all)*(2048+150)) // about
 		for lease, want := range map[time.Duration]driver.Severity{stays / 100: 0, stays / 5: driver.Warning, stays: driver.Unsafe} {
 			found, err := s.Inspect(within(t), lease)

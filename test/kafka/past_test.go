@@ -9,8 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestReadsNeverGoBack: the log must be read anew, and the broker that is asked for its leader was cut off: it names itself, and
-// shows the log as it was. A process that has seen a write of its own confirmed must not read what was before.
+// TestReadsNeverGoBack: the log must be read again, and the broker that is asked for its leader was
+// cut off: it names itself, and shows the log as it was. A process that has seen a write of its own
+// confirmed must not read an earlier state.
 func TestReadsNeverGoBack(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -36,7 +37,7 @@ func TestReadsNeverGoBack(t *testing.T) {
 	})
 }
 
-// snapshot is what a broker tells that leads by its own word alone.
+// snapshot holds the answers of a broker that leads by its own word alone.
 type snapshot struct {
 	epoch  int32
 	places *kmsg.MetadataResponse
@@ -71,8 +72,8 @@ func (c *cluster) snapshot() *snapshot {
 // asked reports whether the broker has named itself some times since it is there.
 func (s *snapshot) asked() bool { return len(s.stale) == cap(s.stale) }
 
-// haunt has the next fetch from the present leader fail such that the log must be read anew, and the broker of the past answer
-// the next questions for the leader, and all that it is asked as such.
+// haunt fails the next fetch from the present leader such that the log must be read again, and lets
+// the broker of the past answer the next questions for the leader, and all later ones as such.
 func (s *snapshot) haunt(c *cluster) {
 	c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		if s.asked() {

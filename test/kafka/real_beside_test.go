@@ -19,8 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The variables that make TestRealBesideGoNELI a process of package neli, with the brokers in it and
-// the group in the other one, or the worker of `tenure run`.
+// The variables that make TestRealBesideGoNELI a process of package neli, with the brokers in it
+// and the group in the other one, or the worker of `tenure run`.
 const (
 	besideSeeds  = "TENURE_TEST_BESIDE"
 	besideGroup  = "TENURE_TEST_BESIDE_GROUP"

@@ -84,8 +84,8 @@ func (l *letter) lose() {
 }
 
 // TestRealFencedCoordinatorKilled: a deposed leader's request reaches the coordinator some moments
-// before that is killed, so that nobody knows what became of it. What the next leader sees when its
-// producer is open is final.
+// before that is killed, so that its outcome is unknown. The state that the next leader sees when
+// its producer is open is final.
 func TestRealFencedCoordinatorKilled(t *testing.T) {
 	soak(t)
 	for name, key := range map[string]kmsg.Key{"request for an epoch": kmsg.InitProducerID, "records": kmsg.Produce, "commit": kmsg.EndTxn} {

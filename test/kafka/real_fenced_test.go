@@ -22,7 +22,7 @@ func realScene(t testing.TB) scene {
 	return scene{t, kafkad.Shared(t).Seeds(), fresh("written"), nil}
 }
 
-// TestRealFenced is TestFenced on real brokers, whose word it is that counts.
+// TestRealFenced is TestFenced on real brokers, which decide.
 func TestRealFenced(t *testing.T) {
 	c := kafkad.Shared(t)
 	t.Run("Scenes", func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestRealFencedRights(t *testing.T) {
 	fencedRights(t, scene{t, c.SASLSeeds(), topic, nil}, func(user string) kgo.Opt { return as(users[user]) })
 }
 
-// TestRealFencedOrder: whatever the network delays, each partition holds the terms in their order.
+// TestRealFencedOrder: with any delay, each partition holds the terms in their order.
 func TestRealFencedOrder(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -125,7 +125,7 @@ func BenchmarkRealFenced(b *testing.B) {
 	}
 }
 
-// TestRealStaleInit: what a client asks by itself takes nothing from anybody who asked later.
+// TestRealStaleInit: a client's own request takes nothing from a later one.
 func TestRealStaleInit(t *testing.T) {
 	if err := realScene(t).staleInit(); !errors.Is(err, kerr.ProducerFenced) {
 		t.Errorf("with an outdated epoch: %v", err)

@@ -84,7 +84,7 @@ func TestRealGroupStopped(t *testing.T) {
 	}
 }
 
-// answer is what the child said, and when it was asked.
+// answer is the child's answer, with the time of the question.
 type answer struct {
 	yes   bool
 	asked int64

@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// calm is a session, or a lease, that a busy machine does not cost anybody.
+// calm is a session, or a lease, that survives a busy machine.
 const calm = time.Minute
 
 // guild is a group of candidates on real brokers.
@@ -146,8 +146,8 @@ func TestRealGroupLeave(t *testing.T) {
 	}
 }
 
-// TestRealGroupCutOff: a nominee that reaches no broker, and one that does not reach the coordinator, end before the next one is
-// named, and are ordinary members afterwards.
+// TestRealGroupCutOff: a nominee that reaches no broker, and one that does not reach the
+// coordinator, end before the next one is named, and are ordinary members afterwards.
 func TestRealGroupCutOff(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -178,7 +178,8 @@ func TestRealGroupCutOff(t *testing.T) {
 	}
 }
 
-// TestRealGroupCoordinator: the coordinator is killed, and frozen. There is never more than one nominee, and one in the end.
+// TestRealGroupCoordinator: the coordinator is killed, and frozen. There is never more than one
+// nominee, and one in the end.
 func TestRealGroupCoordinator(t *testing.T) {
 	soak(t)
 	g := startGuild(t, 15*time.Second)
@@ -251,8 +252,8 @@ func TestRealGroupRollingRestart(t *testing.T) {
 	g.unmoved(3, all, first)
 }
 
-// TestRealGroupStatic: static members restart in turn and the nomination stays, whoever of them the group's leader is. One that stops for
-// good keeps it for a session.
+// TestRealGroupStatic: static members restart in turn and the nomination stays, with any of them as
+// the group's leader. One that stops for good keeps it for a session.
 func TestRealGroupStatic(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -286,7 +287,7 @@ func TestRealGroupStatic(t *testing.T) {
 	}
 }
 
-// TestRealGroupMemory: what a further group costs a process.
+// TestRealGroupMemory: the cost of a further group in a process.
 func TestRealGroupMemory(t *testing.T) {
 	const groups = 20
 	g := startGuild(t, calm)
@@ -313,7 +314,7 @@ func TestRealGroupMemory(t *testing.T) {
 	}
 }
 
-// TestRealGroupRights: what the package comment lists is enough, and what is missing is named.
+// TestRealGroupRights: the list in the package comment is enough, and a missing right is named.
 func TestRealGroupRights(t *testing.T) {
 	g := startGuild(t, calm)
 	g.cfg.Topic = g.topic

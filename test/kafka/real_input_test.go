@@ -40,7 +40,7 @@ func (b *brokers) refused(connection []kgo.Opt, denied bool, says []string, opts
 	}
 }
 
-// TestRealMistakes: what people get wrong is named at once.
+// TestRealMistakes: users' mistakes are named at once.
 func TestRealMistakes(t *testing.T) {
 	b := startReal(t)
 	const nobody = "127.0.0.1:1"
@@ -64,8 +64,8 @@ func TestRealMistakes(t *testing.T) {
 	}
 }
 
-// TestRealWrongPasswordLater: the password is changed under a store that is open. Connections that exist go on; what comes
-// after them is denied.
+// TestRealWrongPasswordLater: the password is changed under a store that is open. Connections that
+// exist go on; later ones are denied.
 func TestRealWrongPasswordLater(t *testing.T) {
 	soak(t)
 	b := startReal(t)
@@ -92,7 +92,7 @@ func TestRealWrongPasswordLater(t *testing.T) {
 	})
 }
 
-// TestRealRights: what the package comment lists is enough, and whatever is missing is named.
+// TestRealRights: the list in the package comment is enough, and a missing right is named.
 func TestRealRights(t *testing.T) {
 	b := startReal(t)
 	grant := func(user string, rights ...kmsg.ACLOperation) {
@@ -174,7 +174,7 @@ func (b *brokers) denied(what, says string, call func(context.Context) error) {
 	}
 }
 
-// TestRealUnsafeTopics: a topic that somebody has made for something else is refused, with the setting.
+// TestRealUnsafeTopics: a topic that was made for something else is refused, with the setting.
 func TestRealUnsafeTopics(t *testing.T) {
 	b := startReal(t)
 	b.CreateTopic(t, b.topic, map[string]string{"retention.ms": "-1", "retention.bytes": fmt.Sprint(64 << 20), "cleanup.policy": "compact"})
@@ -198,8 +198,8 @@ func (b *brokers) produceForeign(n int) {
 	}
 }
 
-// TestRealForeignRecords: a topic that holds something else alone is refused. Among the records of elections they are
-// reported; the leader leads on, and nothing is lost, neither theirs nor ours.
+// TestRealForeignRecords: a topic that holds something else alone is refused. Among the records of
+// elections they are reported; the leader leads on, and nothing is lost, neither theirs nor ours.
 func TestRealForeignRecords(t *testing.T) {
 	soak(t)
 	t.Parallel()

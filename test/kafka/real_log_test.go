@@ -18,8 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestRealTwoOfThreeDown: no write may succeed, and none that failed be said to have. When the brokers are back the cell
-// holds the last success or one of the open writes, for old readers and new ones.
+// TestRealTwoOfThreeDown: no write may succeed, and none that failed be said to have. When the
+// brokers are back the cell holds the last success or one of the open writes, for old readers and
+// new ones.
 func TestRealTwoOfThreeDown(t *testing.T) {
 	soak(t)
 	b := startReal(t)
@@ -64,7 +65,8 @@ func (b *brokers) recovers(s *kafkalog.Store, key string, v driver.Version) {
 	}
 }
 
-// TestRealTooFewCopies: where all three copies are asked for and one is missing, a write is refused without being written.
+// TestRealTooFewCopies: where all three copies are asked for and one is missing, a write is refused
+// without being written.
 func TestRealTooFewCopies(t *testing.T) {
 	soak(t)
 	b := startReal(t)
@@ -185,7 +187,8 @@ func (b *brokers) records() []*kgo.Record {
 	return all
 }
 
-// TestRealTopicMadeAnew: the leader steps down, and whoever leads next has a higher token, since the candidates knew the old one.
+// TestRealTopicMadeAnew: the leader steps down, and the next leader has a higher token, since
+// the candidates knew the old one.
 func TestRealTopicMadeAnew(t *testing.T) {
 	b := startReal(t)
 	s := b.open(b.direct())
@@ -223,8 +226,8 @@ func TestRealTopicMadeAnew(t *testing.T) {
 	_ = next.Resign(b.context())
 }
 
-// TestRealHeadIsGone: an operator has removed the records of an idle election. It is absent then, to new readers and to old
-// ones; its old versions fit no more; its terms go on above the old ones.
+// TestRealHeadIsGone: an operator has removed the records of an idle election. It is absent then,
+// to new readers and to old ones; its old versions fit no more; its terms go on above the old ones.
 func TestRealHeadIsGone(t *testing.T) {
 	b := startReal(t)
 	old := b.open(b.direct())
@@ -265,7 +268,8 @@ func (b *brokers) removeUpTo(offset int64) {
 	}
 }
 
-// TestRealLogIsBounded writes three times what the log may hold. The bounds are the lowest that Open takes.
+// TestRealLogIsBounded writes three times what the log may hold. The bounds are the lowest that
+// Open takes.
 func TestRealLogIsBounded(t *testing.T) {
 	soak(t)
 	const retention, segment = 16 << 20, 2 << 20

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestRealNextLeader measures how soon after the partition has another leader a store writes to it, whose callers each have
-// three seconds.
+// TestRealNextLeader measures how soon after the partition has another leader a store writes to it,
+// whose callers each have three seconds.
 func TestRealNextLeader(t *testing.T) {
 	soak(t)
 	for name, end := range map[string]func(b *brokers, n int) error{
@@ -22,7 +22,8 @@ func TestRealNextLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := startReal(t)
-			s := b.open(b.direct(), kafkalog.WithTimeout(30*time.Second)) // which it must not spend on one that is silent
+			// which it must not spend on one that is silent
+			s := b.open(b.direct(), kafkalog.WithTimeout(30*time.Second))
 			v := b.create(s, "key", "first")
 			b.must(b.Complete(b.context()))
 			old := b.Leader(t, b.topic, 0)

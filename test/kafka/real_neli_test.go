@@ -48,7 +48,8 @@ func (n *neliOnReal) run() *neliCommand {
 	return runNeli(n.tb, buildNeli(n.tb), strings.Join(n.Seeds(), ","), n.group, n.group+".neli")
 }
 
-// joined waits until the group has so many members. It pulses one of them, which would leave otherwise.
+// joined waits until the group has so many members. It pulses one of them, which would leave
+// otherwise.
 func (n *neliOnReal) joined(members int, p *process) {
 	n.tb.Helper()
 	pulse := func() { _, _ = p.Pulse(10 * time.Millisecond) }
@@ -131,8 +132,8 @@ func TestRealNeliFrozen(t *testing.T) {
 	leader.end()
 }
 
-// TestRealNeliFenced: a leader that is cut off without a word stops within HeartbeatTimeout, before the next one leads, and leads
-// again by another term.
+// TestRealNeliFenced: a leader that is cut off without a word stops within HeartbeatTimeout, before
+// the next one leads, and leads again by another term.
 func TestRealNeliFenced(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -147,7 +148,8 @@ func TestRealNeliFenced(t *testing.T) {
 		r.Blackhole()
 	}
 	cut, fenced := time.Now(), time.Duration(0)
-	for asked := fenced; a.IsLeader(); asked = time.Since(cut) { // before the question: an answer may come late
+	// before the question: an answer may come late
+	for asked := fenced; a.IsLeader(); asked = time.Since(cut) {
 		if fenced = asked; fenced > neli.DefaultHeartbeatTimeout {
 			t.Fatalf("leads %v after the cut", fenced)
 		}
@@ -175,7 +177,8 @@ func TestRealNeliFenced(t *testing.T) {
 	a.mustClose()
 }
 
-// TestRealNeliWaitsForOldOnes: members of another kind keep those of this package out of the group until they are gone.
+// TestRealNeliWaitsForOldOnes: members of another kind keep those of this package out of the group
+// until they are gone.
 func TestRealNeliWaitsForOldOnes(t *testing.T) {
 	t.Parallel()
 	n := startNeli(t)

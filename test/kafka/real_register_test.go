@@ -19,7 +19,8 @@ type realRegime struct {
 	name, why string
 	trouble   func(b *brokers, ctx context.Context, leader int)
 	lasts     time.Duration
-	// needs is how many outcomes must stay open, and how many swaps succeed after the trouble, for the run to prove anything.
+	// needs is how many outcomes must stay open, and how many swaps succeed after the trouble, for
+	// the run to prove anything.
 	needs int64
 }
 
@@ -55,7 +56,8 @@ func (b *brokers) must(err error) {
 	}
 }
 
-// roll restarts all brokers in good order, one after another, each when the copies are complete again.
+// roll restarts all brokers in good order, one after another, each when the copies are complete
+// again.
 func (b *brokers) roll() {
 	b.tb.Helper()
 	for n := 1; n <= 3; n++ {
@@ -65,7 +67,8 @@ func (b *brokers) roll() {
 	}
 }
 
-// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all clients.
+// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
+// clients.
 func TestRealRegisterIsLinearizable(t *testing.T) {
 	regimes := realRegimes()
 	if testing.Short() {

@@ -17,7 +17,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/asking"
 )
 
-// reign is an election among three candidates, each with a store of its own, in which whoever is elected leads on.
+// reign is an election among three candidates, each with a store of its own, in which each leader that is
+// elected leads on.
 type reign struct {
 	book  witness.Book
 	terms atomic.Int64
@@ -106,7 +107,8 @@ func TestRealReigns(t *testing.T) {
 				t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 					b := startReal(t)
 					r := b.reign(c.lease)
-					b.must(b.Complete(b.context())) // else a broker that is killed may have the one copy that counts
+					// else a broker that is killed may have the one copy that counts
+					b.must(b.Complete(b.context()))
 					c.trouble(b, b.Leader(t, b.topic, 0))
 					r.renewed(b)
 					if r.judge(b) {
@@ -131,7 +133,7 @@ func (b *brokers) anotherLeader(than int) {
 	wait.Until(b.tb, "another leader", func() bool { return b.Leader(b.tb, b.topic, 0) != than })
 }
 
-// renewed waits until the leader, whoever it is, has written to the log again.
+// renewed waits until the leader has written to the log again.
 func (r *reign) renewed(b *brokers) {
 	b.tb.Helper()
 	s := b.open(b.direct())

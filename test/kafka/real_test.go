@@ -31,7 +31,8 @@ func soak(t testing.TB) {
 	}
 }
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they work.
+// TestMain lets more tests run side by side than there are processors: they wait far more than they
+// work.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
@@ -39,8 +40,9 @@ func TestMain(m *testing.M) {
 	kafkad.Main(m)
 }
 
-// brokers are three real ones, and a topic of the test's own that does not exist yet. It is left there: if a topic is deleted
-// whose copies are not complete, a broker that was down cannot register any more (Kafka 4.3.1).
+// brokers are three real ones, and a topic of the test's own that does not exist yet. It is left
+// there: if a topic is deleted whose copies are not complete, a broker that was down cannot
+// register any more (Kafka 4.3.1).
 type brokers struct {
 	*kafkad.Cluster
 	tb    testing.TB
@@ -54,7 +56,8 @@ func startReal(t testing.TB) *brokers {
 
 func (b *brokers) context() context.Context { return within(b.tb) }
 
-// create writes the first value of a cell. Brokers that have just been started may need several attempts.
+// create writes the first value of a cell. Brokers that have just been started may need several
+// attempts.
 func (b *brokers) create(s *kafkalog.Store, key, value string) (v driver.Version) {
 	b.tb.Helper()
 	wait.Until(b.tb, "a first write", func() bool {

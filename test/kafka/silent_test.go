@@ -10,8 +10,9 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 )
 
-// TestSilentBroker: the partition's leader goes silent and another takes over. Callers whose patience is shorter than the
-// store's find the new leader, long before the connections to the old one time out, which is after 30 s at least.
+// TestSilentBroker: the partition's leader goes silent and another takes over. Callers whose
+// patience is shorter than the store's find the new leader, long before the connections to the old
+// one time out, which is after 30 s at least.
 func TestSilentBroker(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		relays := c.relays()
@@ -59,8 +60,8 @@ func TestSilentToReaders(t *testing.T) {
 	})
 }
 
-// TestSlowLeader: a leader that takes longer than many callers wait is doubted all the time, and read from all the same: a write by
-// somebody with time is seen.
+// TestSlowLeader: a leader that takes longer than many callers wait is doubted all the time, and
+// read from all the same: a write by somebody with time is seen.
 func TestSlowLeader(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()
@@ -86,8 +87,9 @@ func TestSlowLeader(t *testing.T) {
 	})
 }
 
-// TestSilentBeforeThePartitionMoves: for some seconds the silent broker is still the leader by everybody's word. Then it is not, and the
-// writes go on at once: a store that has much time for a broker does not spend it on this one.
+// TestSilentBeforeThePartitionMoves: for some seconds the silent broker is still the leader by
+// everybody's word. Then it is not, and the writes go on at once: a store that has much time for a
+// broker does not spend it on this one.
 func TestSilentBeforeThePartitionMoves(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		relays := c.relays()
@@ -116,8 +118,8 @@ func TestSilentBeforeThePartitionMoves(t *testing.T) {
 	})
 }
 
-// TestOpenBesideSilentBrokers: two of three seeds accept connections and say nothing. The third is found soon, by a store that has much
-// time for a broker.
+// TestOpenBesideSilentBrokers: two of three seeds accept connections and say nothing. The third is
+// found soon, by a store that has much time for a broker.
 func TestOpenBesideSilentBrokers(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		_ = c.open(c.direct()).Close() // which creates the topic

@@ -13,8 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestTruncatedLog has the new leader of the partition say that its log of the last epoch ends earlier, or that the offset is
-// out of range. A call that is under way must end with an open outcome, and the log be read anew; the floor stays.
+// TestTruncatedLog has the new leader of the partition say that its log of the last epoch ends
+// earlier, or that the offset is out of range. A call that is under way must end with an open
+// outcome, and the log be read again; the floor stays.
 func TestTruncatedLog(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(c *cluster){
@@ -53,7 +54,7 @@ func TestTruncatedLog(t *testing.T) {
 				defer stop()
 				cut(c)
 				select {
-				case e := <-told: // of the log that was read anew: nobody has written
+				case e := <-told: // of the log that was read again: no write came
 					if e.Version != v || e.Floor < before.Floor {
 						t.Errorf("after the log was read anew: %+v, before: %+v", e, before)
 					}
@@ -92,8 +93,9 @@ func diverges(r *kmsg.FetchRequest) kmsg.Response {
 	return answer
 }
 
-// TestCallEndsWithItsLog acknowledges a write that never comes to be in the log, as one does that is cut off with the end of it.
-// The caller, who has all the time in the world, is told when the log is read anew, and that nobody knows.
+// TestCallEndsWithItsLog acknowledges a write that never comes to be in the log, as one does that
+// is cut off with the end of it. The caller, who has all the time in the world, is told when the
+// log is read again, unnoticed by the others.
 func TestCallEndsWithItsLog(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())

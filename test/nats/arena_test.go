@@ -92,7 +92,8 @@ func (a *arena) urls(first int) string {
 	return strings.Join(append(all[first:], all[:first]...), ",")
 }
 
-// connect connects as a program may that has nothing to do with elections: first to one of the servers.
+// connect connects as a program may that has nothing to do with elections: first to one of the
+// servers.
 func (a *arena) connect(first int) jetstream.JetStream {
 	a.tb.Helper()
 	return a.dial(a.urls(first))

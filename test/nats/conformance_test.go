@@ -13,8 +13,9 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// TestConformance is what package natskv runs against one server, against the two that are left when the leader of the bucket's
-// stream has fallen, and after all were restarted. It is alone, since it counts goroutines.
+// TestConformance is what package natskv runs against one server, against the two that are left
+// when the leader of the bucket's stream has fallen, and after all were restarted. It is alone,
+// since it counts goroutines.
 func TestConformance(t *testing.T) {
 	for _, f := range faults() {
 		t.Run("leader "+f.name, func(t *testing.T) {

@@ -66,7 +66,8 @@ func outlive(t *testing.T, happen func(*arena)) {
 	r.safe()
 }
 
-// TestShortLeasesAreSafe: what a lease that is shorter than a fault does not outlive ends before the next leader comes.
+// TestShortLeasesAreSafe: what a lease that is shorter than a fault does not outlive ends before
+// the next leader comes.
 func TestShortLeasesAreSafe(t *testing.T) {
 	soak(t)
 	for _, f := range faults() {
@@ -84,8 +85,9 @@ func TestShortLeasesAreSafe(t *testing.T) {
 	}
 }
 
-// TestServerIsFrozenUnderLeader: a leader that knows only the server that freezes is deposed in time, and one that goes by what it
-// heard last is found out. The first half would prove nothing without the second.
+// TestServerIsFrozenUnderLeader: a leader that knows only the server that freezes is deposed in
+// time, and one that goes by what it heard last is found out. The first half would prove nothing
+// without the second.
 func TestServerIsFrozenUnderLeader(t *testing.T) {
 	const lease = 2 * time.Second
 	a := newArena(t)

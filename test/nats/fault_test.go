@@ -8,7 +8,8 @@ import "github.com/tenure-go/tenure/test/internal/natsd"
 type fault struct {
 	name       string
 	fall, rise func(a *arena, s *natsd.Server)
-	// believes: it goes on believing that it leads what it led, for up to ten seconds or until it hears of the others.
+	// believes: it goes on believing that it leads what it led, for up to ten seconds or until it
+	// hears of the others.
 	believes bool
 }
 

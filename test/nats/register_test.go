@@ -37,8 +37,8 @@ func (tr trouble) worth(h *history.History) bool {
 	return swaps >= 20 && refusals >= 10 && unknowns >= tr.needs
 }
 
-// rules of a cluster: a server that believes that it leads still answers reads from what it has, and refuses a write, or
-// keeps it for itself, that another server hears too and applies.
+// rules of a cluster: a server that believes that it leads still answers reads from what it has,
+// and refuses a write, or keeps it for itself, that another server hears too and applies.
 func rules(f fault) history.Rules {
 	return history.Rules{Hasty: true, Replayed: f.believes, Stale: f.believes}
 }
@@ -66,7 +66,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestRegisterIsLinearizable: all that elections rely on is that a cell is one register for all clients.
+// TestRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
+// clients.
 func TestRegisterIsLinearizable(t *testing.T) {
 	for _, tr := range troubles() {
 		seed := rand.Uint64()
@@ -133,11 +134,12 @@ func (p past) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return driver.Entry{Value: e.Value(), Version: driver.Version(fmt.Sprint(e.Revision()))}, nil
 }
 
-// TestPastIsSeen: clients that read from any copy are found out when one is cut off. Without this the test above would prove
-// nothing.
+// TestPastIsSeen: clients that read from any copy are found out when one is cut off. Without this
+// the test above would prove nothing.
 func TestPastIsSeen(t *testing.T) {
 	soak(t)
-	wait.Until(t, "a read tells of the past", func() (seen bool) { // a client may happen to read nothing there while that copy is behind
+	// a client may happen to read nothing there while that copy is behind
+	wait.Until(t, "a read tells of the past", func() (seen bool) {
 		t.Run("try", func(t *testing.T) { seen = pastIsSeen(t) })
 		return seen
 	})

@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// reign is as many elections as there are servers, among as many candidates, in which whoever is elected leads on. The first
-// leader of each election came over another server.
+// reign is as many elections as there are servers, among as many candidates, in which each leader that is
+// elected leads on. The first leader of each election came over another server.
 type reign struct {
 	*arena
 	way   asking.Way
@@ -33,7 +33,8 @@ type line struct {
 	last  atomic.Pointer[tenure.Term]
 }
 
-// reign elects. The candidates' stores are made by open, which is told the number of the server to connect to first.
+// reign elects. The candidates' stores are made by open, which is told the number of the server to
+// connect to first.
 func (a *arena) reign(lease time.Duration, way asking.Way, open func(first int) *natskv.Store) *reign {
 	a.tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -59,8 +60,8 @@ func (a *arena) reign(lease time.Duration, way asking.Way, open func(first int) 
 	return r
 }
 
-// prepare has each election held once, so that those who come after need not wait out a lease of theirs over a key that was
-// never written.
+// prepare has each election held once, so that those who come after need not wait out a lease of
+// theirs over a key that was never written.
 func (a *arena) prepare(lines []*line, store *natskv.Store) {
 	a.tb.Helper()
 	var all sync.WaitGroup

@@ -19,8 +19,9 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// TestHostOfWatchIsFrozen: a watch hears of changes again while the server that hosts it is still frozen. A consumer that nobody
-// cares for, on the same server, hears nothing: so it was the one that matters.
+// TestHostOfWatchIsFrozen: a watch hears of changes again while the server that hosts it is still
+// frozen. A consumer that nobody cares for, on the same server, hears nothing: so it was the one
+// that matters.
 func TestHostOfWatchIsFrozen(t *testing.T) {
 	soak(t)
 	a := newArena(t)

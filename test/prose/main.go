@@ -1,9 +1,9 @@
 // Command prose checks the words and the width of comments and Markdown, by the rules in
-// CONTRIBUTING.md. It prints each line at fault, and fails if there is one, or if vague words are too
-// many in all.
+// CONTRIBUTING.md. It prints each line at fault, and fails if there is one, or if vague words are
+// too many in all.
 //
-// Exempt are golden and generated files, and raw results. Tables, links, and code in Markdown may be
-// wide.
+// Exempt are golden and generated files, and raw results. Tables, links, and code in Markdown may
+// be wide.
 package main
 
 import (

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A claim of the guide is held by rows of the battery: those that it names must be there, and all but the longest be named.
+// A claim of the guide is held by rows of the battery: those that it names must be there, and all
+// but the longest be named.
 func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
 	out, err := exec.Command("go", "run", "../battery", "-rows").Output()
 	if err != nil {

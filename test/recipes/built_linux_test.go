@@ -17,8 +17,8 @@ import (
 // outDir is where the Dockerfile builds to.
 const outDir = "/out/"
 
-// carryOut does what a stage of the Dockerfile says, here instead of in an image: its commands run at the top of the
-// repository, and what goes to /out goes to a directory of the test.
+// carryOut does what a stage of the Dockerfile says, here instead of in an image: its commands run
+// at the top of the repository, and what goes to /out goes to a directory of the test.
 func carryOut(t *testing.T, s stage, out string) {
 	t.Helper()
 	env := os.Environ()
@@ -65,7 +65,8 @@ func fill(t *testing.T, s stage, out, dir string) {
 	})
 }
 
-// unpacked is a directory that holds what the image of tenure does, a worker, and a place for /proc.
+// unpacked is a directory that holds what the image of tenure does, a worker, and a place for
+// /proc.
 func unpacked(t *testing.T) string {
 	t.Helper()
 	i, out, dir := build(t), t.TempDir(), t.TempDir()

@@ -55,8 +55,8 @@ func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 	return c.ProcessState.ExitCode(), errs.String()
 }
 
-// documented are the command lines of tenure run in the code of all documents. More lines are read as one where the first
-// ends in a backslash.
+// documented are the command lines of tenure run in the code of all documents. More lines are read
+// as one where the first ends in a backslash.
 func documented(t *testing.T) []recipe {
 	t.Helper()
 	var all []recipe
@@ -101,8 +101,9 @@ func (r recipe) running(command string) recipe {
 	return r
 }
 
-// TestEachCommandLineRuns gives each to the program itself. With a command that is missing that ends before any store is looked for, so it
-// is done with the store as it stands there; and then with one of NATS inside, where a store of NATS stands.
+// TestEachCommandLineRuns gives each to the program itself. With a command that is missing that
+// ends before any store is looked for, so it is done with the store as it stands there; and then
+// with one of NATS inside, where a store of NATS stands.
 func TestEachCommandLineRuns(t *testing.T) {
 	server := nats(t)
 	inDocuments, inHelp := documented(t), examples(t)
@@ -113,7 +114,8 @@ func TestEachCommandLineRuns(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			const missing = 127
-			if r.setting("store") == "" && r.setting("context") == "" { // the reader has it elsewhere
+			// the reader has it elsewhere
+			if r.setting("store") == "" && r.setting("context") == "" {
 				r = r.with(map[string]string{"TENURE_STORE": "nats://user:password@nats/ELECTIONS"})
 			}
 			r = r.running("/there/is/none")

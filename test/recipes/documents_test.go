@@ -37,7 +37,8 @@ func code(document string) []line {
 	return all
 }
 
-// started are the arguments of each tenure that a line of a shell runs with the command run, whatever stands before it on its line.
+// started are the arguments of each tenure that a line of a shell runs with the command run,
+// whatever stands before it on its line.
 func started(t *testing.T, name, line string) [][]string {
 	t.Helper()
 	if !strings.Contains(line, "tenure run ") {

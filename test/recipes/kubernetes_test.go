@@ -28,7 +28,8 @@ type cluster struct {
 	Budget     policy.PodDisruptionBudget
 }
 
-// manifest decodes into the types of Kubernetes' own API, and refuses any field that they do not have.
+// manifest decodes into the types of Kubernetes' own API, and refuses any field that they do not
+// have.
 func manifest(t *testing.T) cluster {
 	t.Helper()
 	var c cluster
@@ -65,7 +66,8 @@ func (c cluster) container(t *testing.T) core.Container {
 	return all[0]
 }
 
-// deployment is the manifest as a recipe; what comes from elsewhere is named after where it comes from.
+// deployment is the manifest as a recipe; what comes from elsewhere is named after where it comes
+// from.
 func deployment(t *testing.T) recipe {
 	t.Helper()
 	m := manifest(t)

@@ -20,14 +20,15 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// rootVariable tells a process that it is process 1 of a container, and where its files are; userVariable, as whom.
+// rootVariable tells a process that it is process 1 of a container, and where its files are;
+// userVariable, as whom.
 const (
 	rootVariable = "TENURE_RECIPES_ROOT"
 	userVariable = "TENURE_RECIPES_USER"
 )
 
-// enter does what a container's runtime does last: it shows the processes, leaves everything else behind, gives up root, and
-// becomes the program, which is process 1 then.
+// enter does what a container's runtime does last: it shows the processes, leaves everything else
+// behind, gives up root, and becomes the program, which is process 1 then.
 func enter(dir string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts: %w", err)
@@ -114,7 +115,8 @@ func (c *container) await(begin string) string {
 	return ""
 }
 
-// processes are the states of its processes, zombies included, as /proc has them: their names with what they do.
+// processes are the states of its processes, zombies included, as /proc has them: their names with
+// what they do.
 func (c *container) processes() []string {
 	c.Helper()
 	space := func(pid string) string { s, _ := os.Readlink("/proc/" + pid + "/ns/pid"); return s }

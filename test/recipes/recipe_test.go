@@ -17,7 +17,8 @@ type recipe struct {
 	name string
 	args []string // what follows tenure
 	env  map[string]string
-	// stop is how long whoever started it waits between SIGTERM and SIGKILL; zero for a line of a document.
+	// stop is how long the supervisor waits between SIGTERM and SIGKILL; zero for a line of a
+	// document.
 	stop time.Duration
 }
 
@@ -29,7 +30,8 @@ func (r recipe) own() []string {
 	return r.args
 }
 
-// setting is what a flag has been given by the command line, or by its variable; empty if by neither.
+// setting is what a flag has been given by the command line, or by its variable; empty if by
+// neither.
 func (r recipe) setting(flag string) string {
 	own := r.own()
 	for i, arg := range own {

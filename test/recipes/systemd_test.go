@@ -67,7 +67,8 @@ func service(t *testing.T) recipe {
 
 func TestUnitStopsTenureAlone(t *testing.T) {
 	for name, want := range map[string]string{
-		"KillMode":        "mixed",    // control-group asks the program a second time, process leaves what is left
+		// control-group asks the program a second time, process leaves what is left
+		"KillMode":        "mixed",
 		"OOMPolicy":       "continue", // the others end the term
 		"NoNewPrivileges": "yes",      // the parent-death signal lasts
 		"Restart":         "always",
@@ -93,7 +94,8 @@ func analyze(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// laidOut puts the unit into a directory of its own, with a program that exists in the place of tenure, and returns its path.
+// laidOut puts the unit into a directory of its own, with a program that exists in the place of
+// tenure, and returns its path.
 func laidOut(t *testing.T, withDropIn bool) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -70,8 +70,8 @@ func heldBy(k s3d.Kind, s *s3object.Store) driver.Store {
 	return flatKeys{s}
 }
 
-// flatKeys refuses keys with slashes. versitygw keeps an object as a file of the same path, so that "a" and "a/b" exclude each
-// other; TestRealPaths looks at what it says then.
+// flatKeys refuses keys with slashes. versitygw keeps an object as a file of the same path, so that
+// "a" and "a/b" exclude each other; TestRealPaths looks at what it says then.
 type flatKeys struct{ *s3object.Store }
 
 func (f flatKeys) CheckKey(key string) error {
@@ -81,7 +81,8 @@ func (f flatKeys) CheckKey(key string) error {
 	return f.Store.CheckKey(key)
 }
 
-// TestRealPaths: where "a" is a file, "a/b" cannot be; that must not look like another candidate's success, and harm neither.
+// TestRealPaths: where "a" is a file, "a/b" cannot be; that must not look like another candidate's
+// success, and harm neither.
 func TestRealPaths(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity}, func(t *testing.T, server *s3d.Server) {
 		ctx, store := wait.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))

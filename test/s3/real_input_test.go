@@ -43,7 +43,8 @@ func mistakes() []mistake {
 	}
 }
 
-// TestRealMistakes: each gets a clear error that names the remedy, from reads and writes, and nothing is overwritten.
+// TestRealMistakes: each gets a clear error that names the remedy, from reads and writes, and
+// nothing is overwritten.
 func TestRealMistakes(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
@@ -100,7 +101,8 @@ func (m mistake) judge(t *testing.T, call string, err error) {
 	}
 }
 
-// TestRealForeignObject: an object that is no record is somebody else's. Candidates say so and leave it alone.
+// TestRealForeignObject: an object that is no record is somebody else's. Candidates say so and
+// leave it alone.
 func TestRealForeignObject(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
@@ -173,7 +175,8 @@ func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 		}
 	}
 	began := await(alarm, "alarm about bytes that are no record")
-	for late := 0; late < 2 && ctx.Err() == nil; { // the second shows that nothing followed from the first
+	// the second shows that nothing followed from the first
+	for late := 0; late < 2 && ctx.Err() == nil; {
 		if await(reads.begun, "read").Sub(began) > 2*lease {
 			late++
 		}

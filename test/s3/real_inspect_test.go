@@ -26,7 +26,8 @@ func TestRealInspectPasses(t *testing.T) {
 	})
 }
 
-// TestRealInspectWarns of servers that ignore conditions, and of one that checks them and then writes.
+// TestRealInspectWarns of servers that ignore conditions, and of one that checks them and then
+// writes.
 func TestRealInspectWarns(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Rclone, s3d.Azurite, s3d.Stub}, func(t *testing.T, server *s3d.Server) {
 		if server.Kind == s3d.Azurite {
@@ -71,7 +72,8 @@ func leavesNothing(t *testing.T, server *s3d.Server, bucket string) {
 	}
 }
 
-// sequentially requires that a server keeps conditions while nobody else writes, so that only a race can tell.
+// sequentially requires that a server keeps conditions while nobody else writes, so that only a
+// race can tell.
 func sequentially(t *testing.T, server *s3d.Server) {
 	t.Helper()
 	ctx, store := wait.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))

@@ -42,7 +42,8 @@ func realRegimes() []realRegime {
 	}
 }
 
-// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all clients.
+// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
+// clients.
 func TestRealRegisterIsLinearizable(t *testing.T) {
 	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
 		for _, r := range realRegimes() {
@@ -96,8 +97,9 @@ func (r realRegime) worth(h *history.History) bool {
 	return swaps >= 10 && refusals >= 10 && unknowns >= r.needs
 }
 
-// etagOf is the version that a value has. versitygw 1.8.0 reads first an object's ETag and then opens the object, so that the
-// ETag may be that of the content before. It never is that of a later one, which could cost a leader its lease.
+// etagOf is the version that a value has. versitygw 1.8.0 reads first an object's ETag and then
+// opens the object, so that the ETag may be that of the content before. It never is that of a later
+// one, which could cost a leader its lease.
 func etagOf(value string) driver.Version {
 	return driver.Version(fmt.Sprintf("%x", md5.Sum([]byte(value))))
 }

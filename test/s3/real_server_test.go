@@ -68,7 +68,8 @@ func eachReal(t *testing.T, kinds []s3d.Kind, run func(*testing.T, *s3d.Server))
 // realStore is a store over a client of its own, as another process has one.
 func realStore(t testing.TB, url, bucket string, change ...func(*s3.Options)) *s3object.Store {
 	t.Helper()
-	// Idle connections cost goroutines here and in the relay, which shall not be taken for those of calls that hang.
+	// Idle connections cost goroutines here and in the relay, which shall not be taken for those of
+	// calls that hang.
 	transport := &http.Transport{MaxIdleConnsPerHost: 4}
 	t.Cleanup(transport.CloseIdleConnections)
 	change = append([]func(*s3.Options){func(o *s3.Options) { o.HTTPClient = &http.Client{Transport: transport} }}, change...)

@@ -1,4 +1,5 @@
-// Package asking is the work of leaders under test: it asks again and again whether it may act, and stamps each question.
+// Package asking is the work of leaders under test: it asks again and again whether it may act, and
+// stamps each question.
 package asking
 
 import (
@@ -13,7 +14,7 @@ import (
 const (
 	// pace is the time from one question to the next.
 	pace = 2 * time.Millisecond
-	// batch is how many answers are told at once.
+	// batch is how many answers are reported at once.
 	batch = 25
 )
 
@@ -24,14 +25,15 @@ type Way string
 const (
 	Never    Way = ""
 	ByTerm   Way = "term"   // by Term.Err
-	ByMemory Way = "memory" // by a flag that follows what it hears, some time later: a planted mistake
+	ByMemory Way = "memory" // by a flag that follows events, some time later: a planted mistake
 )
 
-// Tell is given the stamps of questions that were answered yes, in their order. The slice is the receiver's to keep.
+// Tell is given the stamps of questions that were answered yes, in their order. The slice is the
+// receiver's to keep.
 type Tell func(election string, token uint64, stamps []int64)
 
-// Asker asks for all leaders of one candidate. It goes on asking when a term is over, because a wrong answer then is what
-// is looked for.
+// Asker asks for all leaders of one candidate. It goes on asking when a term is over, because it
+// looks for a wrong answer then.
 type Asker struct {
 	tell Tell
 	stop chan struct{}
@@ -85,7 +87,7 @@ func (a *Asker) Enter(election string, t *tenure.Term, way Way) int64 {
 	return now
 }
 
-// Hear is what makes those who go by memory give up.
+// Hear takes events, by which work that goes by memory gives up.
 func (a *Asker) Hear(e tenure.Event) {
 	other := e.Kind == tenure.EventLeader && e.Leader.Exists() && e.Leader.ID != e.ID
 	if !other && e.Kind != tenure.EventReleased {
@@ -98,7 +100,8 @@ func (a *Asker) Hear(e tenure.Event) {
 	}
 }
 
-// refresh is how many rounds a flag may be old: 50 ms, as of work that looks up now and then who leads.
+// refresh is how many rounds a flag may be old: 50 ms, as in work that looks up the leader now and
+// then.
 const refresh = 25
 
 func (a *Asker) run() {

@@ -11,7 +11,8 @@ import (
 // Dist is a sample of durations.
 type Dist []time.Duration
 
-// Quantile is the smallest value that at least this part of the sample does not exceed; 0 if there is no sample.
+// Quantile is the smallest value that at least this part of the sample does not exceed; 0 if there
+// is no sample.
 func (d Dist) Quantile(q float64) time.Duration {
 	if len(d) == 0 {
 		return 0

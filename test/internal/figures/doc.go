@@ -1,3 +1,3 @@
-// Package figures is how measurements are shown: distributions, how a value stands to its bound, the table, and how noisy the
-// machine was meanwhile.
+// Package figures prints measurements: distributions, how a value stands to its bound, the table,
+// and how noisy the machine was at that time.
 package figures

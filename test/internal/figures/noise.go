@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Noise watches how late this process is woken while something is measured. Every wait in an election is late by as much, and
-// nobody but the machine is to blame for it.
+// Noise measures how late this process is woken during a measurement. Every wait in an election is
+// late by as much, and only the machine causes it.
 type Noise struct {
 	stop chan struct{}
 	done sync.WaitGroup
@@ -38,7 +38,7 @@ func (n *Noise) run() {
 	}
 }
 
-// End returns what was heard, as a sentence.
+// End returns the result, as a sentence.
 func (n *Noise) End() string {
 	close(n.stop)
 	n.done.Wait()

@@ -16,12 +16,12 @@ type Client struct {
 	ID int
 	// Attention is how long the client waits for an answer.
 	Attention time.Duration
-	// Rand decides what it does next.
+	// Rand decides its next call.
 	Rand *rand.Rand
 }
 
-// Play reads and writes until the context ends; after a write that failed it tries the old version again now and then,
-// which must be refused unless nothing came between.
+// Play reads and writes until the context ends; after a write that failed it tries the old version
+// again now and then, which must be refused unless nothing came between.
 func (h *History) Play(ctx context.Context, s driver.Store, c Client) {
 	version, known := driver.Version(""), false
 	for n := 0; ctx.Err() == nil; n++ {

@@ -1,5 +1,5 @@
-// Package history records what clients did to one cell of a store, and tells whether one register explains it. It is how
-// tests look at a real server: elections rely on nothing else.
+// Package history records the calls of clients on one cell of a store, and checks that one register
+// explains them. Tests look at a real server in this way: elections rely on nothing else.
 package history
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// History is what clients did to one cell and what came of it. Every value is written once, so a value names a state of
-// the cell, and the version under which it was seen names the same.
+// History holds the calls of clients on one cell and their answers. Every value is written once, so
+// a value names a state of the cell, and the version under which it was seen names the same.
 type History struct {
 	key   string
 	began time.Time
@@ -26,10 +26,10 @@ type History struct {
 	calls []call
 	seen  map[driver.Version]string // the value of each version; "" is absent
 	torn  int
-	wrong []string // what no order can explain
+	wrong []string // answers that no order can explain
 }
 
-// call is one operation. For a write, prev is what it expected and value what it wrote.
+// call is one operation. For a write, prev is the expected version and value the written one.
 type call struct {
 	client     int
 	write      bool
@@ -54,7 +54,8 @@ func (h *History) Read(ctx context.Context, s driver.Store, client int) (driver.
 	return e.Version, err == nil
 }
 
-// Swap writes a value that was never written before. It returns the version, and whether the write was acknowledged.
+// Swap writes a value that was never written before. It returns the version, and whether the write
+// was acknowledged.
 func (h *History) Swap(ctx context.Context, s driver.Store, client int, prev driver.Version, value string) (driver.Version, bool) {
 	c := call{client: client, write: true, prev: prev, value: value, began: time.Since(h.began)}
 	c.version, c.err = s.CompareAndSwap(ctx, h.key, prev, []byte(value))
@@ -88,7 +89,7 @@ func (h *History) versions(r Rules) {
 	}
 }
 
-// named are the versions that follow from what was written.
+// named are the versions that follow from the written values.
 func (h *History) named(r Rules) {
 	if r.Version == nil {
 		return
@@ -132,26 +133,30 @@ var register = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// Rules are what a regime does to the meaning of a refusal.
+// Rules are the meaning of a refusal in a regime.
 type Rules struct {
-	// Replayed: of two deliveries of one write the first may have been applied, and made the second be refused.
+	// Replayed: of two deliveries of one write the first may have been applied, and made the second
+	// be refused.
 	Replayed bool
-	// Hasty: a write may be refused for the sake of another that is still on its way to the replicas and not yet in the
-	// cell, or never will be.
+	// Hasty: a write may be refused for the sake of another that is still on its way to the
+	// replicas and not yet in the cell, or never will be.
 	Hasty bool
-	// Stale: a read may tell of the past, as that by a server does which has not yet noticed that it leads no more. Only the
-	// writes and the last call must fit into one order then, and each version be that of one value.
+	// Stale: a read may tell of the past, as that by a server does which has not yet noticed that
+	// it leads no more. Only the writes and the last call must fit into one order then, and each
+	// version be that of one value.
 	Stale bool
-	// Version is for a store that reads a value and its version one after the other, so that the version may be one that
-	// the cell had a moment before the value. It says which version a value has. Such a read counts as one of the value; a
-	// swap from the version that it gave is one from the earlier value, which is gone, and must be refused.
+	// Version is for a store that reads a value and its version one after the other, so that the
+	// version may be one that the cell had a moment before the value. It says which version a value
+	// has. Such a read counts as one of the value; a swap from the version that it gave is one from
+	// the earlier value, which is gone, and must be refused.
 	Version func(value string) driver.Version
 }
 
-// operations are what must fit into one order.
+// operations are the calls that must fit into one order.
 //
-// A write of unknown outcome was applied if anybody ever saw its value, at any time after it began; how it ended says
-// nothing. Nobody saw the others, not even the last read, and they restrict nothing.
+// A write of unknown outcome was applied if any client ever saw its value, at any time after it
+// began; its end says nothing. No client saw the others, not even the last read, and they restrict
+// nothing.
 func (h *History) operations(r Rules) []porcupine.Operation {
 	applied := map[string]bool{}
 	for _, c := range h.calls {
@@ -197,8 +202,8 @@ func (h *History) last() (began time.Duration) {
 	return began
 }
 
-// Check fails the test unless there is an order of all calls that explains their answers. It is called once, when all
-// clients have ended and somebody has read the cell once more.
+// Check fails the test unless there is an order of all calls that explains their answers. It is
+// called once, when all clients have ended and the cell was read once more.
 func (h *History) Check(t testing.TB, r Rules) {
 	t.Helper()
 	for _, what := range h.Faults(r) {
@@ -206,7 +211,7 @@ func (h *History) Check(t testing.TB, r Rules) {
 	}
 }
 
-// Faults is Check for those who want faults to be found.
+// Faults is Check for tests that expect faults.
 func (h *History) Faults(r Rules) []string {
 	h.versions(r)
 	switch h.ordered(r) {
@@ -219,13 +224,15 @@ func (h *History) Faults(r Rules) []string {
 }
 
 func (h *History) ordered(r Rules) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(register, h.operations(r), max(wait.Left(), 1)) // 0 is no limit
+	// 0 is no limit
+	return porcupine.CheckOperationsTimeout(register, h.operations(r), max(wait.Left(), 1))
 }
 
-// Torn is how many reads gave a version that was not the value's. It is known after Check or Faults.
+// Torn is how many reads gave a version that was not the value's. It is known after Check or
+// Faults.
 func (h *History) Torn() int { return h.torn }
 
-// Tally says what happened, so that a run that proves nothing is seen.
+// Tally counts the calls, so that a run that proves nothing shows.
 func (h *History) Tally() (reads, swaps, refusals, unknowns int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -58,7 +58,7 @@ func TestCheckerSeesFaults(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesFaultsBehindStaleReads: what is left to be checked where reads may tell of the past.
+// TestCheckerSeesFaultsBehindStaleReads: the checks that remain where reads may show the past.
 func TestCheckerSeesFaultsBehindStaleReads(t *testing.T) {
 	ms := time.Millisecond
 	before := []call{
@@ -94,7 +94,8 @@ func TestCheckerSeesFaultsBehindStaleReads(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesUnsafeTears: a version that is older than its value is good for nothing, and a newer one is another's.
+// TestCheckerSeesUnsafeTears: a version that is older than its value is good for nothing, and a
+// newer one is another's.
 func TestCheckerSeesUnsafeTears(t *testing.T) {
 	ms := time.Millisecond
 	before := []call{

@@ -1,5 +1,6 @@
-// Command kafkad runs three Apache Kafka brokers on 127.0.0.1, for use by hand and by scripts. They go on when the command
-// ends. Up prints the bootstrap servers; start and kill change one broker, 1 to 3; a signal is TERM, KILL, STOP or CONT:
+// Command kafkad runs three Apache Kafka brokers on 127.0.0.1, for use by hand and by scripts. They
+// go on when the command ends. Up prints the bootstrap servers; start and kill change one broker, 1
+// to 3; a signal is TERM, KILL, STOP or CONT:
 //
 //	go run ./test/internal/kafkad up DIR
 //	go run ./test/internal/kafkad kill DIR 1 STOP
@@ -33,7 +34,7 @@ func main() {
 	}
 }
 
-// commands are what can be asked for, with how many arguments.
+// commands are the commands, with their number of arguments.
 var commands = map[string]struct {
 	args int
 	do   func(ctx context.Context, args []string) error

@@ -1,3 +1,4 @@
-// Package machine is what the measurements need of the operating system: one clock for all processes of the machine, and
-// a hand on their scheduling and their ends. It does its work on Linux; elsewhere it compiles and Supported is false.
+// Package machine holds the calls of the operating system that measurements need: one clock for all
+// processes of the machine, and control of their scheduling and their ends. It does its work on
+// Linux; elsewhere it compiles and Supported is false.
 package machine

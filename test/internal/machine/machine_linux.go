@@ -12,7 +12,8 @@ const Supported = true
 
 const clockMonotonic = 1
 
-// Now is CLOCK_MONOTONIC in nanoseconds. Unlike the monotonic part of time.Now it may be compared among processes.
+// Now is CLOCK_MONOTONIC in nanoseconds. Unlike the monotonic part of time.Now it may be compared
+// among processes.
 func Now() int64 {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0)
@@ -40,7 +41,7 @@ func CPU() time.Duration {
 // Together lets a process that is to be started end with this one, also where this one is killed.
 func Together(cmd *exec.Cmd) { attributes(cmd).Pdeathsig = syscall.SIGKILL }
 
-// Apart gives it a session of its own, so that what is typed at the terminal does not reach it.
+// Apart gives it a session of its own, so that keys at the terminal do not reach it.
 func Apart(cmd *exec.Cmd) { attributes(cmd).Setsid = true }
 
 func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Meter measures what this process uses. It watches the goroutines all the while, because a process
-// that does many things at the same instants needs them then and at no other time.
+// Meter measures the usage of this process. It watches the goroutines all the time, because a
+// process that does many things at the same instants needs them then and at no other time.
 type Meter struct {
 	once sync.Once
 
@@ -18,7 +18,7 @@ type Meter struct {
 	low, high int // since the last use
 }
 
-// Usage is what a process uses.
+// Usage is the usage of a process.
 type Usage struct {
 	Goroutines int    // at rest
 	Peak       int    // the most since the last use
@@ -70,7 +70,7 @@ func (m *Meter) Take() (low, high int) {
 }
 
 // Use measures at a moment at rest. The first time it starts the watch, so that every measurement
-// contains what the watch costs.
+// contains the cost of the watch.
 func (m *Meter) Use() Usage {
 	m.once.Do(func() {
 		go func() {
@@ -86,7 +86,7 @@ func (m *Meter) Use() Usage {
 	}
 	u := Usage{Goroutines: low, Peak: high, CPU: CPU(), At: Now()}
 	runtime.GC()
-	debug.FreeOSMemory() // a second collection: what the first finds may free more
+	debug.FreeOSMemory() // a second collection: the finalizers of the first may free more
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	u.Heap, u.Resident = s.HeapAlloc, resident()

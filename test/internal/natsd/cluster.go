@@ -11,20 +11,20 @@ import (
 // Members is how many servers a cluster has.
 const Members = 3
 
-// Cluster is three servers which keep streams together. Its methods may be called from many goroutines, but those that
-// change the same server one after another.
+// Cluster is three servers which keep streams together. Its methods may be called from many
+// goroutines, but those that change the same server one after another.
 type Cluster struct {
 	// Servers have the names n1 to n3.
 	Servers [Members]*Server
 	routes  routes
 }
 
-// StartCluster runs a cluster whose servers keep their files under a directory. That they have started does not mean that
-// they have found each other, which Ready waits for.
+// StartCluster runs a cluster with files under a directory. The servers have started when it
+// returns, but may not have found each other, which Ready waits for.
 func StartCluster(dir string) (*Cluster, error) { return startCluster(dir, false, ports.Free) }
 
-// StartPartible is StartCluster for a cluster that Part can part. What its servers say to each other passes through this
-// process, which takes time.
+// StartPartible is StartCluster for a cluster that Part can part. The traffic between its servers
+// passes through this process, which takes time.
 func StartPartible(dir string) (*Cluster, error) { return startCluster(dir, true, ports.Free) }
 
 func startCluster(dir string, partible bool, free func(int) ([]int, error)) (c *Cluster, err error) {
@@ -85,11 +85,12 @@ func (c *Cluster) Others(than *Server) []*Server {
 	return all
 }
 
-// Part cuts a server off from the two others, so that neither side is told: connections stay open and are silent. Clients
-// still reach all three. Heal ends it. The cluster must have been started by StartPartible.
+// Part cuts a server off from the two others, so that neither side notices: connections stay open
+// and are silent. Clients still reach all three. Heal ends it. The cluster must have been started
+// by StartPartible.
 func (c *Cluster) Part(s *Server) { c.each(s, (*relay.Relay).Blackhole) }
 
-// Heal ends what Part began. What was swallowed is lost, and the connections with it.
+// Heal undoes Part. Swallowed bytes are lost, and the connections with them.
 func (c *Cluster) Heal(s *Server) { c.each(s, (*relay.Relay).Heal) }
 
 // each does something with all routes of a server.

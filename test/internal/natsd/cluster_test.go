@@ -12,7 +12,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestCluster: what a cluster is for. It goes on without a server that was stopped, killed, paused or parted, and with it again.
+// TestCluster: a cluster goes on without a server that was stopped, killed, paused or parted, and
+// with it again.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the soak does it")

@@ -11,7 +11,8 @@ func (s *Server) Kill() {
 	_ = s.cmd.Wait()
 }
 
-// Stop ends the server as an operator does: it hands over what it leads, and leaves. It returns when the process is gone.
+// Stop ends the server as an operator does: it hands over its streams, and leaves. It returns when
+// the process is gone.
 func (s *Server) Stop() error {
 	if _, err := s.in.Write([]byte("stop\n")); err != nil {
 		return err
@@ -19,7 +20,8 @@ func (s *Server) Stop() error {
 	return s.cmd.Wait()
 }
 
-// Pause stops the server in its tracks, as SIGSTOP does: it stays connected and silent. It needs Linux.
+// Pause stops the server in its tracks, as SIGSTOP does: it stays connected and silent. It needs
+// Linux.
 func (s *Server) Pause() error { return machine.Pause(s.PID()) }
 
 // Resume lets a paused server go on.

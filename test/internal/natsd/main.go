@@ -16,7 +16,7 @@ const (
 	anyPort  = server.RANDOM_PORT
 )
 
-// Nobody is the name, and the password, of a user who may ask what streams there are and nothing else.
+// Nobody is the name, and the password, of a user with the right to list streams and nothing else.
 const Nobody = "nobody"
 
 // Main turns a process that Start started into a server, and returns in any other. Call it first.
@@ -32,7 +32,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// serve ends when whoever started it does, or in good order when it is told to.
+// serve ends when its parent does, or normally on request.
 func serve(encoded string) error {
 	var p place
 	if err := json.Unmarshal([]byte(encoded), &p); err != nil {

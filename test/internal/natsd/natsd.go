@@ -1,8 +1,9 @@
-// Package natsd runs NATS servers as processes of their own, alone or three as a cluster, which can be stopped, killed,
-// paused, cut off from each other, and started again on their files. By hand: `go run ./test/internal/natsd/natsd`.
+// Package natsd runs NATS servers as processes of their own, alone or three as a cluster, which can
+// be stopped, killed, paused, cut off from each other, and started again on their files. By hand:
+// `go run ./test/internal/natsd/natsd`.
 //
-// The server is the one of the Go module: the program that wants one is started a second time, and its call of Main
-// becomes the server. It lives no longer than the program.
+// The server is the one of the Go module: the program that wants one is started a second time, and
+// its call of Main becomes the server. It lives no longer than the program.
 package natsd
 
 import (
@@ -103,8 +104,8 @@ func (s *Server) Name() string { return s.place.Name }
 // PID is the number of the process, which another start changes.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// URL is where clients connect. Who gives no name is a user with all rights.
+// URL is the address for clients. A client without a name is a user with all rights.
 func (s *Server) URL() string { return s.said.URL }
 
-// Monitor is the base URL of what the server says about itself.
+// Monitor is the base URL of the server's monitoring.
 func (s *Server) Monitor() string { return s.said.Monitor }

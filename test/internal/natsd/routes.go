@@ -5,8 +5,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// nowhere is what servers that hide tell each other to connect to: nobody listens there, so only the routes that they were
-// given come about.
+// nowhere is the address that hiding servers announce to each other: nothing listens there, so only
+// the given routes come about.
 const nowhere = "127.0.0.1:9"
 
 // route is how one server reaches another.
@@ -18,7 +18,8 @@ type route struct {
 
 type routes []route
 
-// layRoutes has every server reach every other, through a relay for each direction if they are to be cut.
+// layRoutes has every server reach every other, through a relay for each direction if they are to
+// be cut.
 func layRoutes(forRoutes []int, relayed bool) (all routes, err error) {
 	for from := range forRoutes {
 		for to, port := range forRoutes {

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// said is what a server says: how to reach it when it is ready, or why it cannot start.
+// said is a server's message: its address when it is ready, or the reason why it cannot start.
 type said struct {
 	URL     string
 	Monitor string
@@ -21,7 +21,7 @@ func (r refusal) Error() string { return string(r) }
 // speaker is the log of a server, which goes on after a fatal error unless its log ends it.
 type speaker struct{}
 
-// Fatalf tells whoever waits for the server, and whoever looks at the terminal.
+// Fatalf reports to the process that waits for the server, and to the terminal.
 func (speaker) Fatalf(format string, v ...any) {
 	reason := fmt.Sprintf(format, v...)
 	fmt.Fprintln(os.Stderr, "natsd:", reason)

@@ -2,7 +2,8 @@ package natsd
 
 import "errors"
 
-// attempts is how many times other ports are tried: somebody may take one after it was found free.
+// attempts is how many times other ports are tried: another process may take one after it was found
+// free.
 const attempts = 5
 
 // onFree starts something on so many free ports.

@@ -20,8 +20,8 @@ var shared struct {
 	err  error
 }
 
-// Shared is one partible cluster for all tests of a package, whose TestMain is Tests. At the end of each test what it did to
-// servers is mended, and waited for: such tests are not parallel ones.
+// Shared is one partible cluster for all tests of a package, with Tests as their TestMain. At the
+// end of each test its faults are mended, and waited for: such tests are not parallel ones.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	if !machine.Supported {
@@ -36,7 +36,8 @@ func Shared(t testing.TB) *Cluster {
 		defer cancel()
 		if err := shared.c.Mend(ctx); err != nil {
 			t.Error(err)
-			shared.err = fmt.Errorf("the servers are not whole since %s: %w", t.Name(), err) // nobody needs to wait for them again
+			// later tests need not wait for them again
+			shared.err = fmt.Errorf("the servers are not whole since %s: %w", t.Name(), err)
 		}
 	})
 	return shared.c
@@ -56,7 +57,7 @@ func begin() (*Cluster, error) {
 	return c, c.Ready(ctx)
 }
 
-// Tests runs the tests of a package and then ends what Shared has started.
+// Tests runs the tests of a package and then ends the cluster of Shared.
 func Tests(m *testing.M) {
 	Main()
 	code := m.Run()
@@ -67,7 +68,7 @@ func Tests(m *testing.M) {
 	os.Exit(code)
 }
 
-// Mend undoes what was done to servers and routes, and waits until all is as it was.
+// Mend undoes the faults of servers and routes, and waits until all is as before.
 func (c *Cluster) Mend(ctx context.Context) error {
 	var errs []error
 	for _, s := range c.Servers {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// The range is below the one that systems give to clients: a server that is killed and started again finds its port free
-// again, however many clients call in vain meanwhile.
+// The range is below the one that systems give to clients: a server that is killed and started
+// again finds its port free again, however many clients call in vain in between.
 const (
 	lowest = 20000
 	number = 10000
@@ -18,8 +18,8 @@ const (
 // Host is where servers under test listen.
 const Host = "127.0.0.1"
 
-// Free are n different ports of Host that are free at this moment. Somebody else may take one before it is used, so
-// whoever uses them must be ready to ask again.
+// Free returns n different ports of Host that are free at this moment. Another process may take one
+// before it is used, so callers must be ready to ask again.
 func Free(n int) ([]int, error) {
 	var all []int
 	for range 100 * n {

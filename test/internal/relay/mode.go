@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// mode is what becomes of the bytes on their way.
+// mode is the treatment of the bytes on their way.
 type mode int
 
 const (
@@ -16,24 +16,25 @@ const (
 	refusing
 )
 
-// Blackhole swallows everything in both directions and leaves the connections open, so that neither side is told.
+// Blackhole swallows everything in both directions and leaves the connections open, so that neither
+// side notices.
 func (r *Relay) Blackhole() { r.set(swallowing, 0) }
 
-// Mute swallows what the server says: requests are carried out and their answers lost.
+// Mute swallows the server's bytes: requests are carried out and their answers lost.
 func (r *Relay) Mute() { r.set(muting, 0) }
 
-// Hold keeps everything in both directions, as a partition does that ends before TCP gives up: what was sent meanwhile
-// arrives after Release, late.
+// Hold keeps everything in both directions, as a partition does that ends before TCP gives up:
+// bytes from that time arrive after Release, late.
 func (r *Relay) Hold() { r.set(holding, 0) }
 
-// Delay passes everything on in both directions, so much later. Also what the client sent before it died, or hung up,
-// arrives then. Release ends it for what is sent from then on.
+// Delay passes everything on in both directions, so much later. Also bytes from before the client
+// died, or hung up, arrive then. Release ends it for later bytes.
 func (r *Relay) Delay(by time.Duration) { r.set(passing, by) }
 
 // Release ends a Hold or a Delay.
 func (r *Relay) Release() { r.set(passing, 0) }
 
-// Heal lets everything pass again, on new connections: what was swallowed left a gap in the old ones.
+// Heal lets everything pass again, on new connections: swallowed bytes left a gap in the old ones.
 func (r *Relay) Heal() {
 	r.mu.Lock()
 	r.drop(false)
@@ -50,7 +51,7 @@ func (r *Relay) Cut() {
 	r.drop(true)
 }
 
-// Restore ends a Cut. Its port was free meanwhile, so it fails if somebody has taken that.
+// Restore ends a Cut. Its port was free in between, so it fails if another process has taken that.
 func (r *Relay) Restore() error {
 	l, err := r.network.Listen("tcp", r.address)
 	if err != nil {
@@ -75,7 +76,8 @@ func (r *Relay) set(m mode, late time.Duration) {
 	r.changed = make(chan struct{})
 }
 
-// lets says whether bytes in this direction go on, after the end of a hold if there is one, and how late.
+// lets says whether bytes in this direction go on, after the end of a hold if there is one, and how
+// late.
 func (r *Relay) lets(answers bool) (passes bool, late time.Duration) {
 	for {
 		r.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// queue delivers what it is given in its order, late where that was asked for. What cannot be delivered is lost: a side that is gone
-// has its own way to be noticed.
+// queue delivers bytes in their order, late where that was asked for. Bytes that cannot be
+// delivered are lost: a side that is gone has its own way to be noticed.
 type queue struct {
 	to   io.Writer
 	gone <-chan struct{} // delivery is given up
@@ -25,7 +25,7 @@ type parcel struct {
 
 func newQueue(to io.Writer, gone <-chan struct{}) *queue { return &queue{to: to, gone: gone} }
 
-// put delivers at once what is not to be late, unless something late is before it.
+// put delivers bytes without a delay at once, unless something late is before them.
 func (q *queue) put(data []byte, late time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +59,7 @@ func (q *queue) first() parcel {
 	return q.waiting[0]
 }
 
-// remove takes off what was delivered, and reports whether there is more.
+// remove takes off the delivered bytes, and reports whether there is more.
 func (q *queue) remove() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package relay stands between a client and a server and takes away what passes, as networks do.
+// Package relay stands between a client and a server and takes away bytes, as networks do.
 package relay
 
 import (
@@ -35,7 +35,7 @@ type Relay struct {
 	mu       sync.Mutex
 	listener net.Listener
 	mode     mode
-	late     time.Duration // by how much what passes is delayed
+	late     time.Duration // the delay of passing bytes
 	changed  chan struct{} // closed at the next change of mode
 	links    []*link
 	closed   bool
@@ -76,7 +76,8 @@ func begin(n Network, l net.Listener, server string) *Relay {
 	return r
 }
 
-// listen takes a port that systems give to no client: after a Cut it must still be there for Restore.
+// listen takes a port that systems give to no client: after a Cut it must still be there for
+// Restore.
 func listen() (l net.Listener, err error) {
 	for range 20 {
 		var free []int
@@ -129,7 +130,8 @@ func (r *Relay) join(k *link, by net.Listener) {
 	r.ways.Go(func() { r.pass(k, k.client, k.server, true) })
 }
 
-// drop ends all connections, in good order or by a reset, which loses what is on its way. It is called under the lock.
+// drop ends all connections, normally or by a reset, which loses the bytes on their way. It is
+// called under the lock.
 func (r *Relay) drop(reset bool) {
 	for _, k := range r.links {
 		close(k.gone)
@@ -143,8 +145,8 @@ func (r *Relay) drop(reset bool) {
 	r.links = nil
 }
 
-// pass is one direction of a connection. It ends when nothing more comes from there and all that was delayed has arrived, and ends the
-// other one.
+// pass is one direction of a connection. It ends when nothing more comes from there and all that
+// was delayed has arrived, and ends the other one.
 func (r *Relay) pass(k *link, to io.WriteCloser, from io.ReadCloser, answers bool) {
 	defer func() {
 		_ = to.Close()

@@ -39,7 +39,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// echo is a server that says what it hears.
+// echo is a server that sends back its input.
 func echo(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -60,7 +60,7 @@ func (s *stage) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// hears reports what comes back within the time; "" is nothing.
+// hears returns the bytes that come back within the time; "" is nothing.
 func hears(c net.Conn, d time.Duration) string {
 	c.SetReadDeadline(time.Now().Add(d))
 	buf := make([]byte, 16)
@@ -120,7 +120,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// TestDelayOfTheDead: what a client sent arrives, though it has hung up since.
+// TestDelayOfTheDead: a client's bytes arrive, though it has hung up since.
 func TestDelayOfTheDead(t *testing.T) {
 	bubble(t, func(t *testing.T, r *stage) {
 		r.Delay(time.Minute)

@@ -48,7 +48,7 @@ func dial(t *testing.T, r *Relay) net.Conn {
 	return c
 }
 
-// speak requires that what is said comes back.
+// speak requires that the bytes come back.
 func speak(t *testing.T, c net.Conn, said string) {
 	t.Helper()
 	if _, err := io.WriteString(c, said); err != nil {

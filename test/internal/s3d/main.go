@@ -1,8 +1,10 @@
-// Command s3d installs and starts a server that speaks S3, for use by hand, and stops it when interrupted:
+// Command s3d installs and starts a server that speaks S3, for use by hand, and stops it when
+// interrupted:
 //
 //	go run ./test/internal/s3d versity|versity2|minio|rclone|azurite|stub [-port N] [-dir DIR]
 //
-// It can also install alone, all of them or those that are named, so that tests that need them are done in minutes:
+// It can also install alone, all of them or those that are named, so that tests that need them are
+// done in minutes:
 //
 //	go run ./test/internal/s3d install [versity ...]
 package main

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// hold reads the request whole before it waits, so that it is carried out even if its sender gives up meanwhile.
+// hold reads the request whole before it waits, so that it is carried out even if its sender gives
+// up.
 func hold(w http.ResponseWriter, d time.Duration, inner http.Handler, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault is what can happen to a request.
+// Fault is a fault of a request.
 type Fault int
 
 const (
@@ -22,21 +22,22 @@ const (
 	TooMany
 	// Broken answers with 500 and does nothing.
 	Broken
-	// BrokenLate answers with 500 and has done what was asked.
+	// BrokenLate answers with 500 after it has carried the request out.
 	BrokenLate
 	// LoseRequest ends the connection and does nothing.
 	LoseRequest
-	// LoseAnswer does what was asked and ends the connection.
+	// LoseAnswer carries the request out and ends the connection.
 	LoseAnswer
-	// DelayBefore waits, at most the plan's MaxDelay, and then does what was asked, even if nobody waits for it any more.
+	// DelayBefore waits, at most the plan's MaxDelay, and then carries the request out, even if its
+	// sender waits no longer.
 	DelayBefore
-	// DelayAfter does what was asked, and waits with the answer.
+	// DelayAfter carries the request out, and waits with the answer.
 	DelayAfter
 	// Refuse answers a conditional write with 412 for no reason.
 	Refuse
 	// RefuseQuoted does so if the ETag in If-Match has quotes.
 	RefuseQuoted
-	// Missing answers a write whose If-Match is not met with 404 instead of 412.
+	// Missing answers a write with an If-Match that is not met with 404 instead of 412.
 	Missing
 
 	faultCount = int(Missing) + 1
@@ -68,10 +69,10 @@ func (f Fault) strikes(r *http.Request) bool {
 	return true
 }
 
-// Plan is what happens by chance.
+// Plan holds the chances of faults.
 type Plan struct {
-	// Chances are from 0 to 1 of the requests that the fault can happen to. One happens to a request at most; if they
-	// add up to more than 1, those that are declared last come short.
+	// Chances are from 0 to 1 of the requests that the fault can happen to. One happens to a
+	// request at most; if they add up to more than 1, those that are declared last come short.
 	Chances map[Fault]float64
 	// MaxDelay bounds all delays. Zero: 100 ms.
 	MaxDelay time.Duration
@@ -88,7 +89,8 @@ type Faults struct {
 	requests map[string]int // by method
 }
 
-// Wrap puts faults before any server. The seed decides which of the requests fail, in the order in which they arrive.
+// Wrap puts faults before any server. The seed decides which of the requests fail, in the order in
+// which they arrive.
 func Wrap(inner http.Handler, seed uint64, plan Plan) *Faults {
 	return &Faults{inner: inner, rng: rand.New(rand.NewPCG(seed, 0)), plan: plan, requests: map[string]int{}}
 }
@@ -107,7 +109,7 @@ func (f *Faults) Struck(fault Fault) int {
 	return f.struck[fault]
 }
 
-// Requests counts the requests of a method that have arrived, for what stores cost.
+// Requests counts the requests of a method that have arrived, for the cost of stores.
 func (f *Faults) Requests(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // Region is that of all buckets.
 const Region = "us-east-1"
 
-// Server answers without TLS and whatever the signature.
+// Server answers without TLS and with any signature.
 type Server struct {
 	*Faults
 	http    *httptest.Server
@@ -55,7 +55,7 @@ func start(seed uint64, plan Plan, buckets []string,
 	return s, nil
 }
 
-// Memory is what a server without faults does. It knows two users, one of whom may do nothing.
+// Memory is a server without faults. It knows two users; one of them has no rights.
 func Memory(buckets ...string) (http.Handler, error) {
 	backend := s3mem.New()
 	for _, b := range buckets {
@@ -91,8 +91,7 @@ const (
 	nobody  = "nobody"
 )
 
-// ClientOf returns a new client of what stands before the server at a URL, with connections of its
-// own.
+// ClientOf returns a new client of a relay before the server at a URL, with connections of its own.
 func (s *Server) ClientOf(url string) *s3.Client { return s.newClient(url, anybody) }
 
 // Nobody returns a client without any rights.

@@ -1,5 +1,5 @@
-// Command worker is a program for tenure run to run where there is no other: it leaves orphans behind, says its token, and
-// when it is asked to end it ends with a code of its own.
+// Command worker is a program for tenure run to run where there is no other: it leaves orphans
+// behind, says its token, and when it is asked to end it ends with a code of its own.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	case os.Args[1] == "fork":
 		err = again("end").Start()
 	case os.Args[1] == "end":
-		time.Sleep(50 * time.Millisecond) // whoever started it has ended by then
+		time.Sleep(50 * time.Millisecond) // its parent has ended by then
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
@@ -37,7 +37,8 @@ func again(arg string) *exec.Cmd {
 	return c
 }
 
-// work leaves orphans, of which each has a parent that did not wait for it, and then does nothing until it is asked to end.
+// work leaves orphans, of which each has a parent that did not wait for it, and then does nothing
+// until it is asked to end.
 func work() error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)

@@ -1,5 +1,6 @@
-// Command worker is what the battery lets tenure run: a program of which only one copy may work. It writes each of its acts into a
-// journal, with the time and the token that it was given, and does not ask anybody whether it may.
+// Command worker is the program that the battery lets tenure run: only one copy may work. It writes
+// each of its acts into a journal, with the time and its token, and does not ask whether it may
+// act.
 package main
 
 import (
@@ -28,7 +29,7 @@ type habits struct {
 	strays   int           // children in sessions of their own, deaf as well
 	life     time.Duration // 0: it goes on
 	code     int           // at the end of its life
-	tidy     bool          // it closes what it has inherited, as daemons do
+	tidy     bool          // it closes its inherited files, as daemons do
 	root     int           // 0: it is no child
 }
 
@@ -53,7 +54,8 @@ func main() {
 	os.Exit(code)
 }
 
-// longest is how long a worker lives at most: none may be left for ever, also where a battery is killed that tries a tenure with a flaw.
+// longest is the longest life of a worker: none may be left without end, also where a battery is
+// killed that tries a tenure with a flaw.
 const longest = 20 * time.Minute
 
 var began = time.Now()
@@ -86,7 +88,8 @@ func (h *habits) work() (int, error) {
 	return h.act(w, asked)
 }
 
-// act goes on until the end of its life, or as long after SIGTERM as it takes to stop, or until nobody reads what it writes.
+// act goes on until the end of its life, or as long after SIGTERM as it takes to stop, or until its
+// output has no reader.
 func (h *habits) act(w *writer, asked <-chan os.Signal) (int, error) {
 	pace := time.NewTicker(h.pace)
 	defer pace.Stop()
@@ -119,7 +122,7 @@ func (h *habits) act(w *writer, asked <-chan os.Signal) (int, error) {
 	}
 }
 
-// fork starts the children. Nobody waits for them here.
+// fork starts the children, and does not wait for them.
 func (h *habits) fork() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -138,13 +141,14 @@ func (h *habits) fork() error {
 	return nil
 }
 
-// writer knows what is the same in all records of a process.
+// writer holds the fields that all records of a process share.
 type writer struct {
 	journal *witness.Writer
 	same    witness.Record
 }
 
-// open takes the token and the candidate's name, whose number comes last, from the environment that tenure sets.
+// open takes the token and the candidate's name, whose number comes last, from the environment that
+// tenure sets.
 func (h *habits) open() (*writer, error) {
 	token, err := strconv.ParseUint(os.Getenv("TENURE_TOKEN"), 10, 64)
 	if err != nil {

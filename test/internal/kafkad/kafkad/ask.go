@@ -90,7 +90,8 @@ func (c *Cluster) Complete(ctx context.Context) error {
 	})
 }
 
-// members has each of these brokers say itself that all of them are members: what others say may be long past.
+// members waits until each of these brokers itself names all of them as members: the answers of
+// others may be old.
 func (c *Cluster) members(ctx context.Context, wanted ...*broker) error {
 	for _, b := range wanted {
 		there, err := c.membersBy(ctx, b)

@@ -19,7 +19,7 @@ import (
 type broker struct {
 	n        int
 	dir      string
-	java     []string // the command, without what is to be run
+	java     []string // the command, without its main class
 	detached bool
 
 	mu      sync.Mutex
@@ -37,12 +37,13 @@ func (b *broker) run(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, b.java[0], all...)
 }
 
-// format writes what a broker must find when it starts for the first time.
+// format writes the files that a broker needs when it starts for the first time.
 func (b *broker) format(ctx context.Context, l layout) error {
 	if err := os.WriteFile(b.properties(), []byte(l.properties(b.n, filepath.Join(b.dir, "data"))), 0o600); err != nil {
 		return err
 	}
-	cmd := b.run(ctx, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "kafka.tools.StorageTool", "format", "--cluster-id="+l.ID, "--config", b.properties()) // an id may begin with "-"
+	// an id may begin with "-"
+	cmd := b.run(ctx, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "kafka.tools.StorageTool", "format", "--cluster-id="+l.ID, "--config", b.properties())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("format broker %d: %w: %s", b.n, err, tail(out))
 	}

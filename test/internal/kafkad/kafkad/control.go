@@ -24,11 +24,12 @@ func (c *Cluster) Signal(n int, sig os.Signal) error {
 // Kill ends a broker as SIGKILL does, also a paused one. It returns when the process is gone.
 func (c *Cluster) Kill(n int) error { return c.end(n, os.Kill) }
 
-// Stop ends a broker as an operator does, by SIGTERM: it hands over what it leads and leaves. It returns when the
-// process is gone.
+// Stop ends a broker as an operator does, by SIGTERM: it hands over its partitions and leaves. It
+// returns when the process is gone.
 func (c *Cluster) Stop(n int) error { return c.end(n, syscall.SIGTERM) }
 
-// Pause stops a broker as SIGSTOP does: it stays connected and silent. On Windows it is not supported.
+// Pause stops a broker as SIGSTOP does: it stays connected and silent. On Windows it is not
+// supported.
 func (c *Cluster) Pause(n int) error { return c.pausing(n, pause) }
 
 // Resume lets a paused broker go on.
@@ -56,7 +57,8 @@ func (c *Cluster) end(n int, sig os.Signal) error {
 	return b.end(ctx, sig)
 }
 
-// Start starts a broker again, on its files, and returns when the cluster counts it among its members again.
+// Start starts a broker again, on its files, and returns when the cluster counts it among its
+// members again.
 func (c *Cluster) Start(n int) error {
 	b, err := c.broker(n)
 	if err != nil {
@@ -70,14 +72,15 @@ func (c *Cluster) Start(n int) error {
 	return c.joined(ctx, b)
 }
 
-// End ends all brokers at once, also paused ones; what they kept stays in the directory.
+// End ends all brokers at once, also paused ones; their files stay in the directory.
 func (c *Cluster) End() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return c.each(func(b *broker) error { return b.end(ctx, os.Kill) })
 }
 
-// Heal lets paused brokers go on, starts those that ended, and returns when all copies of all partitions are complete.
+// Heal lets paused brokers go on, starts those that ended, and returns when all copies of all
+// partitions are complete.
 func (c *Cluster) Heal(ctx context.Context) error {
 	var errs []error
 	for _, b := range c.brokers {

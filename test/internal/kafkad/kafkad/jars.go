@@ -33,8 +33,8 @@ func cache() (string, error) {
 // installing lets one installation of this process work at a time.
 var installing sync.Mutex
 
-// Install fetches the brokers' program unless it is there, through Maven, and returns the directory of its jars. It takes
-// a minute the first time. It returns an error that says what is missing.
+// Install fetches the brokers' program unless it is there, through Maven, and returns the directory
+// of its jars. It takes a minute the first time. It returns an error that names a missing program.
 func Install(ctx context.Context) (string, error) {
 	installing.Lock()
 	defer installing.Unlock()
@@ -52,7 +52,7 @@ func Install(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// fill fetches beside the place and moves there, so that what is found there is always whole.
+// fill fetches beside the place and moves the result there, so that the place is always whole.
 func fill(ctx context.Context, base, dir string) error {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return err

@@ -1,10 +1,11 @@
-// Package kafkad runs a cluster of three Apache Kafka brokers, as processes of their own, which can be paused, killed and
-// started again on their files.
+// Package kafkad runs a cluster of three Apache Kafka brokers, as processes of their own, which can
+// be paused, killed and started again on their files.
 //
-// The program is fetched at the first need through Maven, at the version that pom.xml fixes, into TENURE_TOOLS or else a directory of
-// the user's cache; it needs Java 17 or newer. The brokers listen on free ports of 127.0.0.1 alone. They keep three copies of each
-// topic and need two for a write; together they take about 1 GB of memory and ten seconds to start. By hand:
-// `go run ./test/internal/kafkad up DIR`.
+// The program is fetched at the first need through Maven, at the version that pom.xml fixes, into
+// TENURE_TOOLS or else a directory of the user's cache; it needs Java 17 or newer. The brokers
+// listen on free ports of 127.0.0.1 alone. They keep three copies of each topic and need two for a
+// write; together they take about 1 GB of memory and ten seconds to start. By hand: `go run
+// ./test/internal/kafkad up DIR`.
 package kafkad
 
 import (
@@ -26,17 +27,18 @@ import (
 // Brokers is how many there are. They are numbered from 1, which is also their id in the cluster.
 const Brokers = 3
 
-// Cluster is three brokers over one directory. Its methods may be called from many goroutines, but those that change the
-// same broker one after another.
+// Cluster is three brokers over one directory. Its methods may be called from many goroutines, but
+// those that change the same broker one after another.
 type Cluster struct {
 	dir     string
 	layout  layout
 	brokers [Brokers]*broker
 }
 
-// Up makes a cluster in a directory, of which what earlier ones left is removed, and starts it. It returns when topics
-// can be created, with an error that says what is missing, or what a broker said before it ended. End ends the brokers; if
-// detached is set they go on when this process ends, and Load finds them.
+// Up makes a cluster in a directory, removes the files of earlier ones, and starts it. It returns
+// when topics can be created, with an error that names a missing program, or the last words of a
+// broker. End ends the brokers; if detached is set they go on when this process ends, and Load
+// finds them.
 func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
 	jars, err := Install(ctx)
 	if err != nil {
@@ -57,7 +59,7 @@ func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
 	}
 }
 
-// tries is how often the brokers are started, when somebody else has taken one of their ports or
+// tries is how often the brokers are started, when another process has taken one of their ports or
 // one of them has ended by itself, as they do on a machine that is too busy.
 const tries = 3
 

@@ -7,7 +7,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
-// Users of the listeners with SASL/PLAIN; the password of each is its name. They have no rights but those given by Allow.
+// Users of the listeners with SASL/PLAIN; the password of each is its name. They have no rights but
+// those given by Allow.
 const (
 	Candidate = "candidate"
 	Observer  = "observer"
@@ -18,7 +19,7 @@ const (
 type layout struct {
 	ID      string
 	Plain   [Brokers]int // for the super user, and among the brokers
-	SASL    [Brokers]int // for the users, whose rights are checked
+	SASL    [Brokers]int // for the users with checked rights
 	Control [Brokers]int // of the controllers, which are in the same processes
 }
 
@@ -34,8 +35,8 @@ func newLayout(id string) (layout, error) {
 	return l, nil
 }
 
-// properties configure broker n, from 1, with its data in a directory. Sessions are shorter than Kafka's default of 9 s, so
-// that tests need not wait so long for the next leader of a partition.
+// properties configure broker n, from 1, with its data in a directory. Sessions are shorter than
+// Kafka's default of 9 s, so that tests need not wait so long for the next leader of a partition.
 func (l layout) properties(n int, data string) string {
 	var voters []string
 	for i, port := range l.Control {
@@ -65,8 +66,8 @@ func (l layout) properties(n int, data string) string {
 	}, "\n")
 }
 
-// settings are the same for all brokers: three copies of everything, two of them needed for a write, short sessions, and
-// few threads, since all brokers share a small machine.
+// settings are the same for all brokers: three copies of everything, two of them needed for a
+// write, short sessions, and few threads, since all brokers share a small machine.
 const settings = `
 auto.create.topics.enable=false
 default.replication.factor=3

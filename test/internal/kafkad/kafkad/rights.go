@@ -10,7 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Allow gives a user rights to one topic, group or whatever else has them, and returns when all brokers have heard of it.
+// Allow gives a user rights to one topic, group or other resource, and returns when all brokers
+// know them.
 func (c *Cluster) Allow(t testing.TB, user string, kind kmsg.ACLResourceType, name string, rights ...kmsg.ACLOperation) {
 	t.Helper()
 	req := kmsg.NewPtrCreateACLsRequest()
@@ -51,7 +52,7 @@ func (c *Cluster) Revoke(t testing.TB, user string) {
 	c.heard(t, user, func(has int) bool { return has == 0 }, nil)
 }
 
-// heard waits until every member knows as many rights of a user, to what has the name or to all, as are enough.
+// heard waits until every member knows enough rights of a user, to the named resource or to all.
 func (c *Cluster) heard(t testing.TB, user string, enough func(int) bool, name *string) {
 	t.Helper()
 	principal := "User:" + user

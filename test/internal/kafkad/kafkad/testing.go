@@ -29,10 +29,10 @@ var shared struct {
 	err  error
 }
 
-// Shared starts one cluster for all tests of a package, whose TestMain is Main, and fails the test
-// if something is missing. Tests that call it have the build tag integration: the brokers' program
-// is fetched at the first need. At the end of each test what it did
-// to brokers is mended, and waited for: tests that do something to them are not parallel ones, which follow when these are over.
+// Shared starts one cluster for all tests of a package, with Main as their TestMain, and fails the
+// test if a program is missing. Tests that call it have the build tag integration: the brokers'
+// program is fetched at the first need. At the end of each test its faults are mended, and waited
+// for: tests with faults are not parallel ones, which follow when these are over.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	shared.once.Do(func() {
@@ -47,13 +47,15 @@ func Shared(t testing.TB) *Cluster {
 		shared.c.show(t)
 		if err := shared.c.healed(); err != nil {
 			t.Error(err)
-			shared.err = fmt.Errorf("the brokers are not whole since %s: %w", t.Name(), err) // nobody needs to wait for them again
+			// later tests need not wait for them again
+			shared.err = fmt.Errorf("the brokers are not whole since %s: %w", t.Name(), err)
 		}
 	})
 	return shared.c
 }
 
-// healed is Heal, and once more if that was in vain: a broker ends by itself if the others are not there soon enough when it starts.
+// healed is Heal, and once more if that was in vain: a broker ends by itself if the others are not
+// there soon enough when it starts.
 func (c *Cluster) healed() (err error) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -65,7 +67,7 @@ func (c *Cluster) healed() (err error) {
 	return err
 }
 
-// Main runs the tests of a package and then ends what Shared has started.
+// Main runs the tests of a package and then ends the cluster of Shared.
 func Main(m *testing.M) {
 	code := m.Run()
 	if shared.c != nil {
@@ -106,7 +108,8 @@ func (c *Cluster) Leader(t testing.TB, topic string, partition int) (leader int)
 	return leader
 }
 
-// Coordinator is the number of the broker that coordinates a consumer group. It waits until there is one.
+// Coordinator is the number of the broker that coordinates a consumer group. It waits until there
+// is one.
 func (c *Cluster) Coordinator(t testing.TB, group string) (coordinator int) {
 	t.Helper()
 	c.do(t, "no coordinator of "+group, func(ctx context.Context, client *kgo.Client) (err error) {
@@ -116,7 +119,8 @@ func (c *Cluster) Coordinator(t testing.TB, group string) (coordinator int) {
 	return coordinator
 }
 
-// CreateTopic makes a topic with one partition, three copies and these settings besides the brokers' own.
+// CreateTopic makes a topic with one partition, three copies and these settings besides the
+// brokers' own.
 func (c *Cluster) CreateTopic(t testing.TB, topic string, settings map[string]string) {
 	t.Helper()
 	c.do(t, "create "+topic, func(ctx context.Context, client *kgo.Client) error { return createTopic(ctx, client, topic, settings) })

@@ -1,9 +1,10 @@
-// Command natsd runs three NATS servers on 127.0.0.1 as a cluster, with JetStream and file storage, for use by hand. It prints
-// where they are, and ends them when it is interrupted:
+// Command natsd runs three NATS servers on 127.0.0.1 as a cluster, with JetStream and file storage,
+// for use by hand. It prints their addresses, and ends them when it is interrupted:
 //
 //	go run ./test/internal/natsd/natsd [-dir DIR]
 //
-// Meanwhile each line that it reads does something to one of them, or says who leads a stream, for example
+// In the meantime each line that it reads acts on one of them, or prints the leader of a stream,
+// for example
 //
 //	pause n1
 //	leader KV_ELECTIONS
@@ -99,7 +100,7 @@ func describe(out io.Writer, c *natsd.Cluster) {
 	fmt.Fprintln(out, "lines: stop|kill|start|pause|resume|part|heal SERVER, leader STREAM; interrupt to end")
 }
 
-// commands are what a line can ask for, with what.
+// commands are the commands of a line, with their arguments.
 var commands = map[string]func(ctx context.Context, c *natsd.Cluster, with string, out io.Writer) error{
 	"stop":   onServer((*natsd.Server).Stop),
 	"start":  onServer((*natsd.Server).Start),

@@ -76,7 +76,8 @@ func decided(err error) bool {
 
 // Skewed lets a client sign with a time of day that is wrong.
 func Skewed(by time.Duration) func(*s3.Options) {
-	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }) // as S3 does
+	// as S3 does
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	return func(o *s3.Options) { o.HTTPSignerV4 = skewed{signer, by} }
 }
 

@@ -18,7 +18,8 @@ const (
 	MinIO Kind = "minio"
 	// Rclone is `rclone serve s3` over a directory. It ignores conditions.
 	Rclone Kind = "rclone"
-	// Azurite is versitygw in front of azurite. It checks conditions before it writes, and so loses races.
+	// Azurite is versitygw in front of azurite. It checks conditions before it writes, and so loses
+	// races.
 	Azurite Kind = "azurite"
 	// Stub is a handler in this process that keeps objects and ignores conditions.
 	Stub Kind = "stub"
@@ -39,7 +40,8 @@ func KindOf(name string) (Kind, error) {
 	return "", fmt.Errorf("there is no server %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// layout is the processes of a kind, each of which needs those before it. Without any it is a handler in this process.
+// layout is the list of the processes of a kind; each needs those before it. Without any it is a
+// handler in this process.
 func (k Kind) layout() []program {
 	switch k {
 	case Versity:

@@ -36,7 +36,7 @@ func newProcess(ctx context.Context, g program, p place) (*process, error) {
 
 func (p *process) url() string { return "http://" + p.place.address }
 
-// log is where the process writes what it says.
+// log is the file of the process's output.
 func (p *process) log() string {
 	return filepath.Join(p.place.dir, fmt.Sprintf("%s-%d.log", p.program.tool.name, p.place.port))
 }

@@ -64,7 +64,7 @@ var minioOverFiles = program{
 var rcloneOverFiles = program{
 	tool: rclone,
 	args: func(p place) []string {
-		// Without a cache of directories, what was just removed is gone at once.
+		// Without a cache of directories, removed ones are gone at once.
 		return []string{"serve", "s3", "--addr", p.address, "--auth-key", Access + "," + Secret, "--dir-cache-time", "0", p.data()}
 	},
 	environ: func(p place) []string { return []string{"RCLONE_CONFIG=" + filepath.Join(p.dir, "rclone.conf")} },

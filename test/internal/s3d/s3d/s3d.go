@@ -1,9 +1,10 @@
-// Package s3d runs servers that speak S3, as processes of their own, which can be paused, killed and started again on
-// their files.
+// Package s3d runs servers that speak S3, as processes of their own, which can be paused, killed
+// and started again on their files.
 //
-// They are programs of others, installed at the first need by the package manager of their language, at versions that are
-// fixed here, into TENURE_TOOLS or else a directory of the user's cache. They listen on 127.0.0.1 alone and end with this
-// process. By hand: `go run ./test/internal/s3d versity`.
+// They are programs of others, installed at the first need by the package manager of their
+// language, at versions that are fixed here, into TENURE_TOOLS or else a directory of the user's
+// cache. They listen on 127.0.0.1 alone and end with this process. By hand: `go run
+// ./test/internal/s3d versity`.
 package s3d
 
 import (
@@ -27,9 +28,10 @@ type Server struct {
 	stub      *stub
 }
 
-// Open installs what a kind needs, which takes minutes the first time, and starts it over a directory, which must be absolute.
-// Port is that of the first process that clients talk to; zero takes a free one. The caller ends it by Stop.
-// It returns when the servers answer, with an error that says what is missing, or what a server said before it ended.
+// Open installs the programs of a kind, which takes minutes the first time, and starts it over a
+// directory, which must be absolute. Port is that of the first process that clients talk to; zero
+// takes a free one. The caller ends it by Stop. It returns when the servers answer, with an error
+// that names a missing program, or the last words of a server.
 func Open(ctx context.Context, k Kind, dir string, port int) (*Server, error) {
 	s := &Server{Kind: k}
 	if k == Stub {
@@ -62,7 +64,7 @@ func (s *Server) add(ctx context.Context, g program, dir string, wish *int) erro
 		return s.run(ctx, g, p)
 	}
 	var err error
-	for range 3 { // somebody else may take the port meanwhile
+	for range 3 { // another process may take the port in between
 		var free []int
 		if free, err = ports.Free(1); err != nil {
 			return err
@@ -118,7 +120,7 @@ func (s *Server) front() []*process {
 	return all
 }
 
-// Stop ends everything; what the servers kept stays in the directory.
+// Stop ends everything; the servers' files stay in the directory.
 func (s *Server) Stop() {
 	for _, p := range s.processes {
 		p.kill()
@@ -148,7 +150,8 @@ func (s *Server) Restart(ctx context.Context, url string) error {
 	})
 }
 
-// Pause stops the process at a URL as SIGSTOP does: it stays connected and silent. On Windows it is not supported.
+// Pause stops the process at a URL as SIGSTOP does: it stays connected and silent. On Windows it is
+// not supported.
 func (s *Server) Pause(url string) error { return s.with(url, (*process).pause) }
 
 // Resume lets it go on.

@@ -11,7 +11,8 @@ import (
 // installPatience is how long the tools of one kind may take to be fetched and compiled.
 const installPatience = 20 * time.Minute
 
-// Start runs a kind for the length of a test, in a directory of its own. A server that cannot be had fails the test.
+// Start runs a kind for the length of a test, in a directory of its own. A server that cannot be
+// had fails the test.
 func Start(t testing.TB, k Kind) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), installPatience)

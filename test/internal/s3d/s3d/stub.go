@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
-// stub keeps what is put and gives what is asked for, whatever the conditions and whoever asks: the least that a program
-// can do and be taken for S3.
+// stub keeps and returns objects under any condition and for any user: the least that a program can
+// do and be taken for S3.
 type stub struct {
 	server   http.Server
 	listener net.Listener

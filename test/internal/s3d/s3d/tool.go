@@ -15,7 +15,7 @@ import (
 // tool is a program of others, installed once for each version.
 type tool struct {
 	name, version string
-	// run is the command in the directory of the installation; what begins it may be found on the path.
+	// run is the command in the directory of the installation; its first part may be on the path.
 	run []string
 	// install is the command that fills an empty directory.
 	install []string
@@ -57,7 +57,8 @@ func cache() (string, error) {
 	return filepath.Join(dir, "tenure", "s3d"), nil
 }
 
-// Install installs what kinds need, so that starting them takes seconds. It is what a check does before tests with a limit.
+// Install installs the programs of kinds, so that starting them takes seconds. A check calls it
+// before tests with a limit.
 func Install(ctx context.Context, kinds ...Kind) error {
 	for _, k := range kinds {
 		for _, g := range k.layout() {
@@ -69,7 +70,8 @@ func Install(ctx context.Context, kinds ...Kind) error {
 	return nil
 }
 
-// installing lets one installation of this process work at a time: each takes all processors anyway.
+// installing lets one installation of this process work at a time: each takes all processors
+// anyway.
 var installing sync.Mutex
 
 // ready installs the tool unless it is there, and returns the command that runs it.
@@ -90,7 +92,7 @@ func (t tool) ready(ctx context.Context) ([]string, error) {
 	return inside(dir, t.run), nil
 }
 
-// fill installs beside the place and moves there, so that what is found there is always whole.
+// fill installs beside the place and moves the result there, so that the place is always whole.
 func (t tool) fill(ctx context.Context, base, dir string) error {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return err

@@ -11,7 +11,8 @@ const (
 	// Access and Secret are those of a user with all rights.
 	Access = "tenure"
 	Secret = "tenure-secret"
-	// Stranger and StrangerSecret are those of a user of versitygw who has no right to anything of anybody else's.
+	// Stranger and StrangerSecret are those of a user of versitygw without rights to other users'
+	// buckets.
 	Stranger       = "stranger"
 	StrangerSecret = "stranger-secret"
 	// Region is the one that all servers are in.
@@ -20,7 +21,7 @@ const (
 	azureKey = "dGVudXJlLXNlY3JldA==" // base64, as that protocol wants it
 )
 
-// writeUsers adds the stranger to what versitygw reads.
+// writeUsers adds the stranger to the file of versitygw.
 func writeUsers(p place) error {
 	type account struct {
 		Access string `json:"access"`
