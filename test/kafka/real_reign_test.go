@@ -17,8 +17,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/asking"
 )
 
-// reign is an election among three candidates, each with a store of its own, in which each leader that is
-// elected leads on.
+// reign is an election among three candidates, each with a store of its own, in which each elected
+// leader leads on.
 type reign struct {
 	book  witness.Book
 	terms atomic.Int64

@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// reign is as many elections as there are servers, among as many candidates, in which each leader that is
-// elected leads on. The first leader of each election came over another server.
+// reign is as many elections as there are servers, among as many candidates, in which each elected
+// leader leads on. The first leader of each election came over another server.
 type reign struct {
 	*arena
 	way   asking.Way
