@@ -22,14 +22,16 @@ type Handler interface {
 	// the work must have stopped wherever it runs, since the lease is released then.
 	//
 	// Work that ends by itself calls term.Resign when it has stopped. That ends this process's part
-	// in the election, and Stop is not called.
+	// in the election, and Stop is not called, unless it is being called at that moment.
 	Stop(ctx context.Context, term *Term) error
 }
 
 // errFinished ends a term whose Lead has returned nil.
 var errFinished = errors.New("the work has finished")
 
-// Elected implements Handler: it calls the function, which lasts as long as the work.
+// Elected implements Handler: it calls the function, which lasts as long as the work. It never
+// returns nil: after a function that has, it returns an error that ends the term without a failure. A
+// Handler around it passes that on.
 func (l Lead) Elected(ctx context.Context, term *Term) error {
 	if err := l(ctx, term); err != nil {
 		return err

@@ -9,13 +9,14 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// given returns the present settings as they were given, without the defaults of unset fields.
-func (m *runner) given() Config {
+// given returns the present settings, and a copy of them as they were given, without the defaults of
+// unset fields.
+func (m *runner) given() (now *settings, cfg Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	cfg := m.settings.given.clone()
+	cfg = m.settings.given.clone()
 	cfg.Nominator = m.nominator()
-	return cfg
+	return m.settings, cfg
 }
 
 // nominator is nil where there is none.
@@ -28,7 +29,7 @@ func (m *runner) nominator() driver.Nominator {
 
 // Reconfigure changes the settings of an election, running or not. It calls change with a copy of
 // the present settings, as they were given: fields that are not set follow those that they derive
-// from.
+// from. It calls change again if another call has changed them in between.
 //
 //	err := e.Reconfigure(func(c *tenure.Config) { c.Lease = 30 * time.Second })
 //
@@ -44,27 +45,35 @@ func (m *runner) nominator() driver.Nominator {
 // Members may have different leases for a while, which is safe as long as the record is in the
 // store. If it is deleted in that time, no member knows how long to wait: see docs/guarantees.md.
 func (e *Election) Reconfigure(change func(*Config)) error {
-	m := &e.runner
-	m.reconfiguring.Lock()
-	defer m.reconfiguring.Unlock()
-	cfg := m.given()
+	for {
+		if done, err := e.runner.reconfigure(change); done {
+			return err
+		}
+	}
+}
+
+// reconfigure reports false if other settings came in between.
+func (m *runner) reconfigure(change func(*Config)) (done bool, err error) {
+	was, cfg := m.given()
 	change(&cfg)
 	if cfg.ID != "" && cfg.ID != m.id {
-		return invalid(m.key, problem("ID", cfg.ID, fmt.Sprintf("is %q and cannot be changed to %q", m.id, cfg.ID), ""))
+		return true, invalid(m.key, problem("ID", cfg.ID, fmt.Sprintf("is %q and cannot be changed to %q", m.id, cfg.ID), ""))
 	}
 	cfg.Nominator = m.nominator()
 	full := cfg
 	full.ID, full.Clock = m.id, m.clock
 	full = full.withDefaults()
 	if err := full.validate(m.store, m.key, &cfg); err != nil {
-		return err
+		return true, err
 	}
 	s := newSettings(m.shared, &cfg, &full)
 	m.step(func(clock.Reading) {
-		m.settings = s
-		m.machine.Reconfigure(&s.machine)
+		if done = m.settings == was; done {
+			m.settings = s
+			m.machine.Reconfigure(&s.machine)
+		}
 	})
-	return nil
+	return done, nil
 }
 
 // protocol returns the settings that the state machine needs, without the identity.

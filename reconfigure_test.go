@@ -183,3 +183,20 @@ func TestStatusShowsHowAMemberFollows(t *testing.T) {
 		_ = b.end(t)
 	})
 }
+
+// TestReconfigureWithinAChange: no lock is held while change runs, and no change is lost.
+func TestReconfigureWithinAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mustNew(t, memory.New(), "a", nil)
+		calls := 0
+		reconfigure(t, e, func(outer *tenure.Config) {
+			if calls++; calls == 1 {
+				reconfigure(t, e, func(inner *tenure.Config) { inner.Address = "inner" })
+			}
+			outer.Lease = time.Minute
+		})
+		if c := configOf(t, e); calls != 2 || c.Address != "inner" || c.Lease != time.Minute {
+			t.Errorf("after %d calls: %q, %v", calls, c.Address, c.Lease)
+		}
+	})
+}

@@ -68,11 +68,10 @@ func (s *session) next(t *Term, err error) (more bool, result error) {
 // serve begins the work of one term. If it goes on after that, the session waits for the end of the
 // soft context without a goroutine.
 func (s *session) serve(t *Term) (more bool, result error) {
-	switch err := s.call(t.softly, t, s.handler.Elected); err {
-	case nil:
-	case errFinished: //nolint:errorlint // nothing wraps it
+	switch err := s.call(t.softly, t, s.handler.Elected); {
+	case errors.Is(err, errFinished):
 		return s.afterWork(t, nil)
-	default:
+	case err != nil:
 		return s.afterWork(t, err)
 	}
 	s.runner.onSoftEnd(t, s)

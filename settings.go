@@ -3,7 +3,6 @@ package tenure
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
@@ -28,8 +27,6 @@ type shared struct {
 	latency    latencyProbe
 	rights     rights
 	troubleLog loglimit.Limiter
-
-	reconfiguring sync.Mutex
 }
 
 // settings holds the parts that Reconfigure changes, by replacing the whole. It is never written

@@ -12,7 +12,9 @@ func (m *Machine) Pushed() bool { return m.watching }
 
 // Confirmed reports whether the last contact showed that another leader has renewed. A store that
 // does not push is read each PollStable then, and otherwise each Poll.
-func (m *Machine) Confirmed() bool { return m.view.thriving() && m.failures == 0 && !m.mine() }
+func (m *Machine) Confirmed() bool {
+	return m.view.known() && m.view.thriving() && m.failures == 0 && !m.mine()
+}
 
 // follow reads if a read is due.
 func (m *Machine) follow(now clock.Reading, at *alarm) *Op {

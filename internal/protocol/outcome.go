@@ -213,7 +213,7 @@ func (m *Machine) win(now clock.Reading, a pendingWrite) {
 		m.nomination = nominee
 	}
 	m.view.trust = sound // its lease was waited out, and this win followed
-	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated}
+	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated, hasten: m.lease.hasten}
 }
 
 // Seen reports a pushed entry. It is a hint (L13): it may show a newer state or cause a read. It
@@ -236,7 +236,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	known := c.Version == m.view.cell.Version
-	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) {
+	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) || known && c.Record.Seq > m.view.cell.Record.Seq {
 		m.doubt() // versions begin again: this one may be of another write (L3a)
 		return
 	}

@@ -85,7 +85,7 @@ func (c *check) attempted(n *node, op *protocol.Op) {
 }
 
 // crowded is more operations than a member ever needs to send within its lease.
-const crowded = 80
+const crowded = 60
 
 // neglected checks that a leader tried to renew its lease (L8), if its last write was confirmed and
 // its lease expired afterwards.

@@ -6,8 +6,13 @@ func (w *world) flicker(n *node) {
 	if n.blind {
 		return
 	}
-	n.later(0, func() { n.setWatching(false) })
-	n.later(w.span(w.plan.lease), func() { n.setWatching(true) })
+	n.later(0, func() {
+		if w.calm {
+			return
+		}
+		n.setWatching(false)
+		n.later(w.span(w.plan.lease), func() { n.setWatching(true) })
+	})
 }
 
 // watchAll begins all watches again, for the calm.

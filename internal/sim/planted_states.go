@@ -130,7 +130,7 @@ var plantedStates = []bug{
 
 	{
 		Name: "pushed-version-known", Rule: "L3a, L13", Left: "a push with the version in view changes nothing, though another write has that version now",
-		Edit: []edit{{"protocol/outcome.go", "	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) {", "	if m.view.otherEra(&c) {"}},
+		Edit: []edit{{"protocol/outcome.go", "	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) || known && c.Record.Seq > m.view.cell.Record.Seq {", "	if m.view.otherEra(&c) {"}},
 		Test: "TestTimelines/L03a-recurring",
 		Note: "The store must lose writes just when the next leader's claim gets the version that the old leader has in view: 1 of 5,000 seeds.",
 	},

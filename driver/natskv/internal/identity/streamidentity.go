@@ -71,18 +71,21 @@ func (s *Stream) Met(connection uint64) (created time.Time, here bool) {
 // A sequence of another stream could be the expected one by chance. Look must Check the stream and
 // return when it was created.
 func (s *Stream) Confirm(connection func() uint64, look func() (time.Time, error)) error {
-	if _, here := s.Met(connection()); here {
-		return nil
-	}
-	s.confirming.Lock() // for as long as a request may take; the other writes would ask the same
-	defer s.confirming.Unlock()
 	was, here := s.Met(connection())
 	if here {
 		return nil
 	}
-	created, err := look()
-	if err == nil && !was.IsZero() && !created.Equal(was) {
-		err = errors.New("the bucket was recreated, so that what the write expects may be another's")
+	s.confirming.Lock() // for as long as a request may take; the other writes would ask the same
+	defer s.confirming.Unlock()
+	created, here := s.Met(connection()) // another write may have looked
+	if !here {
+		var err error
+		if created, err = look(); err != nil {
+			return err
+		}
 	}
-	return err
+	if !was.IsZero() && !created.Equal(was) {
+		return errors.New("the bucket was recreated, so that what the write expects may be another's")
+	}
+	return nil
 }
