@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// given returns the present settings, and a copy of them as they were given, without the defaults of
-// unset fields.
+// given returns the present settings, and a copy of them as they were given, without the defaults
+// of unset fields.
 func (m *runner) given() (now *settings, cfg Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
