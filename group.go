@@ -30,8 +30,8 @@ type Handler interface {
 var errFinished = errors.New("the work has finished")
 
 // Elected implements Handler: it calls the function, which lasts as long as the work. It never
-// returns nil: after a function that has, it returns an error that ends the term without a failure. A
-// Handler around it passes that on.
+// returns nil: after a function that has, it returns an error that ends the term without a failure.
+// A Handler around it passes that on.
 func (l Lead) Elected(ctx context.Context, term *Term) error {
 	if err := l(ctx, term); err != nil {
 		return err
