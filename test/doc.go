@@ -9,6 +9,7 @@
 //	fencednats  messages to NATS streams that refuse those of an old leader
 //	kafka       conformance, linearizability and elections on Kafka brokers that fail and move
 //	nats        elections on a cluster of three NATS servers, under every fault
+//	prose       checks the words and the width of comments and docs
 //	recipes     the recipes of deploy, and every command line in the documents
 //	s3          conformance and linearizability on servers of object storage
 //	internal    what these share: servers as processes, relays, leaders that ask whether they may act
