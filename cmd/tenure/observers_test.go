@@ -119,15 +119,14 @@ func (h *home) put(value string) {
 	})
 }
 
-// version is that of the key's value.
-func (h *home) version() (v driver.Version) {
+// entry is what the store holds.
+func (h *home) entry() (e driver.Entry) {
 	h.Helper()
-	h.insist(func() error {
-		e, err := h.store.Read(h.Context(), "billing")
-		v = e.Version
+	h.insist(func() (err error) {
+		e, err = h.store.Read(h.Context(), "billing")
 		return err
 	})
-	return v
+	return e
 }
 
 // insist tries until it is done: a store has an outage where a machine is slow for long enough.

@@ -123,10 +123,10 @@ func TestObserversWriteNothing(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put(record("node-1", 7, 2*time.Second, time.Now(), ""))
-	before := h.version()
+	before := h.entry().Version
 	h.watches("nobody leads").must(t, 0, "node-1 leads in term 7")
 	h.says("status").must(t, 3) // not renewed for a lease
-	if after := h.version(); after != before {
+	if after := h.entry().Version; after != before {
 		t.Errorf("version %v after %v", after, before)
 	}
 	h.insist(func() error {
