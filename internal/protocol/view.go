@@ -25,6 +25,8 @@ const (
 type Cell struct {
 	Kind     Kind
 	Pristine bool
+	// Unproven: later writes may be missing (driver.Entry.Unproven).
+	Unproven bool
 	Version  driver.Version
 	Floor    uint64
 	// Ceiling bounds the good terms where some may be above Floor; 0 means that Floor is the bound.
@@ -138,8 +140,9 @@ const (
 	sound trust = iota
 	// putBack: the state is older than the known one, and no holder was seen to go on from it.
 	putBack
-	// unproven: the store was recreated, and no holder was seen to renew since. A released, vacant
-	// or own record there may come from a request that was sent to the store before.
+	// unproven: the store was recreated or lost its last writes, and no holder was seen to renew
+	// since. A released, vacant or own record there may come from a request that was sent to the
+	// store before, or be older than a write that is lost.
 	unproven
 )
 
@@ -225,6 +228,8 @@ func (v *view) changed(c *Cell) change {
 // own writes. If the record goes on without such a write, two old states are seen in order.
 func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
+	case c.Unproven:
+		return unproven
 	case v.goesOn(c) && (by == ownWrite || c.Record.Incarnation != self):
 		return sound
 	case v.otherEra(c) || v.trust == unproven:

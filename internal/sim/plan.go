@@ -77,6 +77,7 @@ type plan struct {
 	forges    bool // and at times it pushes false records
 	flickers  bool // watches end for a while, and begin again
 	loses     bool // the store loses its last writes, and gives their versions to others
+	promotes  bool // the store moves to a standby that lacks its last writes, and knows the era of each state
 }
 
 func (w *world) draw() plan {
@@ -121,6 +122,7 @@ func (w *world) draw() plan {
 	p.forges = p.peers && w.extra.chance(0.7)
 	p.watch = p.watch || p.peers
 	p.flickers = p.watch && !p.peers && w.watches.chance(0.15)
+	w.drawPromotions(&p)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
 	p.slew = p.slew || p.suspend && w.extra.chance(0.4) // for the effects of both together
@@ -166,8 +168,18 @@ func (w *world) drawRecurring(p *plan) {
 	p.loses = w.extra.chance(0.1)
 }
 
-// recurs reports whether the same version may name another state.
-func (p *plan) recurs() bool { return p.remakes || p.loses }
+// drawPromotions draws whether the store is a database with a standby. Its versions never recur, and
+// its floor is a clock.
+func (w *world) drawPromotions(p *plan) {
+	p.promotes = !(p.freeze || p.mixed || p.recurs() || p.rollback || p.watch) && w.promotions.chance(0.5)
+	if p.promotes {
+		p.eras, p.clockFloor, p.pristine = true, true, false
+	}
+}
+
+// recurs reports whether the store may lose its history, so that the same version may name another
+// state, or one that was lost.
+func (p *plan) recurs() bool { return p.remakes || p.loses || p.promotes }
 
 // forgets reports whether the record may be lost while the store does not vouch for terms. Then
 // terms can repeat, and the check is only that no member claims a term that it knows to be used.

@@ -160,6 +160,11 @@ var plantedStates = []bug{
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
+		Name: "inherited-trusted", Rule: "L3a", Left: "a member that starts after the loss trusts a released record from before, though the store knows that it is of another era",
+		Edit:  []edit{{"protocol/view.go", "	case c.Unproven:\n", "	case c.Unproven && v.known():\n"}},
+		Shows: twoLead + "|" + tooSoon,
+	},
+	{
 		Name: "void-moves-deadline", Rule: "L3a, L1", Left: "void writes are forgotten with the shorter lease that they promised",
 		Edit: []edit{{"protocol/outcome.go", "m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now)", "m.phase == Idle && p.remaining(now) < m.lease.held.remaining(now)"}},
 		Test: "TestTimelines/L03a-recurring",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -80,7 +81,8 @@ func (w *world) ambushAt(n *node, of driver.Version, stopped bool) {
 	if w.calm || !n.alive || w.now < w.store.life.aimAt || p.stillUntil > w.now || p.cutUntil > w.now || w.now < max(w.check.amnesty, w.check.fragile) {
 		return
 	}
-	version, err := strconv.ParseUint(string(of), 10, 64)
+	number, _, _ := strings.Cut(string(of), "@")
+	version, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return
 	}
@@ -99,6 +101,9 @@ func (w *world) ambushAt(n *node, of driver.Version, stopped bool) {
 	w.tracef(n, "is away until %v, and knows version %d", until, version)
 	w.queue.add(w.now+w.extra.span(w.plan.lease/2), func() {
 		w.recur()
+		if w.plan.promotes {
+			return // its versions do not recur
+		}
 		l := &w.store.life
 		l.aim, l.aimAt, l.victim = version, until-w.plan.renew*11/10, n
 		if !stopped {
@@ -120,10 +125,12 @@ func (w *world) pounce(n *node, chance float64) {
 	}
 }
 
-// recur makes the store begin again, or lose its last writes.
+// recur makes the store begin again, lose its last writes, or move to a standby.
 func (w *world) recur() {
 	switch p := &w.plan; {
 	case w.calm:
+	case p.promotes:
+		w.store.promote()
 	case p.remakes && (!p.loses || w.extra.chance(0.5)):
 		w.store.remake()
 	default:

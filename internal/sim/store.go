@@ -53,12 +53,12 @@ func (s *store) read() protocol.Cell {
 	if w := s.w; w.plan.stale && !w.calm && len(s.history) > 0 && w.chance(0.1) {
 		return s.history[w.rng.IntN(len(s.history))].cell
 	}
-	c.Floor, c.Era = s.floor(), s.life.era
+	c.Floor, c.Era, c.Unproven = s.floor(), s.life.era, s.inherited(&s.cell)
 	return c
 }
 
 func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
-	if prev != s.cell.Version {
+	if !s.expects(prev) {
 		return "", protocol.Conflict
 	}
 	if !s.stray {
@@ -80,7 +80,7 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	if vacant && r.Held() && !s.w.calm && s.w.chance(s.often) {
 		s.w.queue.add(s.w.now+s.w.span(s.w.plan.poll), s.relapse)
 	}
-	return s.cell.Version, protocol.Applied
+	return s.answered(prev), protocol.Applied
 }
 
 // relapse loses the record again, by a purge or the same foreign bytes; then a proxy redelivers the
@@ -95,7 +95,7 @@ func (s *store) relapse() {
 // put sets a new state, in place of any other, and pushes it.
 func (s *store) put(c protocol.Cell) {
 	s.seq++
-	c.Version = driver.Version(strconv.FormatUint(s.seq, 10))
+	c.Version = s.inEra(driver.Version(strconv.FormatUint(s.seq, 10)))
 	if c.Kind == protocol.Foreign {
 		c.Version = "hash of foreign bytes"
 	}
@@ -106,9 +106,9 @@ func (s *store) put(c protocol.Cell) {
 // give the same version. So do foreign bytes, which are always the same.
 func (s *store) version(r *record.Record) driver.Version {
 	if r.LeaderID == "" {
-		return driver.Version("hash of " + r.Nonce)
+		return s.inEra(driver.Version("hash of " + r.Nonce))
 	}
-	return driver.Version(strconv.FormatUint(s.seq, 10))
+	return s.inEra(driver.Version(strconv.FormatUint(s.seq, 10)))
 }
 
 func (s *store) place(c protocol.Cell) {

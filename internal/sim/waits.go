@@ -18,6 +18,9 @@ func (c *check) waited(n *node, old *protocol.Cell, r *record.Record) {
 		// A member that saw the store recreated believes nothing from before (L3a).
 		free = false
 	}
+	if c.w.store.inherited(old) {
+		free = false // later writes may be lost
+	}
 	if free || n == nil || p.loses || c.w.now < max(c.amnesty, c.fragile) {
 		return
 	}

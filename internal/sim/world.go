@@ -16,6 +16,7 @@ type world struct {
 	more        dice // for faults of few runs, so that other runs stay as they were without these
 	extra       dice // and for faults of still fewer
 	watches     dice // and for the watches
+	promotions  dice // and for standbys that take over
 	cfg         settings
 	plan        plan
 	now         time.Duration
@@ -69,7 +70,7 @@ var (
 // run plays one seed to its end, or to its first fault.
 func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), out: trace, verbose: trace != nil}
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), out: trace, verbose: trace != nil}
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	w.check = newCheck(w)

@@ -1,0 +1,29 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// CreateStatement returns the statement that makes the table, for migrations.
+func (s *Store) CreateStatement() string { return s.text.create }
+
+// Create makes the table if it does not exist. It needs the right to create tables in the schema,
+// which a candidate does not need otherwise. Several processes may call it at once.
+//
+// It returns an error that wraps driver.ErrDenied if rights are missing and there is no table.
+func (s *Store) Create(ctx context.Context) error {
+	_, err := on(ctx, s, func(conn *sql.Conn) (sql.Result, error) {
+		return conn.ExecContext(ctx, s.text.create)
+	})
+	if err == nil {
+		return nil
+	}
+	// The table may be there: another process may have made it at the same moment, or without the
+	// right to create one this statement fails in any case.
+	if _, unreadable := s.read(ctx, "tenure"); unreadable == nil {
+		return nil
+	}
+	return fmt.Errorf("sqlstore: create table %s: %w", s.table, s.explain(err))
+}

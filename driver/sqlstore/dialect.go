@@ -1,0 +1,40 @@
+package sqlstore
+
+import "strings"
+
+// Dialect is what differs between databases: statements, and the meaning of error codes. Use
+// [Postgres], [MySQL] or [SQLite].
+type Dialect struct {
+	name  string
+	quote string // around identifiers
+	// The rest are statements and expressions, with the placeholders of render.
+
+	era    string // names the history of the database
+	clock  string // is the server's clock in microseconds
+	create string // makes the table
+	read   string // selects value, version, floor, era, the server's era and its clock of a key
+	insert string // of key, value, version; writes no row if there is one, or fails
+	update string // of value, version, key, expected version, expected era or an empty string
+	rights string // writes no row of a key, and fails if rights to write are missing
+	// means gives the meaning of an error by its code and text.
+	means func(code, text string) meaning
+	// inspect finds settings that are unsafe for elections.
+	inspect func(*inspection)
+}
+
+// statements are those of a dialect for one table.
+type statements struct{ create, read, insert, update, rights string }
+
+// render puts the name of the table and the expressions into the statements.
+func (d Dialect) render(t table, era string) statements {
+	quoted := t.quoted(d.quote)
+	literal := "'" + strings.ReplaceAll(quoted, "'", "''") + "'"
+	inner := strings.NewReplacer("{table}", quoted, "{literal}", literal)
+	outer := strings.NewReplacer(
+		"{table}", quoted, "{literal}", literal, "{era}", inner.Replace(era), "{clock}", d.clock,
+	)
+	return statements{
+		create: outer.Replace(d.create), read: outer.Replace(d.read), insert: outer.Replace(d.insert),
+		update: outer.Replace(d.update), rights: outer.Replace(d.rights),
+	}
+}

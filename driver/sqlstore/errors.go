@@ -1,0 +1,78 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// meaning is what an error of the database means for a call.
+type meaning int
+
+const (
+	unknown     meaning = iota // the outcome is not known
+	conflict                   // the statement was undone, or the row is there already
+	denied                     // a right is missing
+	refused                    // the server lets this user in not at all
+	noTable                    // there is no such table
+	otherLayout                // the table has other columns
+	readOnly                   // the server takes no writes
+	noEra                      // the expression of the era cannot be evaluated
+)
+
+// explain turns an error of the database into one of the contract, with the remedy for an operator.
+func (s *Store) explain(err error) error {
+	switch s.dialect.means(s.code(err), err.Error()) {
+	case conflict:
+		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	case denied:
+		return fmt.Errorf("%w: grant the rights on table %s that docs/sql.md names: %w", driver.ErrDenied, s.table, err)
+	case refused:
+		return fmt.Errorf("%w: check user, password and TLS of the connection: %w", driver.ErrDenied, err)
+	case noTable:
+		return fmt.Errorf("table %s does not exist in this database; make it with tenure run --create, "+
+			"Store.Create, or this statement:\n%s;\n%w", s.table, s.text.create, err)
+	case otherLayout:
+		return fmt.Errorf("table %s has other columns than elections need; name another table, or make it anew "+
+			"with this statement:\n%s;\n%w", s.table, s.text.create, err)
+	case readOnly:
+		return fmt.Errorf("the server takes no writes now, as a standby does; connect to the primary: %w", err)
+	case noEra:
+		return fmt.Errorf("this database cannot tell its history as %s does; set an expression with "+
+			"sqlstore.WithEra: %w", s.dialect.name, err)
+	}
+	return err
+}
+
+// code returns the database's code of an error of the drivers that WithCode names.
+func code(err error) string {
+	var state interface{ SQLState() string } // pgx, lib/pq
+	if errors.As(err, &state) {
+		return state.SQLState()
+	}
+	var result interface{ Code() int } // modernc.org/sqlite
+	if errors.As(err, &result) {
+		return strconv.Itoa(result.Code() & 0xff)
+	}
+	return codeInField(err)
+}
+
+// codeInField finds the codes that go-sql-driver/mysql and mattn/go-sqlite3 have in a field.
+func codeInField(err error) string {
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.Indirect(reflect.ValueOf(err))
+		if v.Kind() != reflect.Struct {
+			continue
+		}
+		if f := v.FieldByName("Number"); f.IsValid() && f.CanUint() {
+			return strconv.FormatUint(f.Uint(), 10)
+		}
+		if f := v.FieldByName("Code"); f.IsValid() && f.CanInt() {
+			return strconv.FormatInt(f.Int()&0xff, 10)
+		}
+	}
+	return ""
+}

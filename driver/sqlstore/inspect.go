@@ -1,0 +1,50 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Inspect checks the settings of the server and of the table that elections rely on. It reads only,
+// on at most two connections at once. Settings that this user may not read are not checked.
+//
+// Errors are as for Read.
+func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+	if _, err := s.Read(ctx, "tenure-inspection"); err != nil {
+		return nil, err
+	}
+	found, err := on(ctx, s, func(conn *sql.Conn) ([]driver.Finding, error) {
+		i := &inspection{ctx: ctx, s: s, conn: conn, lease: lease}
+		s.dialect.inspect(i)
+		return i.found, context.Cause(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sqlstore: inspect table %s: %w", s.table, err)
+	}
+	return found, nil
+}
+
+// inspection collects findings.
+type inspection struct {
+	ctx   context.Context
+	s     *Store
+	conn  *sql.Conn
+	lease time.Duration
+	found []driver.Finding
+}
+
+func (i *inspection) find(severity driver.Severity, setting, problem, remedy string) {
+	i.found = append(i.found, driver.Finding{Severity: severity, Setting: setting, Problem: problem, Remedy: remedy})
+}
+
+// ask returns the only value that a query selects, as text, and false if it selects none, null, or
+// is refused.
+func (i *inspection) ask(query string, args ...any) (string, bool) {
+	var answer sql.NullString
+	err := i.conn.QueryRowContext(i.ctx, query, args...).Scan(&answer)
+	return answer.String, err == nil && answer.Valid
+}

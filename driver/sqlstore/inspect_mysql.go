@@ -1,0 +1,55 @@
+package sqlstore
+
+import (
+	"strings"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func inspectMySQL(i *inspection) {
+	i.mysqlEngine()
+	for _, setting := range []string{"read_only", "super_read_only"} {
+		if v, ok := i.ask("SELECT @@global." + setting); ok && v != "0" && v != "OFF" {
+			i.find(driver.Unsafe, setting, "the server takes no writes of this user, so nobody can be elected",
+				"connect to the primary, or SET GLOBAL "+setting+" = OFF")
+		}
+	}
+	if v, ok := i.ask("SELECT @@global.innodb_flush_log_at_trx_commit"); ok && v != "1" {
+		i.find(driver.Warning, "innodb_flush_log_at_trx_commit", "a crash may lose the writes of the last second: another "+
+			"candidate may claim beside a living leader, in a lower term", "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	}
+	i.mysqlReplicas()
+	if v, ok := i.ask("SELECT @@wsrep_on"); ok && v == "1" {
+		i.find(driver.Advice, "wsrep_on", "Galera certifies writes at commit: of two claims on two nodes one fails with a "+
+			"deadlock, which an election takes as a conflict", "let all members use one node while it lives")
+	}
+}
+
+// mysqlEngine asks for the engine of the table.
+func (i *inspection) mysqlEngine() {
+	schema, args := "database()", []any{i.s.table.name}
+	if i.s.table.schema != "" {
+		schema, args = "?", []any{i.s.table.schema, i.s.table.name}
+	}
+	engine, ok := i.ask("SELECT engine FROM information_schema.tables WHERE table_schema = "+schema+" AND table_name = ?", args...)
+	if ok && !strings.EqualFold(engine, "InnoDB") {
+		i.find(driver.Unsafe, "ENGINE", "the table's engine is "+engine+", which does not keep acknowledged writes through a crash",
+			"ALTER TABLE "+i.s.table.quoted("`")+" ENGINE=InnoDB")
+	}
+}
+
+// mysqlReplicas counts the threads that send the binary log to replicas, which takes the right
+// PROCESS.
+func (i *inspection) mysqlReplicas() {
+	n, ok := i.ask("SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+	if !ok || n == "0" {
+		return
+	}
+	for _, setting := range []string{"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"} {
+		if v, ok := i.ask("SELECT @@global." + setting); ok && v == "1" {
+			return
+		}
+	}
+	i.find(driver.Advice, "rpl_semi_sync_master_enabled", "replicas are asynchronous: one that takes over may lack the last writes, "+
+		"and then everybody waits for a lease", "enable semi-synchronous replication, or accept the wait")
+}

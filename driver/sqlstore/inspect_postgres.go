@@ -1,0 +1,55 @@
+package sqlstore
+
+import (
+	"database/sql"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func inspectPostgres(i *inspection) {
+	if v, ok := i.ask("SHOW fsync"); ok && v == "off" {
+		i.find(driver.Warning, "fsync", "a crash of the server's machine may lose acknowledged writes or damage the database: "+
+			"two leaders and lower terms are possible", "set fsync = on in postgresql.conf")
+	}
+	if v, ok := i.ask("SHOW synchronous_commit"); ok && v == "off" {
+		i.find(driver.Warning, "synchronous_commit", "a crash of the server may lose acknowledged writes: another candidate may "+
+			"claim beside a living leader, in a lower term", "ALTER ROLE "+"CURRENT_USER"+" SET synchronous_commit = on")
+	}
+	if v, ok := i.ask("SHOW default_transaction_read_only"); ok && v == "on" {
+		i.find(driver.Unsafe, "default_transaction_read_only", "no write is taken, so nobody can be elected",
+			"ALTER ROLE CURRENT_USER SET default_transaction_read_only = off, or connect to the primary")
+	}
+	i.postgresStandbys()
+	i.postgresPooler()
+}
+
+// postgresStandbys needs no more rights than any user has: the state of a standby is hidden from
+// most, its presence is not.
+func (i *inspection) postgresStandbys() {
+	standbys, _ := i.ask("SELECT count(*) FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'")
+	names, ok := i.ask("SHOW synchronous_standby_names")
+	if standbys != "" && standbys != "0" && ok && names == "" {
+		i.find(driver.Advice, "synchronous_standby_names", "standbys are asynchronous: one that is promoted may lack the last "+
+			"writes, and then everybody waits for a lease", "set synchronous_standby_names, or accept the wait")
+	}
+}
+
+// postgresPooler holds two connections. If they share one session of the server, a pooler is in
+// between that gives sessions away by transaction.
+func (i *inspection) postgresPooler() {
+	if i.s.db.Stats().MaxOpenConnections == 1 {
+		return
+	}
+	second, err := i.s.db.Conn(i.ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = second.Close() }()
+	mine, ok := i.ask("SELECT pg_backend_pid()")
+	var its sql.NullString
+	if err := second.QueryRowContext(i.ctx, "SELECT pg_backend_pid()").Scan(&its); err != nil || !ok || its.String != mine {
+		return
+	}
+	i.find(driver.Advice, "pool_mode", "a pooler in between gives sessions away by transaction: elections work, and wait where "+
+		"the pool has no free session", "give elections a pool of their own, or connect to the server itself")
+}

@@ -1,0 +1,55 @@
+package sqlstore
+
+// MySQL is the dialect of MySQL 8 and MariaDB 10.6 and newer, with the storage engine InnoDB.
+//
+// Its era is the identity of the server (server_uuid of MySQL; server_id, hostname and port of
+// MariaDB, where servers that replicate have different values of server_id). It changes when
+// another server takes over. Where Galera is on, it is the name of the cluster, because all its
+// nodes share one history.
+func MySQL() Dialect {
+	return Dialect{
+		name:  "MySQL",
+		quote: "`",
+		// MariaDB reads the first comment alone, and MySQL the second alone.
+		era: `(/*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +
+			`concat_ws('/', @@server_id, @@hostname, @@port)) */ /*!80000 @@server_uuid */)`,
+		clock: `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
+		create: `CREATE TABLE IF NOT EXISTS {table} (
+  name    varbinary(255) NOT NULL PRIMARY KEY,
+  value   blob           NOT NULL,
+  version varchar(64)    CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  floor   bigint         NOT NULL,
+  era     varbinary(255) NOT NULL
+) ENGINE=InnoDB`,
+		read: `SELECT substring(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock} ` +
+			`FROM (SELECT 1 AS one) AS one LEFT JOIN {table} AS t ON t.name = ?`,
+		insert: `INSERT INTO {table} (name, value, version, floor, era) VALUES (?, ?, ?, {clock} + 1, {era})`,
+		update: `UPDATE {table} SET value = ?, version = ?, floor = greatest(floor, {clock}) + 1, era = {era} ` +
+			`WHERE name = ? AND version = ? AND {era} = coalesce(nullif(?, ''), {era})`,
+		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = ? AND false`,
+		means:   mysqlMeans,
+		inspect: inspectMySQL,
+	}
+}
+
+func mysqlMeans(code, _ string) meaning {
+	switch code {
+	case "1062": // the row is there
+		return conflict
+	case "1213", "1205": // this statement was undone because of another transaction
+		return conflict
+	case "1142", "1143", "1044", "1227", "1370":
+		return denied
+	case "1045", "1698":
+		return refused
+	case "1146", "1049":
+		return noTable
+	case "1054", "1136", "1364":
+		return otherLayout
+	case "1290", "1836", "1792":
+		return readOnly
+	case "1193":
+		return noEra
+	}
+	return unknown
+}

@@ -1,0 +1,60 @@
+package sqlstore
+
+import "strings"
+
+// Postgres is the dialect of PostgreSQL 12 and newer.
+//
+// Its era is the system identifier of the cluster, the timeline that it writes, and the identity of
+// the table: it changes when a standby is promoted, after a recovery to a point in time, and when
+// the table is dropped and made again, such as from a dump.
+func Postgres() Dialect {
+	return Dialect{
+		name:  "PostgreSQL",
+		quote: `"`,
+		era: `(SELECT system_identifier FROM pg_control_system()) || '/' || ` +
+			`left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || {literal}::regclass::oid`,
+		clock: `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
+		create: `CREATE TABLE IF NOT EXISTS {table} (
+  name    text COLLATE "C" PRIMARY KEY,
+  value   bytea  NOT NULL,
+  version text   NOT NULL,
+  floor   bigint NOT NULL,
+  era     text   NOT NULL
+)`,
+		read: `SELECT substring(t.value FROM 1 FOR 4097), t.version, t.floor, t.era, {era}, {clock} ` +
+			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = $1`,
+		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
+			`VALUES ($1, $2, $3, {clock} + 1, {era}) ON CONFLICT (name) DO NOTHING`,
+		update: `UPDATE {table} AS t SET value = $1, version = $2, ` +
+			`floor = greatest(t.floor, {clock}) + 1, era = now.era ` +
+			`FROM (SELECT {era} AS era OFFSET 0) AS now ` +
+			`WHERE t.name = $3 AND t.version = $4 AND ($5::text = '' OR now.era = $5::text)`,
+		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = $1 AND false`,
+		means:   postgresMeans,
+		inspect: inspectPostgres,
+	}
+}
+
+func postgresMeans(code, text string) meaning {
+	switch code {
+	case "40001", "40P01": // this statement was undone because of another transaction
+		return conflict
+	case "42501":
+		return denied
+	case "28P01", "28000":
+		return refused
+	case "42P01", "3F000":
+		return noTable
+	case "42703", "42804", "22P02":
+		return otherLayout
+	case "25006":
+		return readOnly
+	case "55000":
+		if strings.Contains(text, "recovery") {
+			return readOnly
+		}
+	case "42883", "0A000":
+		return noEra
+	}
+	return unknown
+}

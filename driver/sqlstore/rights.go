@@ -1,0 +1,20 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+)
+
+// CheckRights returns an error that wraps driver.ErrDenied if the right to update the table is
+// missing, and any other error if there was no answer or the server is read-only. It sends an
+// update of no row. The right to insert is not checked: only the first member of an election needs
+// it.
+func (s *Store) CheckRights(ctx context.Context, key string) error {
+	if err := s.ready(ctx, key); err != nil {
+		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), err)
+	}
+	if _, err := s.exec(ctx, s.text.rights, key); err != nil {
+		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), s.explain(err))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package sqlstore
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"hash/fnv"
+	"strings"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// row is one row of the table, and what the server said of itself in the same statement. The fields
+// of the row are null if there is none.
+type row struct {
+	value   []byte
+	version sql.NullString // the stamp of its last write
+	floor   sql.NullInt64
+	wroteIn sql.NullString // the era of its last write
+	era     string
+	clock   int64
+}
+
+// latest is the last good term: a clock in microseconds reaches it in the year 2112. The floor can
+// be far below a good term where a row was removed and the server's clock is not set.
+const latest = 1 << 52
+
+func (r *row) entry(key string) driver.Entry {
+	e := driver.Entry{Floor: uint64(max(r.floor.Int64, r.clock, 0)), Ceiling: latest, Era: era(r.era)}
+	if !r.version.Valid {
+		return e
+	}
+	e.Value, e.Version = r.value, version{r.version.String, r.era}.version()
+	e.Unproven = r.wroteIn.String != r.era || !sealed(r.version.String, key, r.value)
+	return e
+}
+
+// era makes a number of the text that names a history.
+func era(text string) uint64 {
+	if text == "" {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return max(h.Sum64(), 1)
+}
+
+// version is a driver.Version: the stamp of the write that put the state there, and the era in which
+// it was read. The era is empty after a write over nothing, whose answer does not tell it.
+type version struct{ stamp, era string }
+
+func (v version) version() driver.Version {
+	if v.era == "" {
+		return driver.Version(v.stamp)
+	}
+	return driver.Version(v.stamp + " " + v.era)
+}
+
+func parseVersion(v driver.Version) version {
+	stamp, era, _ := strings.Cut(string(v), " ")
+	return version{stamp, era}
+}
+
+// A stamp is 16 random bytes and a seal of 8 bytes, in hexadecimal. The random part never recurs, in
+// a promoted standby or a restored dump either, as a counter would. The seal shows that the value
+// was written together with the stamp.
+const (
+	randomSize = 16
+	sealSize   = 8
+)
+
+func newStamp(key string, value []byte) string {
+	random := make([]byte, randomSize, randomSize+sealSize)
+	_, _ = rand.Read(random) // it never fails
+	return hex.EncodeToString(seal(random, key, value))
+}
+
+// seal appends the seal to the random part of a stamp.
+func seal(random []byte, key string, value []byte) []byte {
+	h := sha256.New()
+	h.Write(random)
+	h.Write([]byte(key))
+	h.Write([]byte{0})
+	h.Write(value)
+	return append(random, h.Sum(nil)[:sealSize]...)
+}
+
+// sealed reports whether an adapter of this package wrote the value. A value that was edited by hand
+// keeps the stamp of the one before it.
+func sealed(stamp, key string, value []byte) bool {
+	b, err := hex.DecodeString(stamp)
+	if err != nil || len(b) != randomSize+sealSize {
+		return false
+	}
+	return hex.EncodeToString(seal(b[:randomSize:randomSize], key, value)) == stamp
+}

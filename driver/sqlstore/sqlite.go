@@ -1,0 +1,51 @@
+package sqlstore
+
+import "strings"
+
+// SQLite is the dialect of SQLite 3.24 and newer, for processes on one machine. The file must be on
+// a local disk.
+//
+// It has no era. A file that is put back from a copy while elections run is not noticed: stop all
+// members first, and start them a lease later.
+func SQLite() Dialect {
+	return Dialect{
+		name:  "SQLite",
+		quote: `"`,
+		era:   `''`,
+		clock: `CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)`,
+		create: `CREATE TABLE IF NOT EXISTS {table} (
+  name    TEXT    NOT NULL PRIMARY KEY,
+  value   BLOB    NOT NULL,
+  version TEXT    NOT NULL,
+  floor   INTEGER NOT NULL,
+  era     TEXT    NOT NULL
+)`,
+		read: `SELECT substr(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock} ` +
+			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = ?1`,
+		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
+			`VALUES (?1, ?2, ?3, {clock} + 1, {era}) ON CONFLICT (name) DO NOTHING`,
+		update: `UPDATE {table} SET value = ?1, version = ?2, floor = max(floor, {clock}) + 1, era = {era} ` +
+			`WHERE name = ?3 AND version = ?4 AND (?5 = '' OR {era} = ?5)`,
+		rights:  `UPDATE {table} SET value = value WHERE name = ?1 AND false`,
+		means:   sqliteMeans,
+		inspect: inspectSQLite,
+	}
+}
+
+// sqliteMeans looks at the primary result code, the lower eight bits.
+func sqliteMeans(code, text string) meaning {
+	switch code {
+	case "1":
+		switch {
+		case strings.Contains(text, "no such table"):
+			return noTable
+		case strings.Contains(text, "no such column"), strings.Contains(text, "has no column"):
+			return otherLayout
+		}
+	case "3", "23":
+		return denied
+	case "8":
+		return readOnly
+	}
+	return unknown
+}

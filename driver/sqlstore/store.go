@@ -1,0 +1,186 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/abandon"
+)
+
+// Store is the elections in one table of a database. It must be made by New. Its methods may be
+// called from many goroutines. It does not need to be closed.
+type Store struct {
+	db      *sql.DB
+	dialect Dialect
+	table   table
+	text    statements
+	code    func(error) string
+	calls   abandon.Calls
+}
+
+// New returns the elections in a table of the database, over a pool of connections that stays the
+// caller's. One connection is enough for an election; a few serve thousands. No request is sent.
+// The table is named tenure unless [WithTable] names another, and must exist: see [Store.Create].
+//
+// It returns an error if db is nil, the dialect is none of this package, or the name of the table
+// is not valid.
+func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
+	set := settings{table: "tenure", era: dialect.era, code: code}
+	for _, opt := range opts {
+		opt(&set)
+	}
+	name, err := parseTable(set.table)
+	switch {
+	case db == nil:
+		return nil, errors.New("sqlstore: the database is nil")
+	case dialect.name == "":
+		return nil, errors.New("sqlstore: the dialect is none; use Postgres, MySQL or SQLite")
+	case err != nil:
+		return nil, fmt.Errorf("sqlstore: %w", err)
+	}
+	return &Store{
+		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era), code: set.code,
+	}, nil
+}
+
+// Read returns the state of the cell. The caller may keep the value; of one that is longer than
+// driver.MaxValue it is the first driver.MaxValue + 1 bytes. Its Floor is the larger of the row's
+// floor and the server's clock, in microseconds.
+//
+// It returns an error that wraps driver.ErrDenied if rights or valid credentials are missing, the
+// error of CheckKey, and any other error if the state is not known: the text names a missing table,
+// with the statement that makes it, and a server that is a standby.
+func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := s.read(ctx, key)
+	if err != nil {
+		return driver.Entry{}, fmt.Errorf("sqlstore: read %s: %w", s.place(key), err)
+	}
+	return e, nil
+}
+
+func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
+	if err := s.ready(ctx, key); err != nil {
+		return driver.Entry{}, err
+	}
+	r, err := on(ctx, s, func(conn *sql.Conn) (r row, err error) {
+		err = conn.QueryRowContext(ctx, s.text.read, key).
+			Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &r.era, &r.clock)
+		return r, err
+	})
+	if err != nil {
+		return driver.Entry{}, s.explain(err)
+	}
+	return r.entry(key), nil
+}
+
+// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
+// the version of the new state. The caller may reuse the value. A version that was read in another
+// era is a conflict.
+//
+// It returns an error that wraps driver.ErrConflict if the version was another, or the database
+// undid this write because of another one; one that wraps driver.ErrDenied if rights or valid
+// credentials are missing; and the error of CheckKey, when nothing was sent. Any other error leaves
+// open whether the value was or will be written.
+func (s *Store) CompareAndSwap(
+	ctx context.Context, key string, prev driver.Version, value []byte,
+) (driver.Version, error) {
+	v, err := s.swap(ctx, key, prev, value)
+	if err != nil {
+		return "", fmt.Errorf("sqlstore: compare and swap %s: %w", s.place(key), err)
+	}
+	return v, nil
+}
+
+func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := s.ready(ctx, key); err != nil {
+		return "", err
+	}
+	was := parseVersion(prev)
+	next := version{stamp: newStamp(key, value), era: was.era}
+	query, args := s.text.insert, []any{key, value, next.stamp}
+	if prev != "" {
+		query, args = s.text.update, []any{value, next.stamp, key, was.stamp, was.era}
+	}
+	rows, err := s.exec(ctx, query, args...)
+	switch {
+	case err != nil:
+		return "", s.explain(err)
+	case rows == 0:
+		return "", driver.ErrConflict
+	}
+	return next.version(), nil
+}
+
+// exec runs one statement and returns how many rows it wrote.
+func (s *Store) exec(ctx context.Context, query string, args ...any) (rows int64, err error) {
+	return on(ctx, s, func(conn *sql.Conn) (int64, error) {
+		result, err := conn.ExecContext(ctx, query, args...)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	})
+}
+
+// on makes one call on one connection. sql.DB itself would send a statement again if the driver
+// reports a bad connection, which some do after they have sent it. Some drivers return late after
+// the context has ended.
+func on[T any](ctx context.Context, s *Store, call func(*sql.Conn) (T, error)) (T, error) {
+	return abandon.Run(ctx, &s.calls, func() (T, error) {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			var nothing T
+			return nothing, err
+		}
+		defer func() { _ = conn.Close() }()
+		return call(conn)
+	}, abandon.NoUndo)
+}
+
+// ready refuses requests that must not be sent.
+func (s *Store) ready(ctx context.Context, key string) error {
+	if err := s.CheckKey(key); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// place formats a key for a message.
+func (s *Store) place(key string) string {
+	return fmt.Sprintf("%.200q in table %s", key, s.table)
+}
+
+// MinLease returns 1 s: a request usually takes some milliseconds, and a stalled disk more.
+func (s *Store) MinLease() time.Duration { return time.Second }
+
+// maxKey is the longest key in bytes; MySQL needs a limit for its index.
+const maxKey = 255
+
+// CheckKey returns an error unless the key is UTF-8 text of 1 to 255 bytes without control
+// characters.
+func (s *Store) CheckKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("the key is empty")
+	case len(key) > maxKey:
+		return fmt.Errorf("key %.40q...: %d bytes, of at most %d", key, len(key), maxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("key %q: not UTF-8", key)
+	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("key %q: control characters are not allowed", key)
+	}
+	return nil
+}
+
+var (
+	_ driver.Store         = (*Store)(nil)
+	_ driver.Bounded       = (*Store)(nil)
+	_ driver.RightsChecker = (*Store)(nil)
+	_ driver.Inspector     = (*Store)(nil)
+)

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/protocol"
+)
+
+// A database has a standby that may lack its last writes when it takes over. The database then
+// reports another era. Each state keeps the era in which it was written, and a version names the era
+// in which it was read. A write from a version of another era is refused. Members that start after
+// the loss are checked like all others.
+
+// promote moves the store to a standby.
+func (s *store) promote() {
+	w, lost := s.w, s.cell
+	if n := len(s.history); n > 0 && w.promotions.chance(0.8) {
+		i := s.releaseBefore(w.promotions.rng.IntN(n))
+		s.cell, s.history = s.history[i].cell, s.history[:i]
+	}
+	s.life.era, s.life.from = s.life.era+1, w.now
+	w.tracef(nil, "a standby takes over in era %d, with term %d", s.life.era, s.cell.Record.Term)
+	number, _, _ := strings.Cut(string(s.cell.Version), "@")
+	s.cell.Version = s.inEra(driver.Version(number))
+	w.hinderAll()
+	w.check.replaced(&lost, &s.cell)
+	s.again, s.changed = nil, w.now
+	w.crash(w.anyone()) // it starts again soon, without any knowledge
+}
+
+// releaseBefore returns the last of the first states that is a release, if there is one. A member
+// that trusts it claims at once, beside the holder of the term that is lost.
+func (s *store) releaseBefore(i int) int {
+	for j := i; j >= 0; j-- {
+		if s.history[j].cell.Record.Released {
+			return j
+		}
+	}
+	return i
+}
+
+// inherited reports whether a state was written in an earlier era.
+func (s *store) inherited(c *protocol.Cell) bool {
+	return s.w.plan.promotes && c.Kind != protocol.Absent && c.Era != s.life.era
+}
+
+// inEra adds the present era to the name of a state.
+func (s *store) inEra(v driver.Version) driver.Version {
+	if v == "" || !s.w.plan.promotes {
+		return v
+	}
+	return v + driver.Version("@"+strconv.FormatUint(s.life.era, 10))
+}
+
+// expects reports whether a write from prev is applied. The answer to a write over nothing names no
+// era, and neither do those that go on from it.
+func (s *store) expects(prev driver.Version) bool {
+	return prev == s.cell.Version || s.w.plan.promotes && prev != "" && s.inEra(prev) == s.cell.Version
+}
+
+// answered returns the version in the answer to the present write.
+func (s *store) answered(prev driver.Version) driver.Version {
+	if !s.w.plan.promotes || strings.Contains(string(prev), "@") {
+		return s.cell.Version
+	}
+	number, _, _ := strings.Cut(string(s.cell.Version), "@")
+	return driver.Version(number)
+}

@@ -1,0 +1,79 @@
+// Package sql tests elections in databases: on SQLite within the process, and with the build tag
+// integration on real servers.
+package sql
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+	"github.com/tenure-go/tenure/electiontest"
+	"modernc.org/sqlite"
+)
+
+// The clock of SQLite is the one of this process, which is virtual in a bubble.
+func init() {
+	const unixEpoch = 2440587.5
+	sqlite.MustRegisterScalarFunction("julianday", 1, func(*sqlite.FunctionContext, []sqldriver.Value) (sqldriver.Value, error) {
+		return unixEpoch + float64(time.Now().UnixMicro())/float64(24*time.Hour/time.Microsecond), nil
+	})
+}
+
+// openSQLite opens a file as another process would.
+func openSQLite(t testing.TB, file string, opts ...sqlstore.Option) (*sql.DB, *sqlstore.Store) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db, open(t, db, sqlstore.SQLite(), opts...)
+}
+
+// open returns a store whose table exists.
+func open(t testing.TB, db *sql.DB, dialect sqlstore.Dialect, opts ...sqlstore.Option) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.New(db, dialect, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// actions are those of an operator on the table.
+func actions(db *sql.DB, s *sqlstore.Store, placeholder string) drivertest.Harness {
+	remove := func(ctx context.Context, key string) error {
+		_, err := db.ExecContext(ctx, "DELETE FROM tenure WHERE name = "+placeholder, key)
+		return err
+	}
+	return drivertest.Harness{
+		Store: s, Delete: remove, Purge: remove,
+		Recreate: func(ctx context.Context) error {
+			if _, err := db.ExecContext(ctx, "DROP TABLE tenure"); err != nil {
+				return err
+			}
+			return s.Create(ctx)
+		},
+	}
+}
+
+func sqliteHarness(t testing.TB) drivertest.Harness {
+	file := filepath.Join(t.TempDir(), "elections.db")
+	db, s := openSQLite(t, file)
+	h := actions(db, s, "?")
+	_, h.Peer = openSQLite(t, file)
+	h.FloorTick = time.Millisecond
+	return h
+}
+
+func TestSQLiteConformance(t *testing.T) { drivertest.RunInBubbles(t, sqliteHarness) }
+
+func TestSQLiteElections(t *testing.T) { electiontest.RunInBubbles(t, sqliteHarness) }
