@@ -89,7 +89,7 @@ type Entry struct {
 	// store that cannot check this leaves it false.
 	Pristine bool
 	// Era names the history of the store that this state belongs to. Stores that were deleted and
-	// recreated have different eras. In a new era an election trusts nothing that it knew, not even
+	// recreated have different eras, unless their versions never recur. In a new era an election trusts nothing that it knew, not even
 	// an equal version, and waits out the record that it finds. An adapter whose versions recur in
 	// a recreated store must set the era in each entry, pushed or read. Zero: the store cannot
 	// tell.

@@ -62,22 +62,23 @@ func recreated(t *trial) {
 	}
 	era := t.settle(key, "at its last version", func(e driver.Entry) bool { return e.Version == v }).Era
 	e := t.recreate(key)
-	t.another(e, era)
+	t.another(e, era, former)
 	for i := range t.Rounds {
 		value := fmt.Appendf(nil, "present %d", i)
 		e = t.holds(key, t.apply(key, e.Version, value), value)
-		t.another(e, era)
-		if former[e.Version] && e.Era == 0 {
-			t.Fatalf("version %q recurs in the recreated store, and no era tells the two apart", e.Version)
-		}
+		t.another(e, era, former)
 	}
 }
 
-// another requires that an entry is not of the given era. A store without eras has 0.
-func (t *trial) another(e driver.Entry, era uint64) {
+// another requires that an entry is not taken for one of the former store. A store without eras has
+// 0.
+func (t *trial) another(e driver.Entry, era uint64, former map[driver.Version]bool) {
 	t.Helper()
-	if era != 0 && (e.Era == era || e.Era == 0) {
-		t.Errorf("version %q of the recreated store has era %d; the former store had %d", e.Version, e.Era, era)
+	if former[e.Version] && (e.Era == era || e.Era == 0) {
+		t.Errorf("version %q recurs in the recreated store; its era is %d, and was %d", e.Version, e.Era, era)
+	}
+	if era != 0 && e.Era == 0 {
+		t.Errorf("version %q of the recreated store has no era; the former store had %d", e.Version, era)
 	}
 }
 

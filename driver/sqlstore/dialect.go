@@ -13,8 +13,8 @@ type Dialect struct {
 	clock  string // is the server's clock in microseconds
 	create string // makes the table
 	read   string // selects value, version, floor, era, the server's era and its clock of a key
-	insert string // of key, value, version; writes no row if there is one, or fails
-	update string // of value, version, key, expected version, expected era or an empty string
+	insert string // of key, value, version, expected era; writes no row if there is one, or fails
+	update string // of value, version, key, expected version, expected era
 	rights string // writes no row of a key, and fails if rights to write are missing
 	// means gives the meaning of an error by its code and text.
 	means func(code, text string) meaning
@@ -23,7 +23,7 @@ type Dialect struct {
 }
 
 // statements are those of a dialect for one table.
-type statements struct{ create, read, insert, update, rights string }
+type statements struct{ create, era, read, insert, update, rights string }
 
 // render puts the name of the table and the expressions into the statements.
 func (d Dialect) render(t table, era string) statements {
@@ -34,7 +34,7 @@ func (d Dialect) render(t table, era string) statements {
 		"{table}", quoted, "{literal}", literal, "{era}", inner.Replace(era), "{clock}", d.clock,
 	)
 	return statements{
-		create: outer.Replace(d.create), read: outer.Replace(d.read), insert: outer.Replace(d.insert),
+		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read), insert: outer.Replace(d.insert),
 		update: outer.Replace(d.update), rights: outer.Replace(d.rights),
 	}
 }

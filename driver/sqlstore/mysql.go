@@ -23,9 +23,10 @@ func MySQL() Dialect {
 ) ENGINE=InnoDB`,
 		read: `SELECT substring(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock} ` +
 			`FROM (SELECT 1 AS one) AS one LEFT JOIN {table} AS t ON t.name = ?`,
-		insert: `INSERT INTO {table} (name, value, version, floor, era) VALUES (?, ?, ?, {clock} + 1, {era})`,
+		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
+			`SELECT ?, ?, ?, {clock} + 1, {era} FROM (SELECT 1 AS one) AS one WHERE {era} = ?`,
 		update: `UPDATE {table} SET value = ?, version = ?, floor = greatest(floor, {clock}) + 1, era = {era} ` +
-			`WHERE name = ? AND version = ? AND {era} = coalesce(nullif(?, ''), {era})`,
+			`WHERE name = ? AND version = ? AND {era} = ?`,
 		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = ? AND false`,
 		means:   mysqlMeans,
 		inspect: inspectMySQL,

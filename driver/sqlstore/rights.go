@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 )
 
@@ -13,7 +14,9 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := s.ready(ctx, key); err != nil {
 		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), err)
 	}
-	if _, err := s.exec(ctx, s.text.rights, key); err != nil {
+	if _, err := on(ctx, s, func(conn *sql.Conn) (sql.Result, error) {
+		return conn.ExecContext(ctx, s.text.rights, key)
+	}); err != nil {
 		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), s.explain(err))
 	}
 	return nil

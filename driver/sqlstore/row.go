@@ -47,7 +47,7 @@ func era(text string) uint64 {
 }
 
 // version is a driver.Version: the stamp of the write that put the state there, and the era in which
-// it was read. The era is empty after a write over nothing, whose answer does not tell it.
+// it was read or written.
 type version struct{ stamp, era string }
 
 func (v version) version() driver.Version {

@@ -23,9 +23,9 @@ func SQLite() Dialect {
 		read: `SELECT substr(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock} ` +
 			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = ?1`,
 		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
-			`VALUES (?1, ?2, ?3, {clock} + 1, {era}) ON CONFLICT (name) DO NOTHING`,
+			`SELECT ?1, ?2, ?3, {clock} + 1, {era} WHERE {era} = ?4 ON CONFLICT (name) DO NOTHING`,
 		update: `UPDATE {table} SET value = ?1, version = ?2, floor = max(floor, {clock}) + 1, era = {era} ` +
-			`WHERE name = ?3 AND version = ?4 AND (?5 = '' OR {era} = ?5)`,
+			`WHERE name = ?3 AND version = ?4 AND {era} = ?5`,
 		rights:  `UPDATE {table} SET value = value WHERE name = ?1 AND false`,
 		means:   sqliteMeans,
 		inspect: inspectSQLite,

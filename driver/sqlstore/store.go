@@ -101,31 +101,44 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	if err := s.ready(ctx, key); err != nil {
 		return "", err
 	}
-	was := parseVersion(prev)
-	next := version{stamp: newStamp(key, value), era: was.era}
-	query, args := s.text.insert, []any{key, value, next.stamp}
-	if prev != "" {
-		query, args = s.text.update, []any{value, next.stamp, key, was.stamp, was.era}
-	}
-	rows, err := s.exec(ctx, query, args...)
-	switch {
-	case err != nil:
+	v, err := on(ctx, s, func(conn *sql.Conn) (version, error) {
+		if prev == "" {
+			return s.insert(ctx, conn, key, value)
+		}
+		return s.update(ctx, conn, key, parseVersion(prev), value)
+	})
+	if err != nil {
 		return "", s.explain(err)
-	case rows == 0:
-		return "", driver.ErrConflict
 	}
-	return next.version(), nil
+	return v.version(), nil
 }
 
-// exec runs one statement and returns how many rows it wrote.
-func (s *Store) exec(ctx context.Context, query string, args ...any) (rows int64, err error) {
-	return on(ctx, s, func(conn *sql.Conn) (int64, error) {
-		result, err := conn.ExecContext(ctx, query, args...)
-		if err != nil {
-			return 0, err
-		}
-		return result.RowsAffected()
-	})
+// insert asks for the era first: the answer to an INSERT does not tell it in every database.
+func (s *Store) insert(ctx context.Context, conn *sql.Conn, key string, value []byte) (version, error) {
+	next := version{stamp: newStamp(key, value)}
+	if err := conn.QueryRowContext(ctx, s.text.era).Scan(&next.era); err != nil {
+		return version{}, err
+	}
+	return next, write(ctx, conn, s.text.insert, key, value, next.stamp, next.era)
+}
+
+func (s *Store) update(ctx context.Context, conn *sql.Conn, key string, was version, value []byte) (version, error) {
+	next := version{newStamp(key, value), was.era}
+	return next, write(ctx, conn, s.text.update, value, next.stamp, key, was.stamp, was.era)
+}
+
+// write runs one statement, which commits by itself. It returns driver.ErrConflict if it writes no
+// row.
+func write(ctx context.Context, conn *sql.Conn, query string, args ...any) error {
+	result, err := conn.ExecContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	rows, err := result.RowsAffected()
+	if err == nil && rows == 0 {
+		return driver.ErrConflict
+	}
+	return err
 }
 
 // on makes one call on one connection. sql.DB itself would send a statement again if the driver

@@ -53,18 +53,3 @@ func (s *store) inEra(v driver.Version) driver.Version {
 	}
 	return v + driver.Version("@"+strconv.FormatUint(s.life.era, 10))
 }
-
-// expects reports whether a write from prev is applied. The answer to a write over nothing names no
-// era, and neither do those that go on from it.
-func (s *store) expects(prev driver.Version) bool {
-	return prev == s.cell.Version || s.w.plan.promotes && prev != "" && s.inEra(prev) == s.cell.Version
-}
-
-// answered returns the version in the answer to the present write.
-func (s *store) answered(prev driver.Version) driver.Version {
-	if !s.w.plan.promotes || strings.Contains(string(prev), "@") {
-		return s.cell.Version
-	}
-	number, _, _ := strings.Cut(string(s.cell.Version), "@")
-	return driver.Version(number)
-}

@@ -58,7 +58,7 @@ func (s *store) read() protocol.Cell {
 }
 
 func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
-	if !s.expects(prev) {
+	if prev != s.cell.Version {
 		return "", protocol.Conflict
 	}
 	if !s.stray {
@@ -80,7 +80,7 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	if vacant && r.Held() && !s.w.calm && s.w.chance(s.often) {
 		s.w.queue.add(s.w.now+s.w.span(s.w.plan.poll), s.relapse)
 	}
-	return s.answered(prev), protocol.Applied
+	return s.cell.Version, protocol.Applied
 }
 
 // relapse loses the record again, by a purge or the same foreign bytes; then a proxy redelivers the
