@@ -14,12 +14,15 @@ type Handler interface {
 	// Elected begins the work of a term and returns. Its context is the soft one. If it returns
 	// nil, the work goes on and the lease is renewed until Stop is called. If it returns an error,
 	// the work has stopped: with ErrDecline the lease is released, and after a back-off this
-	// process campaigns again; any other error ends its part in the election.
+	// process campaigns again; any other error ends its part in the election, or declines in
+	// package fleet. Calls for one election follow one another; those for different ones are
+	// concurrent.
 	Elected(ctx context.Context, term *Term) error
-	// Stop ends the work that Elected began. It is called once, when the work should finish:
-	// context.Cause of term.Soft tells why. Its context is the hard one: while it is open the lease
-	// is renewed, for FinishWithin at most. If it has ended, the term is lost. When Stop returns,
-	// the work must have stopped wherever it runs, since the lease is released then.
+	// Stop ends the work that Elected began. It is called once, when the work should finish, but
+	// not before Elected has returned nil: context.Cause of term.Soft tells why. Its context is the
+	// hard one: while it is open the lease is renewed, for FinishWithin at most. If it has ended,
+	// the term is lost. When Stop returns, the work must have stopped wherever it runs, since the
+	// lease is released then.
 	//
 	// Work that ends by itself calls term.Resign when it has stopped. That ends this process's part
 	// in the election, and Stop is not called, unless it is being called at that moment.

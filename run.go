@@ -2,7 +2,19 @@ package tenure
 
 import "context"
 
-// Lead is the work of a leader. Its context is the soft one: when it ends, finish and return.
+// Lead is the work of a leader. Its context is the soft one: when it ends, begin nothing more,
+// finish and return. A job that may finish then gets the hard context:
+//
+//	for ctx.Err() == nil {
+//		job(term.Context())
+//		select {
+//		case <-tick.C:
+//		case <-ctx.Done():
+//		}
+//	}
+//	return nil
+//
+// Check ctx.Err before each job: a select picks at random between a tick and the end.
 type Lead func(ctx context.Context, term *Term) error
 
 // Run campaigns and calls lead whenever this process is elected, until ctx ends or lead returns
@@ -20,9 +32,16 @@ type Lead func(ctx context.Context, term *Term) error
 //	the term was lost              campaigns again, whichever result lead returned; an error of
 //	                               its own becomes an event
 //
-// The lease is released only after lead has returned. If lead panics or calls runtime.Goexit, the
-// contexts end and renewing stops. Nothing is released then, since other goroutines of the work may
-// still run. The panic goes on.
+// If ctx has ended, that decides, also where the term was lost or the work was overdue.
+//
+// The lease is released only after lead has returned. Run waits for the release as Term.Resign
+// does, and up to 1 s for the last events to be delivered. A release that the store did not confirm
+// is no error of Run: EventReleased has it as its Cause. If lead does not return when it is asked
+// to, neither does Run, and after FinishWithin the lease is left to expire. A program that must end
+// then may exit, since its work stops with it.
+//
+// If lead panics or calls runtime.Goexit, the contexts end and renewing stops. Nothing is released
+// then, since other goroutines of the work may still run. The panic goes on.
 //
 // Run returns nil if ctx ended before an election, an error that wraps ErrDenied if reading
 // was denied before it was ever allowed, ErrRunning, or ErrTermOpen.
