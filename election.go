@@ -13,7 +13,8 @@ import (
 
 // Election is this process's part in one election: a candidate, an observer, or both. Its methods
 // may be called concurrently. Make one for each election and each candidate. Two of them never lead
-// at the same time, not even in one process and with the same ID.
+// at the same time, not even in one process and with the same ID. It needs no Close: it uses the
+// store only while it campaigns, observes or has an open term, and while HandOver runs.
 type Election struct{ runner runner }
 
 var errNoStore = errors.New("tenure: the store is nil")
@@ -53,9 +54,10 @@ func (e *Election) ID() string { return e.runner.id }
 // only the wait. The term goes on until it is lost. In every case call Resign when its work has
 // stopped.
 //
-// It returns ctx's cause if that ends first (after at most a third of the lease or 2 s more, to
-// take back a claim whose answer was lost); an error that wraps ErrDenied if reading was
-// denied before it was ever allowed; ErrRunning; or ErrTermOpen if the last term was not resigned.
+// It returns ctx's cause if that ends first; an error that wraps ErrDenied if reading was denied
+// before it was ever allowed; ErrRunning; or ErrTermOpen if the last term was not resigned. After
+// the end of ctx it may take a third of the lease, at most 2 s, to take back a claim whose answer
+// was lost.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if !e.runner.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning

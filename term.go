@@ -67,8 +67,8 @@ func newTerm(base context.Context, m *runner, token uint64) *Term {
 	return t
 }
 
-// FromContext returns the term of a context of lead, or of one made from it. The result is false,
-// with a nil Term, if the context is of no term.
+// FromContext returns the term of a soft or hard context, or of one made from it. The result is
+// false, with a nil Term, if the context is of no term.
 func FromContext(ctx context.Context) (*Term, bool) {
 	t, ok := ctx.Value(termKey{}).(*Term)
 	return t, ok
@@ -95,8 +95,10 @@ func ended() context.Context {
 }
 
 // Token returns the fencing token: the number of this term. Every later term of the same election
-// has a higher one. Pass it to the resource with each write, and let the resource refuse a write
-// whose token is lower than one it has seen.
+// has a higher one. Numbers are skipped, and on many stores even the first one is large, but all
+// are below 2^53. Pass it to the resource with each write, and let the resource refuse a write
+// whose token is lower than one it has seen. Packages driver/natskv/fenced and
+// driver/kafkalog/fenced do so for messages; docs/guarantees.md has the condition for SQL.
 func (t *Term) Token() uint64 {
 	if t == nil {
 		return 0
@@ -191,7 +193,8 @@ func (t *Term) why(now error) error {
 
 // Context returns the hard context. It ends when the term is lost, before another candidate can be
 // elected; when it is released; or when the work did not finish within FinishWithin of being asked.
-// context.Cause tells which.
+// context.Cause tells which. Like the soft context it carries the values of the context of Run or
+// Campaign, without its end and deadline.
 func (t *Term) Context() context.Context {
 	if t == nil {
 		return ended()
@@ -218,8 +221,10 @@ func (t *Term) Soft() context.Context {
 }
 
 // Do calls fn if at least need is left of the lease, with a context that ends with ctx or with the
-// term, whichever is first. It returns fn's error. Without calling fn it returns an error that
-// wraps ErrLost if the term is over, or ErrTooLate if less is left.
+// term, whichever is first. With the soft context as ctx, fn is also cut off when the work should
+// finish. Need is no time limit of fn: give ctx a deadline for that. Do returns fn's error. Without
+// calling fn it returns an error that wraps ErrLost if the term is over, or ErrTooLate if less is
+// left.
 func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Context) error) error {
 	left, err := t.check()
 	if err != nil {
