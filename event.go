@@ -19,7 +19,7 @@ const (
 	EventCandidate EventKind = "candidate" // this process seeks leadership
 	EventElected   EventKind = "elected"   // it leads
 	EventLeaving   EventKind = "leaving"   // it was asked to leave; Cause says why
-	EventLost      EventKind = "lost"      // its term ended without a release; Cause says why
+	EventLost      EventKind = "lost"      // its term ended before its work; Cause says why
 	EventReleased  EventKind = "released"  // lease released; Cause: the store did not confirm it
 	EventLeader    EventKind = "leader"    // Leader or its data changed; no ID: nobody leads
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin

@@ -91,6 +91,48 @@ func ExampleElection_Leaders() {
 	// nobody leads
 }
 
+// An observer whose action may fail waits for the next change and for its retry. Wait only keeps
+// the status up to date, since its condition never holds.
+func ExampleElection_Status() {
+	store := memory.New()
+	term, err := candidate(store, tenure.Config{ID: "pod-1"}).Campaign(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	failures := 1
+	label := func(pod string) error { // and remove the label from all others; no pod: nobody leads
+		if failures > 0 {
+			failures--
+			return errors.New("try again")
+		}
+		fmt.Println("role=leader on", pod)
+		return nil
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	e := candidate(store, tenure.Config{ID: "observer"})
+	go func() { _, _ = e.Wait(ctx, func(tenure.Status) bool { return false }) }()
+	for ctx.Err() == nil {
+		status, changed := e.Status()
+		var retry <-chan time.Time
+		if status.Known {
+			if err := label(status.Leader.ID); err != nil {
+				retry = time.After(10 * time.Millisecond)
+			} else {
+				stop() // the end of the example
+			}
+		}
+		select {
+		case <-changed:
+		case <-retry:
+		case <-ctx.Done():
+		}
+	}
+	_ = term.Resign(context.Background())
+	// Output: role=leader on pod-1
+}
+
 // Do starts an action only if enough of the lease is left for it.
 func ExampleTerm_Do() {
 	term, err := candidate(memory.New(), tenure.Config{ID: "node-1"}).Campaign(context.Background())

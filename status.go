@@ -29,7 +29,8 @@ type Status struct {
 	State State
 	// Known is false until the store was read for the first time.
 	Known bool
-	// Leader is the leader as far as this process knows; it may have changed since LastContact.
+	// Leader is the leader as far as this process knows; it may have changed since LastContact. The
+	// zero Leader means the same as in Election.Leaders.
 	Leader Leader
 	// LeaderSince is when this process first saw that leader's term, or saw that the last one was
 	// over, by its wall clock. It is zero before the first.
@@ -40,8 +41,8 @@ type Status struct {
 	// Confirmed reports whether LastContact showed that another leader has renewed. A record alone
 	// does not show whether the leader that wrote it is still there.
 	Confirmed bool
-	// Term is the latest term of this candidate, 0 before the first. It is no permission to act:
-	// check Term.Err.
+	// Term is the latest term of this candidate, 0 before the first. It may be over long ago: the
+	// present leader's is Leader.Term. It is no permission to act: check Term.Err.
 	Term uint64
 	// Eligible reports whether Election.SetEligible, and a Nominator that is a driver.Gate, let
 	// this candidate lead.
@@ -52,7 +53,8 @@ type Status struct {
 	LastContact time.Time
 	// Failures is the number of store operations that failed in a row.
 	Failures int
-	// Err is set if reading is denied: an operator must fix it.
+	// Err is set if reading was denied before it was ever allowed: an operator must fix it. A later
+	// denial is a failure like any other.
 	Err error
 	// WriteErr is set if writing is denied, on a store that is a driver.RightsChecker. It is
 	// checked after the first read of the store, and after each lease while the right is missing.
@@ -60,8 +62,9 @@ type Status struct {
 }
 
 // Health returns nil if this member is well. Use it for a health check: it does not depend on
-// leading. It returns an error if the store denies reading or writing, if its operations fail
-// repeatedly, or if the work of a term has not stopped in time.
+// leading. It returns an error if the store denies reading or writing, if its last three operations
+// failed, or if the work of a term has not stopped in time. A foreign or malformed record is no
+// error here: see Record.Problem.
 func (s Status) Health() error {
 	switch {
 	case s.Err != nil:
@@ -76,8 +79,10 @@ func (s Status) Health() error {
 	return nil
 }
 
-// Status returns a snapshot and a channel that is closed at the next change. It does not call the
-// store: the snapshot is up to date only while this process campaigns or observes.
+// Status returns a snapshot and a channel that is closed at the next change. It reads the clock, so
+// State is that of this moment. It does not call the store: the rest is up to date only while this
+// process campaigns or observes. The channel is for an observer that also waits for something else,
+// such as a retry: let it call Wait in a goroutine, with a condition that never holds.
 func (e *Election) Status() (Status, <-chan struct{}) {
 	s, as := e.runner.status()
 	return s, e.runner.changedSince(as)
