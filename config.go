@@ -32,9 +32,14 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 //	Logger        discards
 //	OnEvent       none
 //	Tuning        see there
+//
+// Give all members of an election the same Lease and Tuning, other than Drift and TimerLateness,
+// which describe a machine. All other fields may differ. Election.Reconfigure says when different
+// leases are safe.
 type Config struct {
-	// ID names this candidate for operators and for callers that name a successor. It is a label:
-	// two processes with the same ID never lead at the same time.
+	// ID names this candidate for operators, observers and callers that name a successor. It may be
+	// the name of its host or pod. It is a label: two processes with the same ID never lead at the
+	// same time.
 	ID string
 	// Address is published in the record while this candidate leads, for clients of the leader.
 	Address string
@@ -66,9 +71,11 @@ type Config struct {
 
 	// Clock is the source of time. Set it to clock.Standard{} in tests in virtual time.
 	Clock clock.Clock
-	// Logger logs every event. Trouble with the same lasting cause is logged again after 10 s, 20 s
-	// and so on up to 1 h, with "times": the number of times since the last line. The elections of
-	// a Group count together.
+	// Logger logs every event: alarm, overdue and failed as errors, trouble and lost as warnings,
+	// the others as information. The message is "tenure: " and the kind; the attributes are
+	// election and id, and term, leader and cause where they apply. Trouble with the same lasting
+	// cause is logged again after 10 s, 20 s and so on up to 1 h, with "times": the number of times
+	// since the last line. The elections of a Group count together.
 	Logger *slog.Logger
 	// OnEvent is called for each event, in order, one at a time. A slow one loses events and delays
 	// nothing else: beyond 1,024 events in the queue the oldest are dropped, and Event.Missed
@@ -102,6 +109,9 @@ func (c Config) Margin() time.Duration {
 // claims. The mean of a polled failover is half a PollStable less, and with many followers the
 // first of them claims far sooner. All members must have the same Config, which New must accept.
 // Unset fields count with their defaults.
+//
+// After a release there is no lease to wait for. A successor claims at once if changes are pushed,
+// and else after its next read, which comes within min(1.1 * Tuning.PollStable, Lease).
 func (c Config) WorstFailover(store driver.Store) time.Duration {
 	c = c.withDefaults()
 	if pushes(store) && !c.Tuning.NoWatch {
