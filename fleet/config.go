@@ -27,10 +27,11 @@ type Config struct {
 	// Election holds the settings of this member in each election. Do not set Nominator, and with
 	// Spread, where the fleet is the Nominator, neither NomineeOnly nor Priority. Renew is
 	// shortened by up to a tenth, differently for each election, so that they do not keep renewing
-	// in the same moment, and Precedence by up to a quarter.
+	// in the same moment, and Precedence by up to a quarter. A leader writes once each Renew: 1,000
+	// elections with a Lease of 15 s take about 210 writes per second in all.
 	Election tenure.Config
-	// Elections are the names of the elections, which are their keys in the store. New keeps a
-	// copy; SetElections changes them.
+	// Elections are the names of the elections, which are their keys in the store: the name of the
+	// fleet is not put before them. New keeps a copy; SetElections changes them.
 	Elections []string
 
 	// Spread assigns each election to a member, which leads it. No member is assigned more than its
@@ -48,7 +49,8 @@ type Config struct {
 	// Settle is how long a member must have been there before elections are handed over to it, with
 	// no other arrival in that time; the wait is twice Settle at most. Then the member must be seen
 	// to renew its seat, which it does each third of Presence. So a member that ends or crashes
-	// soon after it came moves nothing.
+	// soon after it came moves nothing. A member that was cut off is not waited for if it has a
+	// seat again within a lease: it gets its elections back at once.
 	Settle time.Duration
 	// HandOvers is how many elections this member hands over at a time when others are assigned to
 	// lead them. Each takes as long as the work of its leader takes to finish, and until another

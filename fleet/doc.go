@@ -33,8 +33,8 @@
 //
 // A member that ends gives its seat back first, so that all others know the new assignment of its
 // elections, and then hands over. A crashed member is known to be gone when the lease of its seat
-// is over, half of the others' by default. So its elections, when their leases are over, go
-// straight to the members that are to keep them. A new member is waited for, [Config.Settle], so
-// that brief arrivals and departures move nothing. All members hand over at most [Config.HandOvers]
-// elections at a time.
+// is over, which is half as long as a lease of its elections by default. So its elections, when
+// their leases are over, go straight to the members that are to keep them. A new member is waited
+// for, [Config.Settle], so that brief arrivals and departures move nothing. All members hand over
+// at most [Config.HandOvers] elections at a time.
 package fleet

@@ -43,7 +43,9 @@ func (f *Fleet) SetElections(names []string) error {
 }
 
 // Election returns one of the fleet's, to look at its Status or to ask for a hand-over; nil if the
-// fleet has none of this name. It is the fleet that campaigns for it.
+// fleet has none of this name. It is the fleet that campaigns for it. A process outside of the
+// fleet, such as a router, follows an election of the same name by tenure.New, or many by
+// tenure.NewGroup.
 func (f *Fleet) Election(name string) *tenure.Election {
 	f.mu.Lock()
 	defer f.mu.Unlock()

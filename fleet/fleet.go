@@ -112,6 +112,7 @@ func (f *Fleet) makeSeats() (err error) {
 // Backoff of Config.Election before it campaigns for that one again. The soft context also ends,
 // with tenure.ErrNominationLost, when the election is assigned to another member. With Spread that
 // is also the cause when Run's context has ended, as a member that ends hands over its elections.
+// Work that must tell the two apart looks at Run's context.
 //
 // It returns nil if ctx ended first, an error that wraps driver.ErrDenied if reading a seat was
 // denied before it was ever allowed, or, once no election goes on, the first error with which one

@@ -18,7 +18,9 @@ type Member struct {
 	Self bool
 }
 
-// Status is a snapshot of a fleet, as this member knows it.
+// Status is a snapshot of a fleet, as this member knows it. This member has settled when Led equals
+// Meant and Moving is 0. If it is cut off it may show its last assignment for a while; when it has
+// lost its seat no Member is Self.
 type Status struct {
 	// Members are the holders of seats, as far as this member knows, by seat; none without Spread.
 	Members []Member
@@ -64,8 +66,8 @@ func (f *Fleet) show() {
 	}
 }
 
-// Led returns the names of the elections that this member leads: those for which lead is being
-// called.
+// Led returns the names of the elections that this member leads: those for which the handler's
+// Elected was called and its work has not stopped.
 func (f *Fleet) Led() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
