@@ -15,7 +15,8 @@
 //
 // [New] makes a store that pushes changes, [NewPolled] one that does not, so that both ways of
 // following an election can be tested. No method blocks, so an ended context only makes a call fail
-// that has not begun.
+// that has not begun. To try a program in an outage, wrap the store with package driver/faults;
+// package tenuretest decides which candidate is elected.
 package memory
 
 import (

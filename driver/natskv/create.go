@@ -16,7 +16,8 @@ type CreateOption func(*jetstream.KeyValueConfig)
 
 // Create lets Open make the bucket if it is missing: file storage, history 1, one replica, no TTL,
 // and markers of expired keys where the server has them (2.11 and newer). A bucket that exists is
-// left as it is.
+// left as it is. The first leader under a new key is elected after one lease; in a new bucket
+// Pristine avoids that.
 //
 // Where the server can do so (2.10.28, 2.11.2 and newer), the sequences of the bucket begin at the
 // present time of this machine in microseconds, so that none recurs when the bucket is deleted and

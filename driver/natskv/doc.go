@@ -1,5 +1,18 @@
 // Package natskv holds elections in a bucket of the NATS JetStream Key-Value store.
 //
+//	nc, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222", nats.MaxReconnects(-1))
+//	...
+//	js, err := jetstream.New(nc)
+//	...
+//	store, err := natskv.Open(ctx, js, "ELECTIONS",
+//		natskv.Create(natskv.Replicas(3)), natskv.OwnConnection())
+//	...
+//	defer store.Close() // after the last Run has returned
+//	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
+//
+// Leave out [Create] if an operator makes the bucket, and [Replicas] on a single server. Package
+// driver/natskv/fenced publishes messages that the server refuses once another candidate leads.
+//
 // # What it relies on
 //
 // A cell is the last message on the subject $KV.<bucket>.<key>, its version is that message's

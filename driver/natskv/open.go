@@ -30,7 +30,8 @@ type opening struct {
 
 // Open returns the elections in a bucket. The connection stays the caller's: its handlers are not
 // touched, and closing the Store does not close it; see OwnConnection for another one. Without a
-// deadline in the context it gives up after 5 s.
+// deadline in the context it gives up after 5 s. It does not wait for a connection: it returns an
+// error at once while there is none. A program that may start before its server calls Open again.
 //
 // Use errors.Is to find from the error what an operator must fix: jetstream.ErrInvalidBucketName,
 // jetstream.ErrBucketNotFound (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream

@@ -18,7 +18,9 @@ import (
 //
 // When it returns nil, the stream has all messages of earlier terms that it will ever have, and
 // they stand before [Publisher.Begin]. Opening twice in a term takes nothing away from the first
-// Publisher. Without a deadline in the context it gives up after 5 s.
+// Publisher. Without a deadline in the context it gives up after 5 s. If the work cannot begin
+// without the fence, lead may return tenure.ErrDecline: then Run goes on, and another candidate may
+// lead.
 //
 // Errors wrap tenure.ErrLost if the term is over, and ErrFenced as well if the fence showed it;
 // tenure.ErrTooLate; ErrFenced alone if another election or leader uses the fence; ErrUnfit;

@@ -45,7 +45,8 @@ func (p *Publisher) Begin() uint64 { return p.beginning }
 
 // Publish sends one message and waits for the stream's acknowledgment. It sends a copy, which
 // carries the token in a header; it ignores the message's reply subject. Up to 8 calls go on at the
-// same time, more wait for their turn. Without a deadline in the context it gives up after 5 s.
+// same time, more wait for their turn. Without a deadline in the context it gives up after 5 s. It
+// checks the lease by itself: it needs no Term.Do.
 //
 // Nil means that the message is stored. If the acknowledgment says Duplicate, a message of the same
 // Nats-Msg-Id was stored before, perhaps by another term. Otherwise the message is not stored and
