@@ -10,8 +10,8 @@
 //
 // A store is an adapter over a system that can compare and swap one value: NATS JetStream
 // (driver/natskv), S3-style object storage (driver/s3object), Kafka (driver/kafkalog), or memory
-// for tests (driver/memory). [New] starts nothing. [Election.Run] campaigns, leads, hands over and
-// campaigns again until its context ends.
+// for tests (driver/memory). The first three are modules of their own. [New] starts nothing.
+// [Election.Run] campaigns, leads, hands over and campaigns again until its context ends.
 //
 // # Guarantee
 //
@@ -30,7 +30,8 @@
 // shuts down, a hand-over was requested, or the term is lost. [context.Cause] tells the reason.
 // While the work finishes, the lease is still renewed, so [Term.Context], the hard context, stays
 // open. It ends when the term is lost, when it is released, or when the work did not finish within
-// [Config.FinishWithin]. Work that uses only the soft context is safe.
+// [Config.FinishWithin]. Work that uses only the soft context is safe. A job that should be done
+// before the hand-over uses the hard one: see [Lead].
 //
 // # Observing
 //
