@@ -32,7 +32,7 @@ type Lead func(ctx context.Context, term *Term) error
 //	the term was lost              campaigns again, whichever result lead returned; an error of
 //	                               its own becomes an event
 //
-// If ctx has ended, that decides, also where the term was lost or the work was overdue.
+// If ctx has ended, that row decides, even if the term was lost or the work was overdue.
 //
 // The lease is released only after lead has returned. Run waits for the release as Term.Resign
 // does, and up to 1 s for the last events to be delivered. A release that the store did not confirm
