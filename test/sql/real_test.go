@@ -3,48 +3,94 @@
 package sql
 
 import (
+	"context"
 	"database/sql"
-	"os"
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/electiontest"
+	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-func TestMy(t *testing.T) {
-	h := func(t testing.TB) drivertest.Harness {
-		db, err := sql.Open("mysql", os.Getenv("MYDSN"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		s := open(t, db, sqlstore.MySQL())
-		h := actions(db, s, "?")
-		h.Peer = open(t, db, sqlstore.MySQL())
-		h.FloorTick = time.Microsecond
-		return h
-	}
-	drivertest.Run(t, h)
-	electiontest.Run(t, h)
+// server is a database server that tests do things to.
+type server interface {
+	Start() error
+	Stop() error
+	Kill() error
+	Pause() error
+	Resume() error
 }
 
-func TestPG(t *testing.T) {
-	h := func(t testing.TB) drivertest.Harness {
-		db, err := sql.Open("pgx", os.Getenv("PGDSN"))
-		if err != nil {
+// site is a database on a server of its own.
+type site struct {
+	server
+	dialect     sqlstore.Dialect
+	placeholder string
+	pool        func(t testing.TB) *sql.DB // another process has another
+}
+
+// sites are the databases under test, each started when it is needed.
+var sites = map[string]func(t testing.TB) site{
+	"postgres": func(t testing.TB) site {
+		p := sqld.StartPostgres(t)
+		return site{p, sqlstore.Postgres(), "$1", func(t testing.TB) *sql.DB { return p.Open(t, "postgres", "postgres") }}
+	},
+	"pgbouncer": func(t testing.TB) site {
+		p := sqld.StartPostgres(t)
+		b := sqld.StartPgBouncer(t, p, "transaction")
+		return site{p, sqlstore.Postgres(), "$1", func(t testing.TB) *sql.DB {
+			return sqld.Open(t, "pgx", b.DSN("postgres", "postgres"))
+		}}
+	},
+	"mariadb": func(t testing.TB) site {
+		m := sqld.StartMariaDB(t)
+		if _, err := m.Open(t, "root", "").ExecContext(t.Context(), "CREATE DATABASE elections"); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { db.Close() })
-		s := open(t, db, sqlstore.Postgres())
-		h := actions(db, s, "$1")
-		h.Peer = open(t, db, sqlstore.Postgres())
-		h.FloorTick = time.Microsecond
-		return h
+		return site{m, sqlstore.MySQL(), "?", func(t testing.TB) *sql.DB { return m.Open(t, "root", "elections") }}
+	},
+}
+
+func eachSite(t *testing.T, test func(t *testing.T, s site)) {
+	for name, start := range sites {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t))
+		})
 	}
-	drivertest.Run(t, h)
-	electiontest.Run(t, h)
+}
+
+func (s site) harness(t testing.TB) drivertest.Harness {
+	db := s.pool(t)
+	h := actions(db, open(t, db, s.dialect), s.placeholder)
+	h.Peer = open(t, s.pool(t), s.dialect)
+	h.FloorTick = time.Microsecond
+	return h
+}
+
+func TestRealConformance(t *testing.T) {
+	eachSite(t, func(t *testing.T, s site) { drivertest.Run(t, s.harness) })
+}
+
+func TestRealElections(t *testing.T) {
+	eachSite(t, func(t *testing.T, s site) { electiontest.Run(t, s.harness) })
+}
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(context.WithoutCancel(t.Context()), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
 }

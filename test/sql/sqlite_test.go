@@ -38,11 +38,18 @@ func openSQLite(t testing.TB, file string, opts ...sqlstore.Option) (*sql.DB, *s
 // open returns a store whose table exists.
 func open(t testing.TB, db *sql.DB, dialect sqlstore.Dialect, opts ...sqlstore.Option) *sqlstore.Store {
 	t.Helper()
-	s, err := sqlstore.New(db, dialect, opts...)
-	if err != nil {
+	s := over(t, db, dialect, opts...)
+	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Create(t.Context()); err != nil {
+	return s
+}
+
+// over returns a store whose table may exist.
+func over(t testing.TB, db *sql.DB, dialect sqlstore.Dialect, opts ...sqlstore.Option) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.New(db, dialect, opts...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -1,0 +1,60 @@
+package sqld
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/tenure-go/tenure/test/internal/ports"
+)
+
+// PgBouncer is a pooler before a PostgreSQL server.
+type PgBouncer struct {
+	process
+	port int
+}
+
+// StartPgBouncer runs a pooler for the length of a test. The mode is session, transaction or
+// statement. Everybody may connect as any role. It tries a server that failed again after 1 s, not
+// after the 15 s of the package.
+func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
+	t.Helper()
+	b := &PgBouncer{port: freePort(t)}
+	b.dir, b.user = directory(t, "postgres"), "postgres"
+	t.Cleanup(func() { _ = b.Kill() })
+	file, users := filepath.Join(b.dir, "pgbouncer.ini"), filepath.Join(b.dir, "users.txt")
+	must(t, os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644))
+	must(t, os.WriteFile(file, fmt.Appendf(nil, `[databases]
+* = host=%s port=%d
+[pgbouncer]
+listen_addr = %s
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s
+pool_mode = %s
+server_login_retry = 1
+`, ports.Host, p.port, ports.Host, b.port, users, mode), 0o644))
+	b.command = []string{"pgbouncer", file}
+	must(t, b.Start())
+	return b
+}
+
+// Start runs the pooler again, on its port.
+func (b *PgBouncer) Start() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return b.start(ctx, func(ctx context.Context) error { return ping(ctx, "pgx", b.DSN("postgres", "postgres")) })
+}
+
+// Kill ends the pooler at once, and so all connections through it.
+func (b *PgBouncer) Kill() error { return b.signal(syscall.SIGKILL, true) }
+
+// DSN is a URL of a database behind the pooler for a role. Statements are sent without names,
+// because a session that is given away by transaction knows none.
+func (b *PgBouncer) DSN(role, database string) string {
+	return fmt.Sprintf("postgres://%s@%s/%s?default_query_exec_mode=exec", role, ports.Address(b.port), database)
+}

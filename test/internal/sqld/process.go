@@ -1,0 +1,175 @@
+// Package sqld runs database servers for tests, on 127.0.0.1: PostgreSQL with a streaming standby,
+// PgBouncer, and MariaDB, with the settings of the Debian packages unless a test gives others. The
+// servers end with the process that started them.
+package sqld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tenure-go/tenure/test/internal/machine"
+)
+
+// process is one server process, which can be started again on its files and port.
+type process struct {
+	command []string
+	dir     string // with the file of its output
+	user    string // that it runs as, if this process is root
+	cmd     *exec.Cmd
+	ended   chan struct{} // closed when the process has
+}
+
+func (p *process) log() string { return filepath.Join(p.dir, filepath.Base(p.command[0])+".log") }
+
+// start runs it and waits until it answers.
+func (p *process) start(ctx context.Context, answers func(context.Context) error) error {
+	if err := p.begin(); err != nil {
+		return err
+	}
+	for {
+		err := answers(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return p.fault("ended instead of answering")
+		case <-ctx.Done():
+			return p.fault(fmt.Sprintf("does not answer (%v)", err))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// begin runs it.
+func (p *process) begin() error {
+	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }() // the process has its own
+	if p.cmd, err = p.prepared(p.command...); err != nil {
+		return err
+	}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	machine.Together(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	p.ended = ended
+	go func(cmd *exec.Cmd) {
+		_ = cmd.Wait()
+		close(ended)
+	}(p.cmd)
+	return nil
+}
+
+// prepared is a command in the directory of the process, as its user.
+func (p *process) prepared(command ...string) (*exec.Cmd, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir = p.dir
+	if os.Getuid() != 0 {
+		return cmd, nil
+	}
+	uid, gid, err := ids(p.user)
+	if err == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	}
+	return cmd, err
+}
+
+// run runs a command to its end, as the user of the process.
+func (p *process) run(command ...string) error {
+	cmd, err := p.prepared(command...)
+	if err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+	}
+	return nil
+}
+
+// fault is an error with the last words of the process.
+func (p *process) fault(what string) error {
+	said, _ := os.ReadFile(p.log())
+	return fmt.Errorf("%s %s: %s", filepath.Base(p.command[0]), what, said[max(0, len(said)-2000):])
+}
+
+// signal sends a signal to the process alone and waits for its end, if it ends it.
+func (p *process) signal(sig syscall.Signal, ends bool) error {
+	if p.cmd == nil {
+		return nil
+	}
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if ends {
+		<-p.ended
+	}
+	return nil
+}
+
+// all sends a signal to the process and to its children.
+func (p *process) all(sig syscall.Signal) error {
+	pids := append([]int{p.cmd.Process.Pid}, children(p.cmd.Process.Pid)...)
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
+
+// children returns the processes that a process has started.
+func children(of int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		_, after, _ := strings.Cut(string(text), ") ") // the name before it may have spaces
+		if fields := strings.Fields(after); len(fields) > 1 && fields[1] == strconv.Itoa(of) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// home makes a directory that the user of a server owns.
+func home(dir, of string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil || os.Getuid() != 0 {
+		return err
+	}
+	uid, gid, err := ids(of)
+	if err != nil {
+		return err
+	}
+	return os.Chown(dir, uid, gid)
+}
+
+func ids(of string) (uid, gid int, err error) {
+	u, err := user.Lookup(of)
+	if err != nil {
+		return 0, 0, err
+	}
+	uid, err = strconv.Atoi(u.Uid)
+	if err != nil {
+		return 0, 0, err
+	}
+	gid, err = strconv.Atoi(u.Gid)
+	return uid, gid, err
+}
