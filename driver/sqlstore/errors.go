@@ -9,6 +9,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
+// ErrNoTable reports that the table, its schema or its database does not exist.
+var ErrNoTable = errors.New("there is no such table")
+
 // meaning is what an error of the database means for a call.
 type meaning int
 
@@ -33,8 +36,8 @@ func (s *Store) explain(err error) error {
 	case refused:
 		return fmt.Errorf("%w: check user, password and TLS of the connection: %w", driver.ErrDenied, err)
 	case noTable:
-		return fmt.Errorf("table %s does not exist in this database; make it with tenure run --create, "+
-			"Store.Create, or this statement:\n%s;\n%w", s.table, s.text.create, err)
+		return fmt.Errorf("%w: %s is not in this database; make it with tenure run --create, Store.Create, "+
+			"or this statement:\n%s;\n%w", ErrNoTable, s.table, s.text.create, err)
 	case otherLayout:
 		return fmt.Errorf("table %s has other columns than elections need; name another table, or make it anew "+
 			"with this statement:\n%s;\n%w", s.table, s.text.create, err)

@@ -44,7 +44,7 @@ func postgresMeans(code, text string) meaning {
 		return denied
 	case "28P01", "28000":
 		return refused
-	case "42P01", "3F000":
+	case "42P01", "3F000", "3D000":
 		return noTable
 	case "42703", "42804", "22P02":
 		return otherLayout

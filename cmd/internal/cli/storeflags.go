@@ -15,7 +15,7 @@ import (
 // StoreFlags are the flags that name a store and the way to it. The zero value is for a command
 // that uses an existing store; set differences before Define.
 type StoreFlags struct {
-	// Creates: the command can make the bucket or topic.
+	// Creates: the command can make the bucket, topic or table.
 	Creates bool
 	// Serves says in the help which servers the command starts itself. Then no store need be named,
 	// and one that is gets no patience unless that is asked for.
@@ -54,15 +54,16 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	if s.Bucket == "" {
 		s.Bucket = usualBucket
 	}
-	f.StringVar(&s.store, FlagStore, "", "bucket or topic on a running server: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., "+
-		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME], or kafka://host[:port],.../TOPIC[?mode=neli&group=NAME]"+store)
+	f.StringVar(&s.store, FlagStore, "", "bucket, topic or table on a running server: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., "+
+		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME], kafka://host[:port],.../TOPIC[?mode=neli&group=NAME], "+
+		"postgres://user@host/DATABASE[?table=NAME], mysql://..., or sqlite:FILE"+store)
 	f.StringVar(&s.context, FlagContext, "",
 		"context of the nats command, NAME[/BUCKET], which keeps passwords off the command line; the bucket is "+s.Bucket+" by default")
 	f.StringVar(&s.properties, flagProperties, "",
 		"file with properties of Kafka's clients (TLS, users), such as Kafka's own tools take with --command-config")
 	f.DurationVar(&s.Timeout, flagTimeout, timeout, "how long to wait for servers that cannot be reached; 0: not at all")
 	if s.Creates {
-		f.BoolVar(&s.Create, "create", false, "make the bucket or topic if it is missing")
+		f.BoolVar(&s.Create, "create", false, "make the bucket, topic or table if it is missing")
 	}
 }
 

@@ -31,7 +31,7 @@ type Options struct {
 	// Client is the name of the connection that operators see on the server, where there are such
 	// names.
 	Client string
-	// Create makes the bucket or topic if it is missing.
+	// Create makes the bucket, topic or table if it is missing.
 	Create bool
 	// Lease is that of the elections, if it is known: no wait for an answer may be long compared
 	// with it.

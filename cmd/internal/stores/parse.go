@@ -10,7 +10,7 @@ import (
 
 // shape is the form of a URL in hints.
 const shape = "give a URL such as nats://host:4222/ELECTIONS, nats://user:password@host/ELECTIONS, tls://host/ELECTIONS, " +
-	shapeKafka + " or " + shapeS3
+	shapeKafka + ", " + shapeS3 + ", " + shapePostgres + ", " + shapeMySQL + " or " + shapeSQLite
 
 // Missing says that the setting must be given.
 func Missing(setting string) error {
@@ -18,7 +18,7 @@ func Missing(setting string) error {
 }
 
 // Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka://
-// for Kafka. Its errors name the setting and show no credentials.
+// for Kafka, postgres://, mysql:// and sqlite: for databases. Its errors name the setting and show no credentials.
 func Parse(setting, raw string) (Place, error) {
 	p := Place{Setting: setting}
 	scheme, err := schemeOf(raw)
@@ -28,6 +28,8 @@ func Parse(setting, raw string) (Place, error) {
 		p.S3, err = parseS3(raw)
 	case scheme == "kafka":
 		p.Kafka, err = parseKafka(raw)
+	case slices.Contains(sqlSchemes, scheme):
+		p.SQL, err = parseSQL(scheme, raw)
 	default:
 		p.NATS, err = parseNATS(raw)
 	}
@@ -37,7 +39,10 @@ func Parse(setting, raw string) (Place, error) {
 	return p, nil
 }
 
-var schemes = []string{"nats", "tls", "s3", "kafka"}
+var (
+	sqlSchemes = []string{"postgres", "mysql", "sqlite"}
+	schemes    = append([]string{"nats", "tls", "s3", "kafka"}, sqlSchemes...)
+)
 
 func schemeOf(raw string) (string, error) {
 	scheme, rest, ok := strings.Cut(raw, ":")
@@ -55,7 +60,7 @@ func schemeOf(raw string) (string, error) {
 			"the broker in question is inside of the demo")
 	case !slices.Contains(schemes, scheme):
 		return "", fault.New(shape, "unknown scheme; known are %s", strings.Join(schemes, ", "))
-	case !strings.HasPrefix(rest, "//"):
+	case !strings.HasPrefix(rest, "//") && scheme != "sqlite":
 		return "", fault.New(shape, "is not a URL: // is missing")
 	}
 	return scheme, nil

@@ -19,6 +19,7 @@ type Place struct {
 	NATS  *NATS  `json:"nats,omitempty"`
 	S3    *S3    `json:"s3,omitempty"`
 	Kafka *Kafka `json:"kafka,omitempty"`
+	SQL   *SQL   `json:"sql,omitempty"`
 }
 
 // kind holds the functions of one kind of store. Its errors are for people, without the setting in
@@ -52,6 +53,8 @@ func (p Place) kind() kind {
 		return p.S3
 	case p.Kafka != nil:
 		return p.Kafka
+	case p.SQL != nil:
+		return p.SQL
 	}
 	return nil
 }
@@ -63,6 +66,8 @@ func (p Place) Kind() string {
 		return "NATS"
 	case p.S3 != nil:
 		return "object storage"
+	case p.SQL != nil:
+		return p.SQL.database().name
 	}
 	return "Kafka"
 }
@@ -82,7 +87,7 @@ func (p Place) String() string {
 func (p Place) GoString() string { return p.String() }
 
 // Pushes reports whether the store tells of changes by itself. Others are polled, or have peers.
-func (p Place) Pushes() bool { return p.S3 == nil }
+func (p Place) Pushes() bool { return p.S3 == nil && p.SQL == nil }
 
 // Nomination says in one line which group nominates the leader of an election; empty where none
 // does.
@@ -114,7 +119,7 @@ type deniedError struct{ text string }
 func (e *deniedError) Error() string { return e.text }
 func (e *deniedError) Unwrap() error { return driver.ErrDenied }
 
-// madeBy is the hint for a bucket or topic that is missing. Those commands that only look cannot
+// madeBy is the hint for a bucket, topic or table that is missing. Those commands that only look cannot
 // make it.
 func madeBy(command string) string {
 	return "check its name; --create, which tenure run and tenure-demo have, makes it, and so does: " + command

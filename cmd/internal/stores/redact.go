@@ -47,7 +47,7 @@ func redactParameter(p string) string {
 	if slices.Contains(natsParameters, p) {
 		return p
 	}
-	if ok && err == nil && (slices.Contains(parameters, key) || slices.Contains(kafkaParameters, key)) && !strings.Contains(plain, "@") {
+	if ok && err == nil && slices.Contains(slices.Concat(parameters, kafkaParameters, sqlParameters), key) && !strings.Contains(plain, "@") {
 		return p
 	}
 	if !ok {

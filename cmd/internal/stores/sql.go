@@ -1,0 +1,147 @@
+package stores
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+)
+
+// SQL is a table of a database.
+type SQL struct {
+	// Scheme says which database it is: postgres, mysql or sqlite.
+	Scheme string `json:"scheme"`
+	// URL is the rest of the URL without the table, perhaps with credentials. For SQLite it is the
+	// file.
+	URL   string `json:"url"`
+	Table string `json:"table,omitempty"`
+}
+
+// database is what differs between the databases.
+type database struct {
+	name    string // for people
+	shape   string
+	dialect func() sqlstore.Dialect
+	connect func(*SQL, Options) (*sql.DB, error)
+	// client is the beginning of a command that runs a statement; the text of the value in SQL.
+	client, text string
+}
+
+var databases = map[string]database{
+	"postgres": {
+		"PostgreSQL", shapePostgres, sqlstore.Postgres, (*SQL).openPostgres, "psql %s -c", "convert_from(value, 'UTF8')",
+	},
+	"mysql": {
+		"MySQL", shapeMySQL, sqlstore.MySQL, (*SQL).openMySQL, "mysql %s -e", "convert(value USING utf8mb4)",
+	},
+	"sqlite": {
+		"SQLite", shapeSQLite, sqlstore.SQLite, (*SQL).openSQLite, "sqlite3 %s", "CAST(value AS TEXT)",
+	},
+}
+
+func (s *SQL) database() database { return databases[s.Scheme] }
+
+// String is the URL without credentials.
+func (s *SQL) String() string {
+	u := s.Scheme + ":" + s.URL
+	if s.Table != "" {
+		sign := "?"
+		if strings.Contains(u, "?") {
+			sign = "&"
+		}
+		u += sign + "table=" + s.Table
+	}
+	return Redact(u)
+}
+
+// GoString is String.
+func (s *SQL) GoString() string { return s.String() }
+
+func (s *SQL) name() string { return s.String() }
+
+func (s *SQL) options() []sqlstore.Option {
+	if s.Table == "" {
+		return nil
+	}
+	return []sqlstore.Option{sqlstore.WithTable(s.Table)}
+}
+
+// limits need no server.
+func (s *SQL) limits() (driver.Bounded, error) {
+	db := sql.OpenDB(unconnected{})
+	defer func() { _ = db.Close() }()
+	return sqlstore.New(db, s.database().dialect(), s.options()...)
+}
+
+// unconnected is for a database that is not called.
+type unconnected struct{}
+
+// Connect returns an error.
+func (unconnected) Connect(context.Context) (sqldriver.Conn, error) { return nil, errUnopened }
+
+// Driver returns nothing.
+func (unconnected) Driver() sqldriver.Driver { return nil }
+
+// open makes a pool of its own. It calls the server only to make the table.
+func (s *SQL) open(ctx context.Context, o Options) (*Store, error) {
+	db, err := s.database().connect(s, o)
+	if err != nil {
+		return nil, err
+	}
+	// Calls that were given up may still hold a connection.
+	db.SetMaxOpenConns(4)
+	db.SetMaxIdleConns(1)
+	store, err := sqlstore.New(db, s.database().dialect(), s.options()...)
+	if err == nil && o.Create {
+		err = store.Create(ctx)
+	}
+	if err != nil {
+		_ = db.Close()
+		return nil, s.explain(err)
+	}
+	return &Store{Driver: store, close: db.Close}, nil
+}
+
+func (s *SQL) check(ctx context.Context, store *Store, key string) error {
+	if _, err := store.Driver.Read(ctx, key); err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
+// commands are those of the database's own client.
+func (s *SQL) commands(key string) Commands {
+	d, table := s.database(), s.table()
+	where := fmt.Sprintf("WHERE name = '%s'", strings.ReplaceAll(key, "'", "''"))
+	client := fmt.Sprintf(d.client, s.target())
+	return Commands{
+		Look:   fmt.Sprintf(`%s "SELECT %s FROM %s %s"`, client, d.text, table, where),
+		Delete: fmt.Sprintf(`%s "DELETE FROM %s %s"`, client, table, where),
+	}
+}
+
+// target is how the database's own client names the database; without credentials.
+func (s *SQL) target() string {
+	place := Redact(s.Scheme + ":" + s.URL)
+	switch s.Scheme {
+	case "sqlite":
+		return s.URL
+	case "mysql":
+		place = strings.TrimPrefix(place, "mysql://")
+		if _, host, ok := cutLast(place, "@"); ok {
+			place = host
+		}
+		place, _, _ = strings.Cut(place, "?")
+		host, name, _ := strings.Cut(place, "/")
+		host, port, _ := strings.Cut(host, ":")
+		if port != "" {
+			host += " -P " + port
+		}
+		return "-h " + host + " " + name
+	}
+	return "'" + strings.ReplaceAll(place, hidden+"@", "") + "'"
+}

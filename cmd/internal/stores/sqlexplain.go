@@ -1,0 +1,81 @@
+package stores
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+	"modernc.org/sqlite"
+)
+
+// explain says why a table cannot be used.
+func (s *SQL) explain(err error) *fault.Error {
+	d := s.database()
+	switch {
+	case errors.Is(err, sqlstore.ErrNoTable):
+		return fault.New(madeBy(s.createStatement()), "there is no table %s in this database: %w", s.table(), theServers(err))
+	case errors.Is(err, driver.ErrDenied):
+		return fault.New("docs/sql.md has the rights of a candidate and of an observer; passwords come from the URL, PGPASSFILE, "+
+			"PGPASSWORD, MYSQL_PWD or ~/.my.cnf", "%w: %w", driver.ErrDenied, theServers(err))
+	case s.Scheme == "sqlite" && strings.Contains(err.Error(), "unable to open"):
+		return fault.New("check the path; --create, which tenure run and tenure-demo have, makes the file", "cannot be opened: %w", theServers(err))
+	case away(err), passes(err):
+		return fault.Passing("check host and port in the URL, and that the server runs and takes connections", "no answer of %s: %w", d.name, theServers(err))
+	}
+	return fault.New("", "%w", err)
+}
+
+func (s *SQL) table() string {
+	if s.Table == "" {
+		return "tenure"
+	}
+	return s.Table
+}
+
+// createStatement is on one line.
+func (s *SQL) createStatement() string {
+	b, err := s.limits()
+	store, ok := b.(*sqlstore.Store)
+	if err != nil || !ok {
+		return "CREATE TABLE " + s.table()
+	}
+	return strings.Join(strings.Fields(store.CreateStatement()), " ")
+}
+
+// passes reports whether the database refuses everybody, for a while.
+func passes(err error) bool {
+	var postgres *pgconn.PgError
+	var my *mysql.MySQLError
+	var lite *sqlite.Error
+	switch {
+	case errors.As(err, &postgres):
+		class := postgres.Code[:min(2, len(postgres.Code))]
+		return class == "57" || class == "53" || class == "08"
+	case errors.As(err, &my):
+		return my.Number == 1040 || my.Number == 1053
+	case errors.As(err, &lite):
+		return lite.Code()&0xff == 5 // busy
+	}
+	var connect *pgconn.ConnectError
+	return errors.Is(err, mysql.ErrInvalidConn) || errors.As(err, &connect)
+}
+
+// theServers is the database's own error, without the words around it.
+func theServers(err error) error {
+	var postgres *pgconn.PgError
+	var my *mysql.MySQLError
+	var lite *sqlite.Error
+	switch {
+	case errors.As(err, &postgres):
+		return errors.New(postgres.Message)
+	case errors.As(err, &my):
+		return my
+	case errors.As(err, &lite):
+		return lite
+	}
+	return root(err)
+}

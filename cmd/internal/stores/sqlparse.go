@@ -1,0 +1,85 @@
+package stores
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+)
+
+// The forms of URLs of databases in hints.
+const (
+	shapePostgres = "postgres://user@host/database?table=tenure"
+	shapeMySQL    = "mysql://user@host/database?table=tenure"
+	shapeSQLite   = "sqlite:/path/elections.db"
+)
+
+// sqlParameters are those that show no secrets.
+var sqlParameters = []string{
+	"table", "tls", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
+	"application_name", "default_query_exec_mode", "host", "port", "user", "dbname",
+}
+
+// secretParameters have values that other users of the machine could see.
+var secretParameters = regexp.MustCompile(`(?i)pass|secret|token`)
+
+// parseSQL reads a URL of the form postgres://[user[:password]@][host[:port],...]/database[?...],
+// mysql://... or sqlite:PATH[?table=NAME].
+func parseSQL(scheme, raw string) (*SQL, error) {
+	s := &SQL{Scheme: scheme}
+	shape := databases[scheme].shape
+	place, query, _ := strings.Cut(strings.TrimPrefix(raw, scheme+":"), "?")
+	if strings.Contains(place, "#") || strings.Contains(query, "#") {
+		return nil, fault.New("write # as %23", "has a fragment behind #")
+	}
+	rest, err := s.takeTable(query)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case scheme == "sqlite" && rest != "":
+		return nil, fault.New("known is table, as in "+shapeSQLite+"?table=tenure", "has a parameter that SQLite does not take")
+	case scheme == "sqlite":
+		s.URL = strings.TrimPrefix(place, "//")
+		if s.URL == "" || s.URL == ":memory:" {
+			return nil, fault.New("give a file, as in "+shapeSQLite, "names no file, which all candidates can share")
+		}
+	default:
+		s.URL = place
+		if rest != "" {
+			s.URL += "?" + rest
+		}
+		if _, name, _ := strings.Cut(strings.TrimPrefix(place, "//"), "/"); scheme == "mysql" && name == "" {
+			return nil, fault.New("give a URL such as "+shape, "names no database")
+		}
+	}
+	if _, err := s.limits(); err != nil { // of the table
+		return nil, fault.New("give a URL such as "+shape, "%w", err)
+	}
+	return s, nil
+}
+
+// takeTable takes the table out of the parameters and returns the others.
+func (s *SQL) takeTable(query string) (rest string, err error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", fault.New("write & and % of a value as %26 and %25", "the parameters behind ? cannot be read")
+	}
+	for key, all := range values {
+		switch {
+		case secretParameters.MatchString(key):
+			return "", fault.New("use PGPASSFILE, PGPASSWORD, MYSQL_PWD or ~/.my.cnf", "has a secret behind ?, where others could see it")
+		case len(all) > 1:
+			return "", fault.New("leave out one of them", "parameter %.40q is given twice", key)
+		case all[0] == "":
+			return "", fault.New("give a URL such as "+databases[s.Scheme].shape, "parameter %.40q is empty", key)
+		case s.Scheme == "mysql" && !slices.Contains([]string{"table", "tls"}, key):
+			return "", fault.New("known are table and tls", "parameter %.40q is unknown", key)
+		}
+	}
+	s.Table = values.Get("table")
+	values.Del("table")
+	return values.Encode(), nil
+}

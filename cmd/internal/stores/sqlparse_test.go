@@ -1,0 +1,97 @@
+package stores
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+func TestParseSQL(t *testing.T) {
+	for _, c := range []struct {
+		raw, shown string
+		want       SQL
+	}{
+		{"postgres://bob:geheim@h:1,i:2/db?table=s.t&sslmode=require", "postgres://***@h:1,i:2/db?sslmode=require&table=s.t",
+			SQL{"postgres", "//bob:geheim@h:1,i:2/db?sslmode=require", "s.t"}},
+		{"postgres://?service=x", "postgres://?service=x", SQL{"postgres", "//?service=x", ""}},
+		{"mysql://bob@h/db?tls=true", "mysql://***@h/db?tls=true", SQL{"mysql", "//bob@h/db?tls=true", ""}},
+		{"sqlite:/a/b.db?table=t", "sqlite:/a/b.db?table=t", SQL{"sqlite", "/a/b.db", "t"}},
+		{"sqlite:///a/b.db", "sqlite:/a/b.db", SQL{"sqlite", "/a/b.db", ""}},
+		{"sqlite:b.db", "sqlite:b.db", SQL{"sqlite", "b.db", ""}},
+	} {
+		p, err := Parse("--store", c.raw)
+		if err != nil || *p.SQL != c.want || p.String() != c.shown || p.Pushes() {
+			t.Errorf("%s: got %#v, %v", c.raw, p.SQL, err)
+		}
+	}
+}
+
+func TestParseSQLRefuses(t *testing.T) {
+	for raw, want := range map[string]string{
+		"postgres://h/db?password=geheim":     `--store "postgres://h/db?password=***": has a secret behind ?, where others could see it`,
+		"postgres://h/db?table=a.b.c":         `--store "postgres://h/db?table=a.b.c": sqlstore: table "a.b.c": more than one dot`,
+		"postgres://h/db?table=":              `--store "postgres://h/db?table=": parameter "table" is empty`,
+		"postgres://h/db?table=a&table=b":     `--store "postgres://h/db?table=a&table=b": parameter "table" is given twice`,
+		"postgres://h/db#x":                   `--store "postgres://h/db#***": has a fragment behind #`,
+		"mysql://h":                           `--store "mysql://h": names no database`,
+		"mysql://h/":                          `--store "mysql://h/": names no database`,
+		"mysql://h/db?sslmode=x":              `--store "mysql://h/db?sslmode=x": parameter "sslmode" is unknown`,
+		"sqlite:":                             `--store "sqlite:": names no file, which all candidates can share`,
+		"sqlite::memory:":                     `--store "sqlite::memory:": names no file, which all candidates can share`,
+		"sqlite:a.db?mode=ro":                 `--store "sqlite:a.db?mode=ro": has a parameter that SQLite does not take`,
+		"mysql://bob:geheim@h/db?charset=abc": `--store "mysql://***@h/db?charset=***": parameter "charset" is unknown`,
+	} {
+		_, err := Parse("--store", raw)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s:\ngot  %v\nwant %s", raw, err, want)
+		}
+	}
+}
+
+func TestClientFileOfMySQL(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	if got := clientFile(); len(got) != 0 {
+		t.Errorf("without a file: got %v", got)
+	}
+	file := filepath.Join(os.Getenv("HOME"), ".my.cnf")
+	text := "[mysqld]\npassword=no\n[client]\n# a comment\nuser = bob\npassword=\"a=b\"\n[other]\nuser=eve\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := clientFile(); got["user"] != "bob" || got["password"] != "a=b" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestSQLiteIsMadeOnlyWhenAsked(t *testing.T) {
+	p, err := Parse("--store", "sqlite:"+filepath.Join(t.TempDir(), "a b.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Connect(t.Context(), p, "k", Options{}, Patience{})
+	if err == nil || !strings.Contains(err.Error(), "cannot be opened") {
+		t.Errorf("no file: got %v", err)
+	}
+	for _, o := range []Options{{Create: true}, {}} {
+		s, err := Connect(t.Context(), p, "k", o, Patience{})
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		if _, err := s.Driver.Read(t.Context(), "k"); err != nil {
+			t.Error(err)
+		}
+		if found, err := s.Inspect(t.Context(), time.Second); err != nil || len(found) != 0 {
+			t.Errorf("got findings %v, %v", found, err)
+		}
+		if b, ok := s.Driver.(driver.Bounded); !ok || b.MinLease() != time.Second {
+			t.Error("the shortest lease is not that of the driver")
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
