@@ -89,17 +89,17 @@ type Entry struct {
 	// store that cannot check this leaves it false.
 	Pristine bool
 	// Era names the history of the store that this state belongs to. Stores that were deleted and
-	// recreated have different eras, unless their versions never recur. In a new era an election trusts nothing that it knew, not even
-	// an equal version, and waits out the record that it finds. An adapter whose versions recur in
-	// a recreated store must set the era in each entry, pushed or read. Zero: the store cannot
-	// tell.
+	// recreated have different eras, unless their versions never recur. In a new era an election
+	// trusts nothing that it knew, not even an equal version, and waits out the record that it
+	// finds. An adapter whose versions recur in a recreated store must set the era in each entry,
+	// pushed or read. Zero: the store cannot tell.
 	Era uint64
-	// Unproven reports that later writes may be missing, though the store does not know of any: this
-	// state was written in another era than the present one, by a primary whose last writes the
-	// promoted standby may lack, or it was put there by a program that follows no rule of the store.
-	// Every member, also one that has just started, waits it out like the first record in a new era.
-	// A store that compares the eras sets it; such a store also refuses a CompareAndSwap from a
-	// version that was read in another era.
+	// Unproven reports that later writes may be missing, though the store does not know of any:
+	// this state was written in another era than the present one, by a primary whose last writes
+	// the promoted standby may lack, or it was put there by a program that follows no rule of the
+	// store. Every member, also one that has just started, waits it out like the first record in a
+	// new era. A store that compares the eras sets it; such a store also refuses a CompareAndSwap
+	// from a version that was read in another era.
 	Unproven bool
 	// Notice describes, for operators, how a value came to be missing, as far as the store knows:
 	// deleted, purged, expired. The event that reports the loss carries it.

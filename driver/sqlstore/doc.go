@@ -20,10 +20,10 @@
 //
 // Each write stores the era, which names the database's history, in the row. If a row is of another
 // era than the server, such as after a standby was promoted, every member waits for a lease before
-// it claims, members that have just started too. A write from a version that was read in another era
-// is refused. So writes that the new primary lacks make no second leader. An old primary that still
-// accepts writes beside the new one is outside of what any lease can cover: whatever promotes must
-// stop it first.
+// it claims, members that have just started too. A write from a version that was read in another
+// era is refused. So writes that the new primary lacks make no second leader. An old primary that
+// still accepts writes beside the new one is outside of what any lease can cover: whatever promotes
+// must stop it first.
 //
 // A value that was changed by hand, without this package, is waited out in the same way.
 //

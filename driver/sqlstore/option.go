@@ -17,9 +17,9 @@ func WithTable(name string) Option {
 }
 
 // WithCode tells the store how to get the database's code out of an error of a driver that it does
-// not know: the SQLSTATE for PostgreSQL, the error number for MySQL and MariaDB, the result code for
-// SQLite, and an empty string for any other error. Without it a store knows the errors of pgx, of
-// lib/pq, of go-sql-driver/mysql, and of the SQLite drivers modernc.org/sqlite and
+// not know: the SQLSTATE for PostgreSQL, the error number for MySQL and MariaDB, the result code
+// for SQLite, and an empty string for any other error. Without it a store knows the errors of pgx,
+// of lib/pq, of go-sql-driver/mysql, and of the SQLite drivers modernc.org/sqlite and
 // mattn/go-sqlite3. An unknown error is an unknown outcome: that is safe, but slower, and a missing
 // right is not named.
 func WithCode(code func(err error) string) Option {

@@ -46,8 +46,8 @@ func era(text string) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-// version is a driver.Version: the stamp of the write that put the state there, and the era in which
-// it was read or written.
+// version is a driver.Version: the stamp of the write that put the state there, and the era in
+// which it was read or written.
 type version struct{ stamp, era string }
 
 func (v version) version() driver.Version {
@@ -62,9 +62,9 @@ func parseVersion(v driver.Version) version {
 	return version{stamp, era}
 }
 
-// A stamp is 16 random bytes and a seal of 8 bytes, in hexadecimal. The random part never recurs, in
-// a promoted standby or a restored dump either, as a counter would. The seal shows that the value
-// was written together with the stamp.
+// A stamp is 16 random bytes and a seal of 8 bytes, in hexadecimal. The random part never recurs,
+// in a promoted standby or a restored dump either, as a counter would. The seal shows that the
+// value was written together with the stamp.
 const (
 	randomSize = 16
 	sealSize   = 8
@@ -86,8 +86,8 @@ func seal(random []byte, key string, value []byte) []byte {
 	return append(random, h.Sum(nil)[:sealSize]...)
 }
 
-// sealed reports whether an adapter of this package wrote the value. A value that was edited by hand
-// keeps the stamp of the one before it.
+// sealed reports whether an adapter of this package wrote the value. A value that was edited by
+// hand keeps the stamp of the one before it.
 func sealed(stamp, key string, value []byte) bool {
 	b, err := hex.DecodeString(stamp)
 	if err != nil || len(b) != randomSize+sealSize {

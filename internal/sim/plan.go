@@ -77,7 +77,7 @@ type plan struct {
 	forges    bool // and at times it pushes false records
 	flickers  bool // watches end for a while, and begin again
 	loses     bool // the store loses its last writes, and gives their versions to others
-	promotes  bool // the store moves to a standby that lacks its last writes, and knows the era of each state
+	promotes  bool // a standby without the last writes takes over; each state has an era
 }
 
 func (w *world) draw() plan {
@@ -168,8 +168,8 @@ func (w *world) drawRecurring(p *plan) {
 	p.loses = w.extra.chance(0.1)
 }
 
-// drawPromotions draws whether the store is a database with a standby. Its versions never recur, and
-// its floor is a clock.
+// drawPromotions draws whether the store is a database with a standby. Its versions never recur,
+// and its floor is a clock.
 func (w *world) drawPromotions(p *plan) {
 	p.promotes = !(p.freeze || p.mixed || p.recurs() || p.rollback || p.watch) && w.promotions.chance(0.5)
 	if p.promotes {

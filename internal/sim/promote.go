@@ -9,9 +9,9 @@ import (
 )
 
 // A database has a standby that may lack its last writes when it takes over. The database then
-// reports another era. Each state keeps the era in which it was written, and a version names the era
-// in which it was read. A write from a version of another era is refused. Members that start after
-// the loss are checked like all others.
+// reports another era. Each state keeps the era in which it was written, and a version names the
+// era in which it was read. A write from a version of another era is refused. Members that start
+// after the loss are checked like all others.
 
 // promote moves the store to a standby.
 func (s *store) promote() {

@@ -139,7 +139,8 @@ func joins(t *testing.T, ctx context.Context, s driver.Store, id string, lease t
 	return m
 }
 
-// loseAClaim leaves a leader whose claim the promoted standby lacks: there, the record is a release.
+// loseAClaim leaves a leader whose claim the promoted standby lacks: there, the record is a
+// release.
 func loseAClaim(t *testing.T, p *pair, ctx context.Context, lease time.Duration, opts ...sqlstore.Option) *tenure.Term {
 	t.Helper()
 	s := p.store(opts...)

@@ -18,7 +18,8 @@ func Missing(setting string) error {
 }
 
 // Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka://
-// for Kafka, postgres://, mysql:// and sqlite: for databases. Its errors name the setting and show no credentials.
+// for Kafka, postgres://, mysql:// and sqlite: for databases. Its errors name the setting and show
+// no credentials.
 func Parse(setting, raw string) (Place, error) {
 	p := Place{Setting: setting}
 	scheme, err := schemeOf(raw)

@@ -119,8 +119,8 @@ type deniedError struct{ text string }
 func (e *deniedError) Error() string { return e.text }
 func (e *deniedError) Unwrap() error { return driver.ErrDenied }
 
-// madeBy is the hint for a bucket, topic or table that is missing. Those commands that only look cannot
-// make it.
+// madeBy is the hint for a bucket, topic or table that is missing. Those commands that only look
+// cannot make it.
 func madeBy(command string) string {
 	return "check its name; --create, which tenure run and tenure-demo have, makes it, and so does: " + command
 }

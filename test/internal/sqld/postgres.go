@@ -168,8 +168,8 @@ func ping(ctx context.Context, driver, dsn string) error {
 	return db.PingContext(ctx)
 }
 
-// directory is one for a test that the user of a server owns: those of package testing are closed to
-// others.
+// directory is one for a test that the user of a server owns: those of package testing are closed
+// to others.
 func directory(t testing.TB, user string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sqld-")
