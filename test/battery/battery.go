@@ -91,7 +91,14 @@ func (b *battery) players() int {
 }
 
 // bound is how long after a fault the next worker may begin.
-func (b *battery) bound() time.Duration { return b.lease*3/2 + time.Second/2 }
+// Databases are polled, and up to a lease may pass between two reads.
+func (b *battery) bound() time.Duration {
+	bound := b.lease*3/2 + time.Second/2
+	if b.store != "nats" {
+		bound += b.lease
+	}
+	return bound
+}
 
 // environment is this process's own without the variables that set tenure's flags, and with the
 // mark of a stage.

@@ -14,7 +14,7 @@ import (
 
 func bareStage(t *testing.T) *stage {
 	t.Helper()
-	b := &battery{ctx: t.Context(), options: options{lease: time.Second}}
+	b := &battery{ctx: t.Context(), options: options{lease: time.Second, store: "nats"}}
 	return &stage{b: b, lease: time.Second, mark: t.Name()}
 }
 
@@ -183,7 +183,7 @@ func TestEvidence(t *testing.T) {
 func TestTables(t *testing.T) {
 	var out strings.Builder
 	seen := outcome{runs: 1, figures: []figure{{"a measure", "1 MB", "2 MB", figures.Held}}}
-	r := results{battery: &battery{options: options{lease: time.Second}}, noise: "Noise", jobs: []*job{
+	r := results{battery: &battery{options: options{lease: time.Second, store: "nats"}}, noise: "Noise", jobs: []*job{
 		{row: row{name: "r", title: "a title"}, seen: seen}, {row: row{name: "r"}, flaw: releasedEarly, seen: outcome{}},
 	}}
 	r.print(&out, true)

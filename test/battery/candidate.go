@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -53,10 +54,18 @@ func (c *candidate) start() error {
 }
 
 func (c *candidate) args() []string {
-	args := []string{"run", "--store", c.relay.URL() + "/" + bucket + "?pristine=true", "--create", "--election", election, "--id", c.id(),
+	args := []string{"run", "--store", c.stage.server.store(c.address()), "--create", "--election", election, "--id", c.id(),
 		"--lease", c.stage.lease.String(), "--log-level", "debug"}
 	args = append(append(args, c.stage.row.run...), "--", c.stage.b.worker, "-journal", c.stage.journal())
 	return append(args, c.stage.row.worker...)
+}
+
+// address leads to the server, by way of the candidate's relay.
+func (c *candidate) address() string {
+	if c.relay == nil {
+		return ""
+	}
+	return strings.TrimPrefix(c.relay.URL(), "nats://")
 }
 
 func (c *candidate) pid() int { return c.cmd.Process.Pid }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
@@ -11,22 +10,32 @@ var (
 	blackhole = fault{name: "everything to and from the server is swallowed", lasts: 2.5, begin: loses((*relay.Relay).Blackhole)}
 	mute      = fault{name: "requests arrive and answers are lost", lasts: 2.5, begin: loses((*relay.Relay).Mute)}
 	cut       = fault{name: "its connection is reset, and new ones are refused", lasts: 2.5,
-		begin: func(c *candidate) (func() error, error) {
+		begin: between(func(c *candidate) func() error {
 			c.relay.Cut()
-			return c.relay.Restore, nil
-		}}
+			return c.relay.Restore
+		})}
 	delay = fault{name: "everything takes 1.2 leases in each direction", lasts: 3,
-		begin: func(c *candidate) (func() error, error) {
+		begin: between(func(c *candidate) func() error {
 			c.relay.Delay(c.stage.lease * 6 / 5)
-			return func() error { c.relay.Release(); return nil }, nil
-		}}
+			return func() error { c.relay.Release(); return nil }
+		})}
 )
 
 // loses is a fault after which connections begin again.
 func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
-	return func(c *candidate) (func() error, error) {
+	return between(func(c *candidate) func() error {
 		how(c.relay)
-		return func() error { c.relay.Heal(); return nil }, nil
+		return func() error { c.relay.Heal(); return nil }
+	})
+}
+
+// between is a fault of the network between a candidate and the server.
+func between(begin func(*candidate) (end func() error)) func(*candidate) (func() error, error) {
+	return func(c *candidate) (func() error, error) {
+		if c.relay == nil {
+			return nil, errNoServer
+		}
+		return begin(c), nil
 	}
 }
 
@@ -34,12 +43,10 @@ func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
 var (
 	outage = fault{name: "the server is killed, and started again after 1.5 leases", lasts: 1.5, outage: true,
 		begin: func(c *candidate) (func() error, error) {
-			c.stage.server.Kill()
-			return c.stage.server.Start, nil
+			return c.stage.server.Start, c.stage.server.Kill()
 		}}
 	hang = fault{name: "the server is stopped for 3 leases", lasts: 3, outage: true,
 		begin: func(c *candidate) (func() error, error) {
-			pid := c.stage.server.PID()
-			return func() error { return machine.Resume(pid) }, machine.Pause(pid)
+			return c.stage.server.Resume, c.stage.server.Pause()
 		}}
 )

@@ -31,7 +31,7 @@ const (
 
 type options struct {
 	quick, markdown, list bool
-	row                   string
+	row, store            string
 	runs, side            int
 	lease, length, limit  time.Duration
 	keep                  string
@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and play nothing")
 	f.StringVar(&o.row, "row", "", "play the rows that this regular expression matches as a whole")
+	f.StringVar(&o.store, "store", "nats", "hold the elections on nats, postgres, mariadb or sqlite; sqlite has no server and no network")
 	f.IntVar(&o.runs, "runs", 1, "play each row so often")
 	f.IntVar(&o.side, "side", 0, "play so many side by side where nothing is measured that this would spoil (default 4, with -quick 8)")
 	f.DurationVar(&o.lease, "lease", 2*time.Second, "the lease of the candidates")
@@ -53,7 +54,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then has failed")
 	f.StringVar(&o.keep, "keep", "", "keep the journals and logs, in a new directory in this one")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the random faults and moments")
-	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 {
+	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 || kinds[o.store].start == nil {
 		return exitUsage
 	}
 	chosen, err := choose(o.row)

@@ -221,7 +221,7 @@ func (s *stage) spare() error {
 
 // askToHandOver runs the command that asks, as an operator that is no candidate.
 func (s *stage) askToHandOver(ctx context.Context, to string) error {
-	args := []string{"hand-over", "--store", s.url + "/" + bucket, "--election", election}
+	args := []string{"hand-over", "--store", s.server.store(s.server.Address()), "--election", election}
 	if to != "" {
 		args = append(args, "--to", to)
 	}

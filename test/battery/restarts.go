@@ -57,7 +57,9 @@ func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figur
 // returns how long there was none.
 func (s *stage) restart(after time.Duration) (time.Duration, error) {
 	began := time.Now()
-	s.server.Kill()
+	if err := s.server.Kill(); err != nil {
+		return 0, err
+	}
 	s.sleep(after)
 	err := s.server.Start()
 	return time.Since(began), err

@@ -107,8 +107,8 @@ func (r *results) conditions() string {
 	for _, j := range r.jobs {
 		again += j.disturbed
 	}
-	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with one NATS server "+
-		"process (file storage, one replica) over loopback and a relay for each candidate; workers act each millisecond; %d processors, %s. %d runs were played again, since the machine "+
+	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with %s; "+
+		"workers act each millisecond; %d processors, %s. %d runs were played again, since the machine "+
 		"stood still for more than a tenth of the lease and a promise was broken by that; their acts, tokens and left-overs count. %s.",
-		r.battery.lease, r.battery.players(), runtime.NumCPU(), runtime.Version(), again, r.noise)
+		r.battery.lease, r.battery.players(), kinds[r.battery.store].title, runtime.NumCPU(), runtime.Version(), again, r.noise)
 }

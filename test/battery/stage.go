@@ -13,8 +13,6 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
-	"github.com/tenure-go/tenure/test/internal/natsd"
-	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
 // The names on the server of every stage.
@@ -35,8 +33,7 @@ type stage struct {
 	lease      time.Duration
 	dir        string
 	mark       string
-	server     *natsd.Server
-	url        string // where the server always is
+	server     server
 	candidates []*candidate
 	watch      *watch
 
@@ -69,10 +66,9 @@ func (s *stage) begin() (err error) {
 	if s.watch, err = follow(s.journal(), s.inspect); err != nil {
 		return err
 	}
-	if s.server, err = natsd.Start(filepath.Join(s.dir, "server")); err != nil {
+	if s.server, err = kinds[s.b.store].start(filepath.Join(s.dir, "server")); err != nil {
 		return err
 	}
-	s.url = s.server.URL()
 	for range crew {
 		if err := s.hire(s.tenure); err != nil {
 			return err
@@ -86,7 +82,7 @@ func (s *stage) journal() string { return filepath.Join(s.dir, "journal") }
 
 // hire adds a candidate, of a binary, and starts it.
 func (s *stage) hire(tenure string) error {
-	r, err := relay.New(s.url)
+	r, err := s.way()
 	if err != nil {
 		return err
 	}
@@ -133,10 +129,12 @@ func (s *stage) strike() {
 		if c.cmd != nil {
 			<-c.ended
 		}
-		c.relay.Close()
+		if c.relay != nil {
+			c.relay.Close()
+		}
 	}
 	if s.server != nil {
-		s.server.Kill()
+		s.server.End()
 	}
 }
 

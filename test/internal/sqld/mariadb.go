@@ -17,26 +17,33 @@ import (
 func init() { _ = mysql.SetLogger(&mysql.NopLogger{}) }
 
 // MariaDB is a MariaDB server.
-type MariaDB struct {
-	process
-	port int
+type MariaDB struct{ process }
+
+// RunMariaDB runs a MariaDB server with the default settings and these, such as
+// "--innodb-flush-log-at-trx-commit=0". The user root needs no password. End ends it.
+func RunMariaDB(settings ...string) (*MariaDB, error) {
+	m := new(MariaDB)
+	return m, m.settle("mysql", func(dir string) error {
+		data := filepath.Join(dir, "data")
+		// Two installations that share a directory for temporary tables disturb one another.
+		if err := m.run("mariadb-install-db", "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
+			"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+			return err
+		}
+		m.command = append([]string{
+			"mariadbd", "--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(m.port), "--bind-address=" + ports.Host,
+			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid"),
+		}, settings...)
+		return m.Start()
+	})
 }
 
-// StartMariaDB runs a MariaDB server for the length of a test, with the default settings and these,
-// such as "--innodb-flush-log-at-trx-commit=0". The user root needs no password.
+// StartMariaDB is RunMariaDB for the length of a test.
 func StartMariaDB(t testing.TB, settings ...string) *MariaDB {
 	t.Helper()
-	m := &MariaDB{port: freePort(t)}
-	m.dir, m.user = directory(t, "mysql"), "mysql"
-	t.Cleanup(func() { _ = m.Kill() })
-	data := filepath.Join(m.dir, "data")
-	must(t, m.run("mariadb-install-db", "--no-defaults", "--datadir="+data,
-		"--auth-root-authentication-method=normal", "--skip-test-db"))
-	m.command = append([]string{
-		"mariadbd", "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(m.port), "--bind-address=" + ports.Host,
-		"--socket=" + filepath.Join(m.dir, "socket"), "--pid-file=" + filepath.Join(m.dir, "pid"),
-	}, settings...)
-	must(t, m.Start())
+	m, err := RunMariaDB(settings...)
+	t.Cleanup(m.End)
+	must(t, err)
 	return m
 }
 
@@ -53,14 +60,17 @@ func (m *MariaDB) Stop() error { return m.signal(syscall.SIGTERM, true) }
 // Kill ends the server at once, as a crash does.
 func (m *MariaDB) Kill() error { return m.signal(syscall.SIGKILL, true) }
 
+// End kills the server and removes its files.
+func (m *MariaDB) End() {
+	_ = m.Kill()
+	m.remove()
+}
+
 // Pause stops the server in its tracks.
 func (m *MariaDB) Pause() error { return m.signal(syscall.SIGSTOP, false) }
 
 // Resume lets it go on.
 func (m *MariaDB) Resume() error { return m.signal(syscall.SIGCONT, false) }
-
-// Address is where the server listens.
-func (m *MariaDB) Address() string { return ports.Address(m.port) }
 
 // DSN names a database on the server, in the form of the driver, for a user without a password.
 func (m *MariaDB) DSN(user, database string) string {

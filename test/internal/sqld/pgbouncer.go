@@ -2,6 +2,7 @@ package sqld
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,22 +13,31 @@ import (
 )
 
 // PgBouncer is a pooler before a PostgreSQL server.
-type PgBouncer struct {
-	process
-	port int
-}
+type PgBouncer struct{ process }
 
 // StartPgBouncer runs a pooler for the length of a test. The mode is session, transaction or
 // statement. Everybody may connect as any role. It tries a server that failed again after 1 s, not
 // after the 15 s of the package.
 func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
 	t.Helper()
-	b := &PgBouncer{port: freePort(t)}
-	b.dir, b.user = directory(t, "postgres"), "postgres"
-	t.Cleanup(func() { _ = b.Kill() })
-	file, users := filepath.Join(b.dir, "pgbouncer.ini"), filepath.Join(b.dir, "users.txt")
-	must(t, os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644))
-	must(t, os.WriteFile(file, fmt.Appendf(nil, `[databases]
+	b := new(PgBouncer)
+	t.Cleanup(func() {
+		_ = b.Kill()
+		b.remove()
+	})
+	must(t, b.settle("postgres", func(dir string) error {
+		users, file := filepath.Join(dir, "users.txt"), filepath.Join(dir, "pgbouncer.ini")
+		b.command = []string{"pgbouncer", file}
+		return errors.Join(
+			os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644),
+			os.WriteFile(file, fmt.Appendf(nil, settings, ports.Host, p.port, ports.Host, b.port, users, mode), 0o644),
+			b.Start(),
+		)
+	}))
+	return b
+}
+
+const settings = `[databases]
 * = host=%s port=%d
 [pgbouncer]
 listen_addr = %s
@@ -37,11 +47,7 @@ auth_type = trust
 auth_file = %s
 pool_mode = %s
 server_login_retry = 1
-`, ports.Host, p.port, ports.Host, b.port, users, mode), 0o644))
-	b.command = []string{"pgbouncer", file}
-	must(t, b.Start())
-	return b
-}
+`
 
 // Start runs the pooler again, on its port.
 func (b *PgBouncer) Start() error {

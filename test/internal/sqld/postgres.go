@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,33 +19,33 @@ import (
 const patience = time.Minute
 
 // Postgres is a PostgreSQL server.
-type Postgres struct {
-	process
-	port int
+type Postgres struct{ process }
+
+// RunPostgres runs a PostgreSQL server with the package's settings and these, such as "fsync=off".
+// Everybody on this machine may connect as any role. End ends it.
+func RunPostgres(settings ...string) (*Postgres, error) {
+	p := new(Postgres)
+	return p, p.settle("postgres", func(dir string) error {
+		if err := p.run(tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale"); err != nil {
+			return err
+		}
+		return p.begins(settings)
+	})
 }
 
-// StartPostgres runs a PostgreSQL server for the length of a test, with the package's settings and
-// these, such as "fsync=off". Everybody on this machine may connect as any role.
+// StartPostgres is RunPostgres for the length of a test.
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
-	p := newPostgres(t)
-	must(t, p.run(tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale"))
-	p.settle(settings)
-	must(t, p.Start())
-	return p
-}
-
-func newPostgres(t testing.TB) *Postgres {
-	t.Helper()
-	p := &Postgres{port: freePort(t)}
-	p.dir, p.user = directory(t, "postgres"), "postgres"
-	t.Cleanup(func() { _ = p.Kill() })
+	p, err := RunPostgres(settings...)
+	t.Cleanup(p.End)
+	must(t, err)
 	return p
 }
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
-func (p *Postgres) settle(settings []string) {
+// begins starts the server for the first time, on a directory that has its files.
+func (p *Postgres) begins(settings []string) error {
 	p.command = []string{
 		tool("postgres"), "-D", p.data(), "-p", strconv.Itoa(p.port),
 		"-c", "listen_addresses=" + ports.Host, "-c", "unix_socket_directories=" + p.dir,
@@ -54,6 +53,7 @@ func (p *Postgres) settle(settings []string) {
 	for _, s := range settings {
 		p.command = append(p.command, "-c", s)
 	}
+	return p.Start()
 }
 
 // tool is the path of a program of PostgreSQL, which Debian keeps outside of PATH.
@@ -74,15 +74,11 @@ func (p *Postgres) Start() error {
 // Stop ends the server without waiting for its clients, as an orderly shutdown does.
 func (p *Postgres) Stop() error { return p.signal(syscall.SIGINT, true) }
 
-// Kill ends the server at once. It is as after a crash: the next start recovers.
+// Kill ends the server at once with all of its processes. It is as after a crash: the next start
+// recovers.
 func (p *Postgres) Kill() error {
-	if p.cmd == nil {
+	if p.over() {
 		return nil
-	}
-	select {
-	case <-p.ended:
-		return nil
-	default:
 	}
 	if err := p.all(syscall.SIGKILL); err != nil {
 		return err
@@ -91,14 +87,17 @@ func (p *Postgres) Kill() error {
 	return nil
 }
 
+// End kills the server and removes its files.
+func (p *Postgres) End() {
+	_ = p.Kill()
+	p.remove()
+}
+
 // Pause stops the server with all of its processes in their tracks.
 func (p *Postgres) Pause() error { return p.all(syscall.SIGSTOP) }
 
 // Resume lets it go on.
 func (p *Postgres) Resume() error { return p.all(syscall.SIGCONT) }
-
-// Address is where the server listens.
-func (p *Postgres) Address() string { return ports.Address(p.port) }
 
 // DSN is a URL of a database on the server for a role.
 func (p *Postgres) DSN(role, database string) string {
@@ -115,11 +114,15 @@ func (p *Postgres) Open(t testing.TB, role, database string) *sql.DB {
 // received when it is promoted.
 func (p *Postgres) Standby(t testing.TB) *Postgres {
 	t.Helper()
-	s := newPostgres(t)
-	must(t, s.run(tool("pg_basebackup"), "-D", s.data(), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres",
-		"-X", "stream", "--checkpoint=fast", "--no-sync", "--write-recovery-conf"))
-	s.settle(nil)
-	must(t, s.Start())
+	s := new(Postgres)
+	t.Cleanup(s.End)
+	must(t, s.settle("postgres", func(string) error {
+		if err := s.run(tool("pg_basebackup"), "-D", s.data(), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres",
+			"-X", "stream", "--checkpoint=fast", "--no-sync", "--write-recovery-conf"); err != nil {
+			return err
+		}
+		return s.begins(nil)
+	}))
 	return s
 }
 
@@ -166,25 +169,6 @@ func ping(ctx context.Context, driver, dsn string) error {
 	}
 	defer func() { _ = db.Close() }()
 	return db.PingContext(ctx)
-}
-
-// directory is one for a test that the user of a server owns: those of package testing are closed
-// to others.
-func directory(t testing.TB, user string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "sqld-")
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755))
-	must(t, home(dir, user))
-	return dir
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	found, err := ports.Free(1)
-	must(t, err)
-	return found[0]
 }
 
 func must(t testing.TB, err error) {

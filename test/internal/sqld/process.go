@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 // process is one server process, which can be started again on its files and port.
@@ -24,11 +25,57 @@ type process struct {
 	command []string
 	dir     string // with the file of its output
 	user    string // that it runs as, if this process is root
+	port    int
 	cmd     *exec.Cmd
 	ended   chan struct{} // closed when the process has
 }
 
 func (p *process) log() string { return filepath.Join(p.dir, filepath.Base(p.command[0])+".log") }
+
+// settle gives the process a port and a directory that its user owns: those of package testing are
+// closed to others. Then it begins.
+func (p *process) settle(user string, begin func(dir string) error) (err error) {
+	found, err := ports.Free(1)
+	if err != nil {
+		return err
+	}
+	p.user, p.port = user, found[0]
+	if p.dir, err = os.MkdirTemp("", "sqld-"); err != nil {
+		return err
+	}
+	if err := os.Chmod(p.dir, 0o755); err != nil {
+		return err
+	}
+	if os.Getuid() == 0 {
+		uid, gid, err := ids(user)
+		if err == nil {
+			err = os.Chown(p.dir, uid, gid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return begin(p.dir)
+}
+
+// remove removes the files.
+func (p *process) remove() { _ = os.RemoveAll(p.dir) }
+
+// Address is where the server listens.
+func (p *process) Address() string { return ports.Address(p.port) }
+
+// over reports whether the process has ended, or not begun.
+func (p *process) over() bool {
+	if p.cmd == nil {
+		return true
+	}
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
 
 // start runs it and waits until it answers.
 func (p *process) start(ctx context.Context, answers func(context.Context) error) error {
@@ -108,7 +155,7 @@ func (p *process) fault(what string) error {
 
 // signal sends a signal to the process alone and waits for its end, if it ends it.
 func (p *process) signal(sig syscall.Signal, ends bool) error {
-	if p.cmd == nil {
+	if p.over() {
 		return nil
 	}
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -147,18 +194,6 @@ func children(of int) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// home makes a directory that the user of a server owns.
-func home(dir, of string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil || os.Getuid() != 0 {
-		return err
-	}
-	uid, gid, err := ids(of)
-	if err != nil {
-		return err
-	}
-	return os.Chown(dir, uid, gid)
 }
 
 func ids(of string) (uid, gid int, err error) {
