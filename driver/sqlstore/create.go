@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/tenure-go/tenure/driver"
 )
 
 // CreateStatement returns the statement that makes the table, for migrations.
@@ -24,6 +26,10 @@ func (s *Store) Create(ctx context.Context) error {
 	// right to create one this statement fails in any case.
 	if _, unreadable := s.read(ctx, "tenure"); unreadable == nil {
 		return nil
+	}
+	if s.dialect.means(s.code(err), err.Error()) == denied {
+		return fmt.Errorf("sqlstore: create table %s: %w: let this user create tables there, or another user run this "+
+			"statement:\n%s;\n%w", s.table, driver.ErrDenied, s.text.create, err)
 	}
 	return fmt.Errorf("sqlstore: create table %s: %w", s.table, s.explain(err))
 }

@@ -18,6 +18,8 @@ type Dialect struct {
 	rights string // writes no row of a key, and fails if rights to write are missing
 	// means gives the meaning of an error by its code and text.
 	means func(code, text string) meaning
+	// remedies are what an operator does about a meaning, in the terms of this database.
+	remedies map[meaning]string
 	// inspect finds settings that are unsafe for elections.
 	inspect func(*inspection)
 }
@@ -34,7 +36,7 @@ func (d Dialect) render(t table, era string) statements {
 		"{table}", quoted, "{literal}", literal, "{era}", inner.Replace(era), "{clock}", d.clock,
 	)
 	return statements{
-		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read), insert: outer.Replace(d.insert),
-		update: outer.Replace(d.update), rights: outer.Replace(d.rights),
+		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read),
+		insert: outer.Replace(d.insert), update: outer.Replace(d.update), rights: outer.Replace(d.rights),
 	}
 }

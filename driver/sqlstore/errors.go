@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// ErrNoTable reports that the table, its schema or its database does not exist.
+// ErrNoTable reports that the table or its schema does not exist.
 var ErrNoTable = errors.New("there is no such table")
 
 // meaning is what an error of the database means for a call.
@@ -20,6 +20,8 @@ const (
 	conflict                   // the statement was undone, or the row is there already
 	denied                     // a right is missing
 	refused                    // the server lets this user in not at all
+	noTLS                      // the server offers no TLS
+	noDatabase                 // there is no such database
 	noTable                    // there is no such table
 	otherLayout                // the table has other columns
 	readOnly                   // the server takes no writes
@@ -28,26 +30,28 @@ const (
 
 // explain turns an error of the database into one of the contract, with the remedy for an operator.
 func (s *Store) explain(err error) error {
-	switch s.dialect.means(s.code(err), err.Error()) {
+	m := s.dialect.means(s.code(err), err.Error())
+	remedy := s.dialect.remedies[m]
+	switch m {
+	case unknown:
+		return err
 	case conflict:
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
-	case denied:
-		return fmt.Errorf("%w: grant the rights on table %s that docs/sql.md names: %w", driver.ErrDenied, s.table, err)
-	case refused:
-		return fmt.Errorf("%w: check user, password and TLS of the connection: %w", driver.ErrDenied, err)
+	case denied, refused:
+		return fmt.Errorf("%w: %s: %w", driver.ErrDenied, remedy, err)
 	case noTable:
-		return fmt.Errorf("%w: %s is not in this database; make it with tenure run --create, Store.Create, "+
-			"or this statement:\n%s;\n%w", ErrNoTable, s.table, s.text.create, err)
+		return fmt.Errorf("%w in this database; make it with tenure run --create, Store.Create, or this "+
+			"statement:
+%s;
+%w", ErrNoTable, s.text.create, err)
 	case otherLayout:
-		return fmt.Errorf("table %s has other columns than elections need; name another table, or make it anew "+
-			"with this statement:\n%s;\n%w", s.table, s.text.create, err)
-	case readOnly:
-		return fmt.Errorf("the server takes no writes now, as a standby does; connect to the primary: %w", err)
+		return fmt.Errorf("the table has other columns than elections need; name another one, or recreate it "+
+			"with this statement:\n%s;\n%w", s.text.create, err)
 	case noEra:
-		return fmt.Errorf("this database cannot tell its history as %s does; set an expression with "+
-			"sqlstore.WithEra: %w", s.dialect.name, err)
+		remedy = "this database cannot tell its history as " + s.dialect.name + " does; set an expression with " +
+			"sqlstore.WithEra"
 	}
-	return err
+	return fmt.Errorf("%s: %w", remedy, err)
 }
 
 // code returns the database's code of an error of the drivers that WithCode names.

@@ -1,5 +1,7 @@
 package sqlstore
 
+import "strings"
+
 // MySQL is the dialect of MySQL 8 and MariaDB 10.6 and newer, with the storage engine InnoDB.
 //
 // Its era is the identity of the server (server_uuid of MySQL; server_id, hostname and port of
@@ -30,10 +32,18 @@ func MySQL() Dialect {
 		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = ? AND false`,
 		means:   mysqlMeans,
 		inspect: inspectMySQL,
+		remedies: map[meaning]string{
+			denied: "grant this user SELECT on the table, to a candidate INSERT and UPDATE too",
+			refused: "check user and password, the hosts that the user may connect from, and TLS: the server " +
+				"(require_secure_transport) or the user (REQUIRE SSL) may require it",
+			noTLS:      "the server offers no TLS; set ssl_cert and ssl_key there, or tls=preferred here",
+			noDatabase: "name the database in the connection's address, or make it with CREATE DATABASE",
+			readOnly:   "the server takes no writes: it is a replica, or read_only is on; connect to the primary",
+		},
 	}
 }
 
-func mysqlMeans(code, _ string) meaning {
+func mysqlMeans(code, text string) meaning {
 	switch code {
 	case "1062": // the row is there
 		return conflict
@@ -41,16 +51,22 @@ func mysqlMeans(code, _ string) meaning {
 		return conflict
 	case "1142", "1143", "1044", "1227", "1370":
 		return denied
-	case "1045", "1698":
+	case "1045", "1698", "1130", "1820", "1862", "3159":
 		return refused
-	case "1146", "1049":
+	case "1046", "1049":
+		return noDatabase
+	case "1146":
 		return noTable
-	case "1054", "1136", "1364":
+	case "1054", "1136", "1364", "1366", "1406":
 		return otherLayout
 	case "1290", "1836", "1792":
 		return readOnly
 	case "1193":
 		return noEra
+	case "":
+		if strings.Contains(text, "server does not support TLS") { // go-sql-driver/mysql
+			return noTLS
+		}
 	}
 	return unknown
 }

@@ -33,6 +33,16 @@ func Postgres() Dialect {
 		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = $1 AND false`,
 		means:   postgresMeans,
 		inspect: inspectPostgres,
+		remedies: map[meaning]string{
+			denied: "grant this user CONNECT on the database, USAGE on the schema, and SELECT on the table, to a candidate " +
+				"INSERT and UPDATE too",
+			refused: "check user, password and sslmode (PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE), and the server's " +
+				"pg_hba.conf, which may require TLS",
+			noTLS:      "the server offers no TLS; set ssl = on there, or sslmode=prefer here",
+			noDatabase: "check the database's name (PGDATABASE), or make it with CREATE DATABASE",
+			readOnly: "the server takes no writes: it is a standby, or default_transaction_read_only is on; connect to the " +
+				"primary (target_session_attrs=read-write)",
+		},
 	}
 }
 
@@ -44,9 +54,11 @@ func postgresMeans(code, text string) meaning {
 		return denied
 	case "28P01", "28000":
 		return refused
-	case "42P01", "3F000", "3D000":
+	case "3D000":
+		return noDatabase
+	case "42P01", "3F000":
 		return noTable
-	case "42703", "42804", "22P02":
+	case "42703", "42804", "22P02", "42P10": // 42P10: name is not unique
 		return otherLayout
 	case "25006":
 		return readOnly
@@ -55,7 +67,13 @@ func postgresMeans(code, text string) meaning {
 			return readOnly
 		}
 	case "42883", "0A000":
-		return noEra
+		if !strings.Contains(text, "cached plan") { // the table was altered
+			return noEra
+		}
+	case "":
+		if strings.HasSuffix(text, "server refused TLS connection") { // pgx
+			return noTLS
+		}
 	}
 	return unknown
 }

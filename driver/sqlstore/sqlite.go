@@ -29,6 +29,11 @@ func SQLite() Dialect {
 		rights:  `UPDATE {table} SET value = value WHERE name = ?1 AND false`,
 		means:   sqliteMeans,
 		inspect: inspectSQLite,
+		remedies: map[meaning]string{
+			denied:     "let this user read and write the file",
+			noDatabase: "check the path: this user must be able to write to the directory, and the file be a database",
+			readOnly:   "let this user write to the file and its directory, and open it without mode=ro",
+		},
 	}
 }
 
@@ -41,9 +46,13 @@ func sqliteMeans(code, text string) meaning {
 			return noTable
 		case strings.Contains(text, "no such column"), strings.Contains(text, "has no column"):
 			return otherLayout
+		case strings.Contains(text, "ON CONFLICT"): // name is not unique
+			return otherLayout
 		}
 	case "3", "23":
 		return denied
+	case "14", "26":
+		return noDatabase
 	case "8":
 		return readOnly
 	}
