@@ -7,6 +7,15 @@ import (
 )
 
 func inspectSQLite(i *inspection) {
+	path, known := i.ask("SELECT file FROM pragma_database_list WHERE name = 'main'")
+	if known && path == "" {
+		i.find(driver.Unsafe, "file", "the database is in memory: no other process sees its elections", "open a file")
+		return
+	}
+	if kind := networkFileSystem(filepath.Dir(path)); known && kind != "" {
+		i.find(driver.Unsafe, "file", "the file is on a network file system ("+kind+"), where locks may not hold between "+
+			"machines: two leaders are possible", "put the file on a local disk, or use a database server")
+	}
 	if v, ok := i.ask("PRAGMA synchronous"); ok && v == "0" {
 		i.find(driver.Warning, "synchronous", "a power failure may lose acknowledged writes or damage the file",
 			"PRAGMA synchronous = NORMAL on each connection")
@@ -14,16 +23,5 @@ func inspectSQLite(i *inspection) {
 	if v, ok := i.ask("PRAGMA journal_mode"); ok && (v == "off" || v == "memory") {
 		i.find(driver.Unsafe, "journal_mode", "a process that is killed within a write damages the file",
 			"PRAGMA journal_mode = WAL")
-	}
-	path, ok := i.ask("SELECT file FROM pragma_database_list WHERE name = 'main'")
-	switch {
-	case !ok:
-	case path == "":
-		i.find(driver.Unsafe, "file", "the database is in memory: no other process sees its elections", "open a file")
-	default:
-		if kind := networkFileSystem(filepath.Dir(path)); kind != "" {
-			i.find(driver.Unsafe, "file", "the file is on a network file system ("+kind+"), where locks may not hold between "+
-				"machines: two leaders are possible", "put the file on a local disk, or use a database server")
-		}
 	}
 }

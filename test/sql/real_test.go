@@ -3,7 +3,6 @@
 package sql
 
 import (
-	"context"
 	"database/sql"
 	"testing"
 	"time"
@@ -89,21 +88,4 @@ func TestRealElections(t *testing.T) {
 		}
 		electiontest.Run(t, s.harness)
 	})
-}
-
-// must stops a test that cannot go on.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func run(t testing.TB, db *sql.DB, statements ...string) {
-	t.Helper()
-	for _, s := range statements {
-		if _, err := db.ExecContext(context.WithoutCancel(t.Context()), s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
-	}
 }

@@ -84,3 +84,20 @@ func sqliteHarness(t testing.TB) drivertest.Harness {
 func TestSQLiteConformance(t *testing.T) { drivertest.RunInBubbles(t, sqliteHarness) }
 
 func TestSQLiteElections(t *testing.T) { electiontest.RunInBubbles(t, sqliteHarness) }
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(context.WithoutCancel(t.Context()), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
