@@ -40,10 +40,8 @@ func (s *Store) explain(err error) error {
 	case denied, refused:
 		return fmt.Errorf("%w: %s: %w", driver.ErrDenied, remedy, err)
 	case noTable:
-		return fmt.Errorf("%w in this database; make it with tenure run --create, Store.Create, or this "+
-			"statement:
-%s;
-%w", ErrNoTable, s.text.create, err)
+		return fmt.Errorf("%w in this database%s; make it with tenure run --create, Store.Create, or this "+
+			"statement:\n%s;\n%w", ErrNoTable, remedy, s.text.create, err)
 	case otherLayout:
 		return fmt.Errorf("the table has other columns than elections need; name another one, or recreate it "+
 			"with this statement:\n%s;\n%w", s.text.create, err)

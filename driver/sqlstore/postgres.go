@@ -40,6 +40,7 @@ func Postgres() Dialect {
 				"pg_hba.conf, which may require TLS",
 			noTLS:      "the server offers no TLS; set ssl = on there, or sslmode=prefer here",
 			noDatabase: "check the database's name (PGDATABASE), or make it with CREATE DATABASE",
+			noTable:    ", or its schema is not in search_path or not open to this user (USAGE)",
 			readOnly: "the server takes no writes: it is a standby, or default_transaction_read_only is on; connect to the " +
 				"primary (target_session_attrs=read-write)",
 		},

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -69,6 +70,16 @@ func (p *Postgres) Start() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return p.start(ctx, func(ctx context.Context) error { return ping(ctx, "pgx", p.DSN("postgres", "postgres")) })
+}
+
+// Admit lets users connect by these rules of pg_hba.conf alone, and restarts the server. The role
+// postgres still needs no password.
+func (p *Postgres) Admit(t testing.TB, rules ...string) {
+	t.Helper()
+	rules = append([]string{"host all postgres " + ports.Host + "/32 trust"}, rules...)
+	must(t, os.WriteFile(filepath.Join(p.data(), "pg_hba.conf"), []byte(strings.Join(rules, "\n")+"\n"), 0o644))
+	must(t, p.Stop())
+	must(t, p.Start())
 }
 
 // Stop ends the server without waiting for its clients, as an orderly shutdown does.

@@ -4,6 +4,7 @@
 package sqld
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -145,6 +147,20 @@ func (p *process) run(command ...string) error {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
 	}
 	return nil
+}
+
+// output runs a command as run does, and returns what it prints.
+func (p *process) output(t testing.TB, command ...string) []byte {
+	t.Helper()
+	cmd, err := p.prepared(command...)
+	must(t, err)
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, failure.Bytes())
+	}
+	return out
 }
 
 // fault is an error with the last words of the process.
