@@ -74,6 +74,8 @@ func TestErrorNamesTheRemedy(t *testing.T) {
 		{postgres, state("42501", "permission denied"), driver.ErrDenied, "USAGE on the schema, and SELECT on the table"},
 		{postgres, state("28P01", "wrong password"), driver.ErrDenied, "PGPASSFILE"},
 		{postgres, state("28000", "no entry"), driver.ErrDenied, "pg_hba.conf"},
+		{postgres, state("08P01", "SASL authentication failed"), driver.ErrDenied, "PGPASSWORD"},
+		{postgres, state("08P01", "protocol violation"), nil, ""},
 		{postgres, errors.New("tls error: server refused TLS connection"), nil, "sslmode=prefer"},
 		{postgres, state("3D000", "no database"), nil, "CREATE DATABASE"},
 		{postgres, state("42P01", "no relation"), nil, `CREATE TABLE IF NOT EXISTS "tenure"`},

@@ -7,7 +7,7 @@ import (
 )
 
 func inspectMySQL(i *inspection) {
-	i.mysqlEngine()
+	i.mysqlTable()
 	for _, setting := range []string{"read_only", "super_read_only"} {
 		if v, ok := i.ask("SELECT @@global." + setting); ok && v != "0" && v != "OFF" {
 			i.find(driver.Unsafe, setting, "the server takes no writes of this user, so nobody can be elected",
@@ -25,16 +25,23 @@ func inspectMySQL(i *inspection) {
 	}
 }
 
-// mysqlEngine asks for the engine of the table.
-func (i *inspection) mysqlEngine() {
-	schema, args := "database()", []any{i.s.table.name}
+// mysqlTable asks for the engine of the table and for its key. Without one, two members could each
+// insert a row.
+func (i *inspection) mysqlTable() {
+	where, args := "table_schema = database() AND table_name = ?", []any{i.s.table.name}
 	if i.s.table.schema != "" {
-		schema, args = "?", []any{i.s.table.schema, i.s.table.name}
+		where, args = "table_schema = ? AND table_name = ?", []any{i.s.table.schema, i.s.table.name}
 	}
-	engine, ok := i.ask("SELECT engine FROM information_schema.tables WHERE table_schema = "+schema+" AND table_name = ?", args...)
+	engine, ok := i.ask("SELECT engine FROM information_schema.tables WHERE "+where, args...)
 	if ok && !strings.EqualFold(engine, "InnoDB") {
 		i.find(driver.Unsafe, "ENGINE", "the table's engine is "+engine+", which does not keep acknowledged writes through a crash",
 			"ALTER TABLE "+i.s.table.quoted("`")+" ENGINE=InnoDB")
+	}
+	keys, ok := i.ask("SELECT count(*) FROM (SELECT index_name FROM information_schema.statistics WHERE "+where+
+		" AND non_unique = 0 GROUP BY index_name HAVING group_concat(column_name) = 'name') AS found", args...)
+	if ok && keys == "0" {
+		i.find(driver.Unsafe, "PRIMARY KEY", "the column name is not unique, so an election may have two rows: two leaders are possible",
+			"stop all members, remove all rows, and ALTER TABLE "+i.s.table.quoted("`")+" ADD PRIMARY KEY (name)")
 	}
 }
 

@@ -13,7 +13,7 @@ func inspectPostgres(i *inspection) {
 	}
 	if v, ok := i.ask("SHOW synchronous_commit"); ok && v == "off" {
 		i.find(driver.Warning, "synchronous_commit", "a crash of the server may lose acknowledged writes: another candidate may "+
-			"claim beside a living leader, in a lower term", "ALTER ROLE "+"CURRENT_USER"+" SET synchronous_commit = on")
+			"claim beside a living leader, in a lower term", "ALTER ROLE CURRENT_USER SET synchronous_commit = on")
 	}
 	if v, ok := i.ask("SHOW default_transaction_read_only"); ok && v == "on" {
 		i.find(driver.Unsafe, "default_transaction_read_only", "no write is taken, so nobody can be elected",

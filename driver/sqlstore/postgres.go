@@ -55,6 +55,10 @@ func postgresMeans(code, text string) meaning {
 		return denied
 	case "28P01", "28000":
 		return refused
+	case "08P01":
+		if strings.Contains(text, "authentication failed") { // PgBouncer
+			return refused
+		}
 	case "3D000":
 		return noDatabase
 	case "42P01", "3F000":

@@ -66,8 +66,7 @@ func TestSQLiteBadFile(t *testing.T) {
 	}
 }
 
-// TestSQLiteRowOfAnotherHand: a value that this package did not write is unproven, and foreign bytes
-// are never overwritten.
+// TestSQLiteRowOfAnotherHand: a value that this package did not write is unproven.
 func TestSQLiteRowOfAnotherHand(t *testing.T) {
 	db, s := openSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
 	ctx := t.Context()
