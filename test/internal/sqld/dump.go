@@ -25,7 +25,8 @@ func (p *Postgres) client(name string, args ...string) []string {
 	return append([]string{tool(name), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres"}, args...)
 }
 
-// Dump returns the statements that make the tables of a database again, as mariadb-dump writes them.
+// Dump returns the statements that make the tables of a database again, as mariadb-dump writes
+// them.
 func (m *MariaDB) Dump(t testing.TB, database string) []byte {
 	t.Helper()
 	return m.output(t, m.client("mariadb-dump", database)...)

@@ -16,8 +16,8 @@ import (
 type PgBouncer struct{ process }
 
 // StartPgBouncer runs a pooler for the length of a test. The mode is session, transaction or
-// statement. The role postgres alone may connect, without a password. It tries a server that failed again after 1 s, not
-// after the 15 s of the package.
+// statement. The role postgres alone may connect, without a password. It tries a server that failed
+// again after 1 s, not after the 15 s of the package.
 func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
 	t.Helper()
 	b := new(PgBouncer)

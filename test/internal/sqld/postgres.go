@@ -76,7 +76,8 @@ func (p *Postgres) Start() error {
 // postgres still needs no password.
 func (p *Postgres) Admit(t testing.TB, rules ...string) {
 	t.Helper()
-	rules = append([]string{"host all postgres " + ports.Host + "/32 trust"}, rules...)
+	own := "host all,replication postgres " + ports.Host + "/32 trust"
+	rules = append([]string{own}, rules...)
 	must(t, os.WriteFile(filepath.Join(p.data(), "pg_hba.conf"), []byte(strings.Join(rules, "\n")+"\n"), 0o644))
 	must(t, p.Stop())
 	must(t, p.Start())
