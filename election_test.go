@@ -476,10 +476,10 @@ func TestMetadataIsCopiedInAndOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		given["zone"] = "2"
-		s, _ := e.Status()
+		s := e.Status()
 		s.Leader.Metadata["zone"] = "3"
 		time.Sleep(lease) // with -race: while renewals encode it
-		if s, _ := e.Status(); s.Leader.Metadata["zone"] != "1" {
+		if s := e.Status(); s.Leader.Metadata["zone"] != "1" {
 			t.Errorf("zone %s", s.Leader.Metadata["zone"])
 		}
 		_ = term.Resign(t.Context())

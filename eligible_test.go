@@ -18,13 +18,13 @@ const atOnce = 10 * time.Millisecond
 func TestWhoIsNotEligibleFromTheStartDoesNotLead(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
-		if s, _ := e.Status(); !s.Eligible {
+		if s := e.Status(); !s.Eligible {
 			t.Error("it is not eligible before anything was said of it")
 		}
 		e.SetEligible(false)
 		a := start(t, e, holdOn)
 		time.Sleep(100 * lease)
-		if s, _ := e.Status(); s.Eligible || s.State != tenure.StateCandidate || len(a.won) > 0 {
+		if s := e.Status(); s.Eligible || s.State != tenure.StateCandidate || len(a.won) > 0 {
 			t.Errorf("%d terms, %+v", len(a.won), s)
 		}
 		e.SetEligible(true)
@@ -55,7 +55,7 @@ func TestALeaderThatIsNotEligibleAnyMoreHandsOver(t *testing.T) {
 		if cause := context.Cause(first.Soft()); !errors.Is(cause, tenure.ErrIneligible) {
 			t.Errorf("asked to finish because of %v", cause)
 		}
-		if s, _ := a.election.Status(); s.State != tenure.StateLeaving || first.Context().Err() != nil {
+		if s := a.election.Status(); s.State != tenure.StateLeaving || first.Context().Err() != nil {
 			t.Errorf("while the work finishes: %s, hard context %v", s.State, first.Context().Err())
 		}
 		within(t, lease, b.won, "term of b")
@@ -115,7 +115,7 @@ func TestNobodyIsEligibleThenOneIs(t *testing.T) {
 
 func TestStatusTellsOfEligibility(t *testing.T) {
 	e := mustNew(t, memory.New(), "a", nil)
-	_, changed := e.Status()
+	changed := e.Changed()
 	e.SetEligible(true) // as it is
 	select {
 	case <-changed:
@@ -165,7 +165,7 @@ func TestAClaimOnItsWayIsTakenBack(t *testing.T) {
 				b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }), holdOn)
 				within(t, lease*9/10, b.won, "term of b")
 				time.Sleep(10 * lease)
-				if s, _ := a.election.Status(); len(a.won) > 0 || s.Health() != nil {
+				if s := a.election.Status(); len(a.won) > 0 || s.Health() != nil {
 					t.Errorf("%d terms of a; %v", len(a.won), s.Health())
 				}
 				_ = b.end(t)
@@ -187,7 +187,7 @@ func TestAnUnknownClaimIsSettledThoughNobodyIsEligible(t *testing.T) {
 		synctest.Wait()
 		a.election.SetEligible(false)
 		time.Sleep(5 * lease)
-		if s, _ := a.election.Status(); s.Failures > 0 || s.Health() != nil {
+		if s := a.election.Status(); s.Failures > 0 || s.Health() != nil {
 			t.Errorf("%d failures long ago make it ill: %v", s.Failures, s.Health())
 		}
 		_ = a.end(t)

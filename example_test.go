@@ -114,7 +114,8 @@ func ExampleElection_Status() {
 	e := candidate(store, tenure.Config{ID: "observer"})
 	go func() { _, _ = e.Wait(ctx, func(tenure.Status) bool { return false }) }()
 	for ctx.Err() == nil {
-		status, changed := e.Status()
+		changed := e.Changed()
+		status := e.Status()
 		var retry <-chan time.Time
 		if status.Known {
 			if err := label(status.Leader.ID); err != nil {
@@ -178,7 +179,7 @@ func ExampleTerm_Context() {
 func ExampleStatus_Health() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	health := func(w http.ResponseWriter, _ *http.Request) {
-		status, _ := e.Status()
+		status := e.Status()
 		if err := status.Health(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return

@@ -32,8 +32,8 @@ func TestElectionsOfAGroupHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T
 		a, b := start(t, first, holdOn), start(t, second, holdOn)
 		within(t, time.Minute, a.won, "term of one")
 		within(t, time.Minute, b.won, "term of the other")
-		one, _ := first.Status()
-		other, _ := second.Status()
+		one := first.Status()
+		other := second.Status()
 		if one.Leader.Incarnation == other.Leader.Incarnation || one.Record.Lease == other.Record.Lease {
 			t.Errorf("two elections hold the records %+v and %+v", one.Record, other.Record)
 		}

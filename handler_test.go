@@ -50,7 +50,7 @@ func TestSteadyWorkIsFinishedBeforeTheRelease(t *testing.T) {
 			time.Sleep(time.Second)
 			b := start(t, mustNew(t, store, "b", nil), holdOn)
 			time.Sleep(5 * lease)
-			if s, _ := a.Status(); s.State != tenure.StateLeader || len(work.finished) > 0 || len(done) > 0 {
+			if s := a.Status(); s.State != tenure.StateLeader || len(work.finished) > 0 || len(done) > 0 {
 				t.Fatalf("a is %s, asked to finish %d times, ended %d times, with nothing to end for", s.State, len(work.finished), len(done))
 			}
 			stop()
@@ -138,7 +138,7 @@ func TestSteadyWorkThatIsLostCampaignsWhenItHasStopped(t *testing.T) {
 		}
 		cut.Heal()
 		time.Sleep(5 * lease)
-		if s, _ := a.Status(); s.State != tenure.StateEnded {
+		if s := a.Status(); s.State != tenure.StateEnded {
 			t.Errorf("a is %s though its work has not stopped", s.State)
 		}
 		work.result <- nil
@@ -166,11 +166,11 @@ func TestSteadyWorkMayDeclineInTheEnd(t *testing.T) {
 		within(t, time.Minute, work.finished, "call of finish")
 		work.result <- tenure.ErrDecline
 		time.Sleep(time.Hour - time.Minute)
-		if s, _ := a.Status(); s.State != tenure.StateCandidate {
+		if s := a.Status(); s.State != tenure.StateCandidate {
 			t.Errorf("a is %s within its back-off", s.State)
 		}
 		time.Sleep(2 * time.Minute)
-		if s, _ := a.Status(); s.State != tenure.StateLeader {
+		if s := a.Status(); s.State != tenure.StateLeader {
 			t.Errorf("a is %s after its back-off", s.State)
 		}
 		stop()
@@ -195,7 +195,7 @@ func TestSteadyWorkThatOverstaysIsOverdueAndNotReleased(t *testing.T) {
 		stop()
 		hard := within(t, time.Minute, work.finished, "call of finish")
 		within(t, time.Minute, hard.Done(), "end of the hard context")
-		if s, _ := a.Status(); s.State != tenure.StateOverdue || len(b.won) > 0 {
+		if s := a.Status(); s.State != tenure.StateOverdue || len(b.won) > 0 {
 			t.Errorf("a is %s, and b was elected %d times", s.State, len(b.won))
 		}
 		within(t, 3*lease, b.won, "term of b")

@@ -46,7 +46,8 @@ func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		defer e.runner.observe()()
 		for last, first := (Leader{}), true; ; {
-			s, changed := e.Status()
+			changed := e.Changed()
+			s := e.Status()
 			switch {
 			case s.Err != nil:
 				yield(Leader{}, s.Err)

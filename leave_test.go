@@ -19,7 +19,7 @@ func (r *running) ended(t *testing.T) {
 		t.Errorf("Run returned %v", err)
 	}
 	time.Sleep(10 * lease)
-	if s, _ := r.election.Status(); s.State != tenure.StateIdle || len(r.won) > 0 {
+	if s := r.election.Status(); s.State != tenure.StateIdle || len(r.won) > 0 {
 		t.Errorf("it is %s after it has left, with %d more terms", s.State, len(r.won))
 	}
 }

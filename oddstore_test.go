@@ -86,7 +86,7 @@ func TestRestingElectionDoesNotTakeItsIgnoranceForAVacancy(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * lease)
-			if s, _ := o.Status(); s.Leader.ID != "a" {
+			if s := o.Status(); s.Leader.ID != "a" {
 				t.Errorf("leader %q", s.Leader.ID)
 			}
 		}

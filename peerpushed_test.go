@@ -89,7 +89,7 @@ func TestAHostilePeerIsForgotten(t *testing.T) {
 				if err := old.Err(); err != nil || len(b.won) > 0 {
 					t.Fatalf("a was deposed: %v", err)
 				}
-				if s, _ := e.Status(); s.Leader.ID != "a" || s.Health() != nil {
+				if s := e.Status(); s.Leader.ID != "a" || s.Health() != nil {
 					t.Errorf("b sees %q lead; health: %v", s.Leader.ID, s.Health())
 				}
 				alarms := told.count(tenure.EventAlarm)

@@ -141,7 +141,7 @@ func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					_, _ = e.Status()
+					_ = e.Status()
 					// so that elections go on meanwhile
 					time.Sleep(time.Duration(i%3) * time.Millisecond)
 				}
@@ -165,7 +165,7 @@ func TestStatusShowsHowAMemberFollows(t *testing.T) {
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		follows := func(when string, pushed bool) {
 			t.Helper()
-			s, _ := b.election.Status()
+			s := b.election.Status()
 			if s.Pushed != pushed || !s.Confirmed || s.Leader.ID != "a" || s.LeaderSince.IsZero() {
 				t.Errorf("%s: pushed %v, want %v; %+v", when, s.Pushed, pushed, s)
 			}

@@ -94,7 +94,7 @@ func TestLeadReturningOfItsOwnAccordEndsRun(t *testing.T) {
 			if !errors.Is(err, want) || (want == nil) != (err == nil) {
 				t.Errorf("Run returned %v, want %v", err, want)
 			}
-			s, _ := e.Status()
+			s := e.Status()
 			if s.State != tenure.StateIdle {
 				t.Errorf("state %s", s.State)
 			}
@@ -217,7 +217,7 @@ func TestOverdueWorkLosesTheLeaseAndIsReported(t *testing.T) {
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		a.stop()
 		within(t, time.Minute, term.Context().Done(), "end of the hard context")
-		if s, _ := a.election.Status(); s.State != tenure.StateOverdue || !errors.Is(s.Health(), tenure.ErrOverdue) {
+		if s := a.election.Status(); s.State != tenure.StateOverdue || !errors.Is(s.Health(), tenure.ErrOverdue) {
 			t.Errorf("state %s, health %v", s.State, s.Health())
 		}
 		within(t, 3*lease, b.won, "term of b")
@@ -228,7 +228,7 @@ func TestOverdueWorkLosesTheLeaseAndIsReported(t *testing.T) {
 		if d.find(tenure.EventOverdue) == nil {
 			t.Error("no overdue event")
 		}
-		if s, _ := b.election.Status(); s.State != tenure.StateLeader {
+		if s := b.election.Status(); s.State != tenure.StateLeader {
 			t.Errorf("b is %s after a's work came to its end", s.State)
 		}
 		_ = b.end(t)

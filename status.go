@@ -79,13 +79,20 @@ func (s Status) Health() error {
 	return nil
 }
 
-// Status returns a snapshot and a channel that is closed at the next change. It reads the clock, so
-// State is that of this moment. It does not call the store: the rest is up to date only while this
-// process campaigns or observes. The channel is for an observer that also waits for something else,
-// such as a retry: let it call Wait in a goroutine, with a condition that never holds.
-func (e *Election) Status() (Status, <-chan struct{}) {
-	s, as := e.runner.status()
-	return s, e.runner.changedSince(as)
+// Status returns a snapshot. It reads the clock, so State is that of this moment. It does not call
+// the store: the rest is up to date only while this process campaigns or observes.
+func (e *Election) Status() Status {
+	s, _ := e.runner.status()
+	return s
+}
+
+// Changed returns a channel that is closed at the next change of Status. Call it before Status, and
+// no change is missed. It is for a program that waits for something else as well. Wait and Leaders
+// observe the election while they wait; Changed does not: where nothing campaigns, let Wait run in
+// a goroutine with a condition that never holds.
+func (e *Election) Changed() <-chan struct{} {
+	_, as := e.runner.status()
+	return e.runner.changedSince(as)
 }
 
 // status returns a snapshot, and the part of it that is compared to detect a change.

@@ -175,7 +175,7 @@ func (c *contest) elected(e *tenure.Election, won <-chan *tenure.Term) *tenure.T
 	case <-c.lapsed:
 		c.Fatalf("a lease ran out before %q was elected", e.ID())
 	case <-late.C:
-		s, _ := e.Status()
+		s := e.Status()
 		c.Fatalf("%q is not elected within %v: %+v", e.ID(), c.limit(), s)
 	}
 	panic("unreachable")

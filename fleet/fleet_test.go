@@ -82,7 +82,7 @@ func TestWhoJoinsCountsSoon(t *testing.T) {
 		for _, id := range []string{"c", "d", "e", "f"} {
 			p.join(id)
 			time.Sleep(soon)
-			s, _ := p.member("a").fleet.Status()
+			s := p.member("a").fleet.Status()
 			if !slices.ContainsFunc(s.Members, func(m fleet.Member) bool { return m.ID == id && m.Counts }) {
 				p.t.Errorf("%s does not count after %v: %+v", id, soon, s.Members)
 			}

@@ -246,7 +246,7 @@ func (p *port) spread(ids ...string) {
 	}
 	for _, id := range ids {
 		if p.t.Failed() {
-			s, _ := p.member(id).fleet.Status()
+			s := p.member(id).fleet.Status()
 			p.t.Logf("%s: %+v", id, s)
 		}
 	}

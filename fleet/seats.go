@@ -182,7 +182,7 @@ func (s *seats) await(awaited func(n int) bool) {
 
 // renewal is a time in the latest renewal of a seat that was seen, by its holder's clock.
 func (s *seats) renewal(n int) time.Time {
-	st, _ := s.all[n].election.Status()
+	st := s.all[n].election.Status()
 	return st.Record.Updated
 }
 
@@ -216,7 +216,7 @@ func (s *seats) sit(ctx context.Context, n int, term *tenure.Term) {
 	}
 	s.sitsOn(none)
 	_ = term.Resign(context.WithoutCancel(ctx)) // bounded by itself
-	st, _ := s.all[n].election.Status()
+	st := s.all[n].election.Status()
 	s.see(n, st) // it is free, and the one to take again
 	s.setWanted(n, false, nil)
 }

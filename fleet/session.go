@@ -107,7 +107,7 @@ func (s *session) start(now time.Duration) (wait time.Duration) {
 
 // answered reports whether the store has said anything about an election.
 func answered(e *entry) bool {
-	s, _ := e.election.Status()
+	s := e.election.Status()
 	return s.Known || s.Failures > 0 || s.Err != nil || e.gone
 }
 

@@ -19,19 +19,34 @@ type Member struct {
 }
 
 // Status is a snapshot of a fleet, as this member knows it. This member has settled when Led equals
-// Meant and Moving is 0. If it is cut off it may show its last assignment for a while; when it has
-// lost its seat no Member is Self.
+// Assigned and Moving is 0. If it is cut off it may show its last assignment for a while; when it
+// has lost its seat no Member is Self.
 type Status struct {
 	// Members are the holders of seats, as far as this member knows, by seat; none without Spread.
 	Members []Member
-	// Elections is the number of elections. Meant is how many are assigned to this member, Led how
-	// many it leads, and Moving how many of these it has yet to hand over.
-	Elections, Meant, Led, Moving int
+	// Elections is the number of elections.
+	Elections int
+	// Assigned is how many of them are assigned to this member.
+	Assigned int
+	// Led is how many of them this member leads.
+	Led int
+	// Moving is how many of those that it leads it has yet to hand over.
+	Moving int
 }
 
-// Status returns a snapshot and a channel that is closed at the next change of it. It does not call
-// the store.
-func (f *Fleet) Status() (Status, <-chan struct{}) {
+// Changed returns a channel that is closed at the next change of Status. Call it before Status, and
+// no change is missed.
+func (f *Fleet) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.changed == nil {
+		f.changed = make(chan struct{})
+	}
+	return f.changed
+}
+
+// Status returns a snapshot. It does not call the store.
+func (f *Fleet) Status() Status {
 	var holders map[int]tenure.Leader
 	if f.seats != nil {
 		holders = f.seats.holders()
@@ -41,7 +56,7 @@ func (f *Fleet) Status() (Status, <-chan struct{}) {
 	s := Status{Elections: len(f.entries), Led: f.led, Moving: f.moves.left()}
 	for _, e := range f.entries {
 		if e.assigned {
-			s.Meant++
+			s.Assigned++
 		}
 	}
 	if f.run != nil {
@@ -52,10 +67,7 @@ func (f *Fleet) Status() (Status, <-chan struct{}) {
 		}
 	}
 	slices.SortFunc(s.Members, func(a, b Member) int { return a.Seat - b.Seat })
-	if f.changed == nil {
-		f.changed = make(chan struct{})
-	}
-	return s, f.changed
+	return s
 }
 
 // show wakes the waiters for a change. It runs under the lock.

@@ -42,8 +42,8 @@ func TestHandOversArePaced(t *testing.T) {
 		time.Sleep(calm)
 		p.join("b")
 		time.Sleep(20 * time.Second)
-		s, _ := p.member("a").fleet.Status()
-		if s.Moving == 0 || s.Led-s.Meant != s.Moving {
+		s := p.member("a").fleet.Status()
+		if s.Moving == 0 || s.Led-s.Assigned != s.Moving {
 			t.Errorf("%+v while elections are handed over", s)
 		}
 		time.Sleep(calm)
@@ -51,7 +51,7 @@ func TestHandOversArePaced(t *testing.T) {
 		if most.Load() != atOnce {
 			t.Errorf("%d were handed over at a time, not %d", most.Load(), atOnce)
 		}
-		if s, _ := p.member("a").fleet.Status(); s.Moving != 0 || s.Led != s.Meant {
+		if s := p.member("a").fleet.Status(); s.Moving != 0 || s.Led != s.Assigned {
 			t.Errorf("%+v at rest", s)
 		}
 		p.leave("a", "b")
@@ -135,7 +135,7 @@ func TestSteadyWork(t *testing.T) {
 		p.spread("a", "b")
 		for id, n := range p.leads() {
 			f := p.member(id).fleet
-			if s, _ := f.Status(); s.Led != n || len(f.Led()) != n {
+			if s := f.Status(); s.Led != n || len(f.Led()) != n {
 				t.Errorf("%s leads %d, and says %d: %v", id, n, s.Led, f.Led())
 			}
 		}
@@ -155,7 +155,7 @@ func TestASeatHandedOverMovesNothing(t *testing.T) {
 		p.join("a", "b", "c")
 		time.Sleep(calm)
 		p.forget()
-		s, _ := p.member("a").fleet.Status()
+		s := p.member("a").fleet.Status()
 		for _, m := range s.Members {
 			e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{Clock: clock.Standard{}})
 			if err == nil {
@@ -168,7 +168,7 @@ func TestASeatHandedOverMovesNothing(t *testing.T) {
 		time.Sleep(calm)
 		p.spread("a", "b", "c")
 		p.after(0, 0)
-		now, _ := p.member("a").fleet.Status()
+		now := p.member("a").fleet.Status()
 		for i, m := range now.Members {
 			if m.Seat != s.Members[i].Seat || m.ID != s.Members[i].ID || m.Term <= s.Members[i].Term || !m.Counts {
 				t.Errorf("%+v was %+v", m, s.Members[i])
@@ -201,7 +201,7 @@ func TestElectionsComeAndGo(t *testing.T) {
 				p.t.Errorf("%q was accepted", wrong)
 			}
 		}
-		if s, _ := f.Status(); s.Elections != 6 {
+		if s := f.Status(); s.Elections != 6 {
 			p.t.Errorf("%+v after what was refused", s)
 		}
 	})
@@ -331,7 +331,7 @@ func TestWithoutSpreadWhoeverIsFirstLeads(t *testing.T) {
 		p.leave("a")
 		time.Sleep(calm)
 		p.spread("b")
-		if s, _ := p.member("b").fleet.Status(); len(s.Members) > 0 || s.Led != 20 || s.Meant != 0 {
+		if s := p.member("b").fleet.Status(); len(s.Members) > 0 || s.Led != 20 || s.Assigned != 0 {
 			p.t.Errorf("%+v", s)
 		}
 	})

@@ -26,7 +26,8 @@ func (s *Stage) Leader() tenure.Leader {
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	for {
-		now, changed := s.rival.election.Status()
+		changed := s.rival.election.Changed()
+		now := s.rival.election.Status()
 		if s.current(now) {
 			return now.Leader
 		}
@@ -58,7 +59,7 @@ func (s *Stage) until(failure string, reached func(now tenure.Leader) bool) bool
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	for wait := pause; ; wait = min(wait*5/4, longest) {
-		_, changed := s.rival.election.Status()
+		changed := s.rival.election.Changed()
 		if reached(s.Leader()) {
 			return true
 		}

@@ -39,7 +39,8 @@ func comment(e *tenure.Election, lease time.Duration, log *slog.Logger) (stop fu
 
 func (c *commentator) follow(ctx context.Context, e *tenure.Election) {
 	for ctx.Err() == nil {
-		s, changed := e.Status()
+		changed := e.Changed()
+		s := e.Status()
 		c.vacancy(s)
 		look, cancel := ctx, func() {}
 		if c.suspects(s) { // renewals are no change of the status

@@ -75,7 +75,8 @@ func (r *rounds) look(due bool) {
 	if r.backoff == nil {
 		return
 	}
-	s, changed := r.election.Status()
+	changed := r.election.Changed()
+	s := r.election.Status()
 	r.changed = changed
 	if s.State != tenure.StateCandidate {
 		return

@@ -221,7 +221,7 @@ func TestMigrating(t *testing.T) {
 			if last, err = kv.Update("billing", []byte("member 0"), last); err != nil || a.IsLeader() {
 				w.Fatalf("the old leader is not left alone: %v, %v", err, a.IsLeader())
 			}
-			if s, _ := a.election.Status(); s.Leader.ID != "member 0" {
+			if s := a.election.Status(); s.Leader.ID != "member 0" {
 				w.Errorf("takes %q for the leader", s.Leader.ID)
 			}
 		}

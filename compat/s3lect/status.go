@@ -22,13 +22,13 @@ func leads(t *tenure.Term) bool {
 
 // LeaderID is the ServerID of the leader as far as this process knows; empty while nobody leads.
 func (e *S3Elector) LeaderID() string {
-	s, _ := e.election.Status()
+	s := e.election.Status()
 	return s.Leader.ID
 }
 
 // GetLeadershipStatus returns a snapshot. It is never nil.
 func (e *S3Elector) GetLeadershipStatus() *LeadershipStatus {
-	s, _ := e.election.Status()
+	s := e.election.Status()
 	e.mu.Lock()
 	status := &LeadershipStatus{
 		ServerID: e.cfg.ServerID, LockfilePath: e.cfg.LockfilePath, LastElectionTime: e.elected,
@@ -76,7 +76,8 @@ func (e *S3Elector) WaitForNextElection(ctx context.Context, since time.Time) (*
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		s, changed := e.election.Status()
+		changed := e.election.Changed()
+		s := e.election.Status()
 		if s.Known && s.LastContact.After(since) {
 			return e.GetLeadershipStatus(), nil
 		}

@@ -122,7 +122,7 @@ func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 				p.signalGuard(syscall.SIGSTOP)
 				rival.leave()
 				p.await(leads)
-				term := first(p.election.Status()).Leader.Term
+				term := p.election.Status().Leader.Term
 				p.begins(1)
 				p.logs("the guard does not answer")
 				if p.guard() == old {

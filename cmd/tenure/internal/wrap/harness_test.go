@@ -149,11 +149,9 @@ func (s *stage) rival(lease time.Duration) *player {
 func (p *player) await(is func(tenure.Status) bool) {
 	p.Helper()
 	if _, err := p.election.Wait(wait.Context(p.T), is); err != nil {
-		p.Fatalf("%s: %v; it is %+v", p.name, err, first(p.election.Status()))
+		p.Fatalf("%s: %v; it is %+v", p.name, err, p.election.Status())
 	}
 }
-
-func first(s tenure.Status, _ <-chan struct{}) tenure.Status { return s }
 
 func leads(s tenure.Status) bool { return s.State == tenure.StateLeader }
 

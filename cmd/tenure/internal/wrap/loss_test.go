@@ -120,7 +120,7 @@ func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
 				if once {
 					wait.Until(t, "its end", func() bool { return p.wrapper.Context().Err() != nil })
 				} else {
-					wait.Until(t, "the end of the term", func() bool { return !leads(first(p.election.Status())) })
+					wait.Until(t, "the end of the term", func() bool { return !leads(p.election.Status()) })
 				}
 				clock.thaw()
 				if once {
