@@ -24,12 +24,9 @@ func Postgres() Dialect {
 		read: `SELECT substring(t.value FROM 1 FOR 4097), t.version, t.floor, t.era, {era}, {clock} ` +
 			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = $1`,
 		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
-			`SELECT $1::text, $2::bytea, $3::text, {clock} + 1, now.era ` +
-			`FROM (SELECT {era} AS era OFFSET 0) AS now WHERE now.era = $4::text ON CONFLICT (name) DO NOTHING`,
-		update: `UPDATE {table} AS t SET value = $1, version = $2, ` +
-			`floor = greatest(t.floor, {clock}) + 1, era = now.era ` +
-			`FROM (SELECT {era} AS era OFFSET 0) AS now ` +
-			`WHERE t.name = $3 AND t.version = $4 AND now.era = $5::text`,
+			`SELECT $1::text, $2::bytea, $3::text, {clock} + 1, $4::text WHERE {era} = $4::text ON CONFLICT (name) DO NOTHING`,
+		update: `UPDATE {table} AS t SET value = $1, version = $2, floor = greatest(t.floor, {clock}) + 1, era = $5::text ` +
+			`WHERE t.name = $3 AND t.version = $4 AND {era} = $5::text`,
 		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = $1 AND false`,
 		means:   postgresMeans,
 		inspect: inspectPostgres,
