@@ -115,7 +115,7 @@ func TestErrorNamesTheRemedy(t *testing.T) {
 	} {
 		got := newStore(t, &sql.DB{}, c.dialect).explain(c.err)
 		for _, sentinel := range []error{driver.ErrConflict, driver.ErrDenied} {
-			if errors.Is(got, sentinel) != (sentinel == c.sentinel) {
+			if errors.Is(got, sentinel) != errors.Is(c.sentinel, sentinel) {
 				t.Errorf("%s: %v: got %v, want one that wraps %v", c.dialect.name, c.err, got, c.sentinel)
 			}
 		}
