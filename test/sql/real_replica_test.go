@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// TestMariaDBReplicaIsAnotherEra: a replica that takes over may lack the last writes, so its rows are
-// unproven, and versions of the former primary are refused.
+// TestMariaDBReplicaIsAnotherEra: a replica that takes over may lack the last writes, so its rows
+// are unproven, and versions of the former primary are refused.
 func TestMariaDBReplicaIsAnotherEra(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
