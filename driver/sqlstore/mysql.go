@@ -12,9 +12,10 @@ func MySQL() Dialect {
 	return Dialect{
 		name:  "MySQL",
 		quote: "`",
-		// MariaDB reads the first comment alone, and MySQL the second alone.
-		era: `(/*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +
-			`concat_ws('/', @@server_id, @@hostname, @@port)) */ /*!80000 @@server_uuid */)`,
+		// MariaDB reads the first comment alone, and MySQL the second alone. A session in which
+		// statements do not commit by themselves has no era, so it can write nothing.
+		era: `if(@@autocommit, /*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +
+			`concat_ws('/', @@server_id, @@hostname, @@port)) */ /*!80000 @@server_uuid */, NULL)`,
 		clock: `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
   name    varbinary(255) NOT NULL PRIMARY KEY,

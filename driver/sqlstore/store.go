@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -69,9 +70,11 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 		return driver.Entry{}, err
 	}
 	r, err := on(ctx, s, func(conn *sql.Conn) (r row, err error) {
+		var now sql.NullString
 		err = conn.QueryRowContext(ctx, s.text.read, key).
-			Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &r.era, &r.clock)
-		return r, err
+			Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &now, &r.clock)
+		r.era = now.String
+		return r, cmp.Or(err, known(now))
 	})
 	if err != nil {
 		return driver.Entry{}, s.explain(err)
@@ -115,11 +118,22 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 
 // insert asks for the era first: the answer to an INSERT does not tell it in every database.
 func (s *Store) insert(ctx context.Context, conn *sql.Conn, key string, value []byte) (version, error) {
-	next := version{stamp: newStamp(key, value)}
-	if err := conn.QueryRowContext(ctx, s.text.era).Scan(&next.era); err != nil {
+	var now sql.NullString
+	err := conn.QueryRowContext(ctx, s.text.era).Scan(&now)
+	if err := cmp.Or(err, known(now)); err != nil {
 		return version{}, err
 	}
+	next := version{newStamp(key, value), now.String}
 	return next, write(ctx, conn, s.text.insert, key, value, next.stamp, next.era)
+}
+
+// known returns an error if the database names no era.
+func known(now sql.NullString) error {
+	if now.Valid {
+		return nil
+	}
+	return errors.New("the expression of the era is null; on MySQL and MariaDB it is while autocommit is off: " +
+		"set autocommit = 1 for these connections, or on the server")
 }
 
 func (s *Store) update(ctx context.Context, conn *sql.Conn, key string, was version, value []byte) (version, error) {

@@ -120,6 +120,10 @@ func TestRealMistakesMariaDB(t *testing.T) {
 		{name: "read-only transactions", want: "connect to the primary", works: "read",
 			pool: sqld.Open(t, "mysql", m.DSN("root", "app")+"?tx_read_only=1")},
 	})
+	check(t, sqlstore.MySQL(), []mistake{
+		{name: "statements do not commit", want: "autocommit = 1", works: "update rights",
+			pool: sqld.Open(t, "mysql", m.DSN("root", "app")+"?autocommit=0")},
+	})
 	refuseCreate(t, as("guest:s3cret", "app"), sqlstore.MySQL())
 	run(t, admin, "SET GLOBAL read_only = ON")
 	check(t, sqlstore.MySQL(), []mistake{
