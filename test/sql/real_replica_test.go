@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -55,4 +57,31 @@ func TestMariaDBReplicaIsAnotherEra(t *testing.T) {
 	if e, err := next.Read(ctx, "k"); err != nil || e.Unproven || e.Floor <= before.Floor {
 		t.Errorf("after a write: %+v, %v", e, err)
 	}
+}
+
+// TestLeaderGoesOnAfterAPromotion: a standby that has the claim of the leader costs no leader.
+func TestLeaderGoesOnAfterAPromotion(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	s := p.store()
+	e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second})
+	must(t, err)
+	term, err := e.Campaign(t.Context()) // the first waits for its lease
+	must(t, err)
+	must(t, term.Resign(t.Context()))
+	// The long lease gives a slow machine time for the promotion.
+	e, err = tenure.New(s, "billing", tenure.Config{ID: "b", Lease: 10 * time.Minute, Tuning: tenure.Tuning{Renew: time.Second}})
+	must(t, err)
+	term, err = e.Campaign(t.Context())
+	must(t, err)
+	p.separate(s, "billing")
+	p.failOver()
+	wait.Until(t, "the leader has renewed in the new era", func() bool {
+		now, err := s.Read(t.Context(), "billing")
+		return err == nil && !now.Unproven
+	})
+	if err := term.Err(); err != nil {
+		t.Errorf("the leader: %v", err)
+	}
+	must(t, term.Resign(t.Context()))
 }
