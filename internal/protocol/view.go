@@ -194,6 +194,8 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	if fresh {
 		v.trust, v.change = v.trustOf(&c, s.by, self), v.changed(&c)
 		v.since = now.Instant
+	} else if c.Unproven {
+		v.trust = unproven // the same write, with other content
 	}
 	if c.Era != 0 {
 		v.era = c.Era

@@ -221,14 +221,14 @@ func TestRealRestoredTable(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			first, end := context.WithCancel(ctx)
-			former := joins(t, first, over(t, s.pool(t), s.dialect), "former", time.Second)
+			former := joins(t, first, over(t, s.pool(t), s.dialect), tenure.Config{ID: "former", Lease: time.Second})
 			<-former.leads
 			dump := server.Dump(t, database) // it shows that "former" leads
 			end()
 			<-former.gone
-			leader := joins(t, ctx, over(t, s.pool(t), s.dialect), "leader", time.Second)
+			leader := joins(t, ctx, over(t, s.pool(t), s.dialect), tenure.Config{ID: "leader", Lease: time.Second})
 			lost := <-leader.leads
-			next := joins(t, ctx, over(t, s.pool(t), s.dialect), "next", time.Second)
+			next := joins(t, ctx, over(t, s.pool(t), s.dialect), tenure.Config{ID: "next", Lease: time.Second})
 			server.Restore(t, database, dump)
 			<-lost.Context().Done()
 			if cause := context.Cause(lost.Context()); !errors.Is(cause, tenure.ErrRegressed) && !errors.Is(cause, tenure.ErrRemade) {

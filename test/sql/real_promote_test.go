@@ -114,43 +114,18 @@ func TestPromotedStandbyIsAnotherEra(t *testing.T) {
 	}
 }
 
-// member is one candidate.
-type member struct {
-	*tenure.Election
-	leads chan *tenure.Term
-	gone  chan struct{} // closed when it has left
-}
-
-// joins starts a candidate that leads until the test ends.
-func joins(t *testing.T, ctx context.Context, s driver.Store, id string, lease time.Duration) *member {
-	t.Helper()
-	e, err := tenure.New(s, "billing", tenure.Config{ID: id, Lease: lease})
-	must(t, err)
-	m := &member{e, make(chan *tenure.Term, 1), make(chan struct{})}
-	go func() {
-		defer close(m.gone)
-		_ = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-			m.leads <- term
-			<-ctx.Done()
-			return nil
-		})
-	}()
-	t.Cleanup(func() { <-m.gone })
-	return m
-}
-
 // loseAClaim leaves a leader whose claim the promoted standby lacks: there, the record is a
 // release.
 func loseAClaim(t *testing.T, p *pair, ctx context.Context, lease time.Duration, opts ...sqlstore.Option) *tenure.Term {
 	t.Helper()
 	s := p.store(opts...)
 	short, stop := context.WithCancel(ctx)
-	m := joins(t, short, s, "first", time.Second) // it waits for this before its claim
+	m := joins(t, short, s, tenure.Config{ID: "first", Lease: time.Second}) // it waits for this before its claim
 	<-m.leads
 	stop()
 	<-m.gone // its release is written
 	p.separate(s, "billing")
-	term := <-joins(t, ctx, p.store(opts...), "second", lease).leads
+	term := <-joins(t, ctx, p.store(opts...), tenure.Config{ID: "second", Lease: lease}).leads
 	p.failOver()
 	return term
 }
@@ -163,7 +138,7 @@ func TestFreshMemberWaitsOutALostClaim(t *testing.T) {
 	p := newPair(t)
 	const lease = 4 * time.Second
 	lost := loseAClaim(t, p, ctx, lease)
-	next := <-joins(t, ctx, p.store(), "fresh", lease).leads
+	next := <-joins(t, ctx, p.store(), tenure.Config{ID: "fresh", Lease: lease}).leads
 	if err := lost.Err(); err == nil {
 		t.Error("two leaders: the one whose claim was lost, and a fresh one")
 	}
@@ -180,7 +155,7 @@ func TestWithoutErasALostClaimMakesTwoLeaders(t *testing.T) {
 	p := newPair(t)
 	const lease = 5 * time.Minute
 	lost := loseAClaim(t, p, ctx, lease, sqlstore.WithEra("''"))
-	<-joins(t, ctx, p.store(sqlstore.WithEra("''")), "fresh", lease).leads
+	<-joins(t, ctx, p.store(sqlstore.WithEra("''")), tenure.Config{ID: "fresh", Lease: lease}).leads
 	if err := lost.Err(); err != nil {
 		t.Errorf("the term of the lost claim has ended (%v): the test above proves nothing", err)
 	}

@@ -170,7 +170,7 @@ func TestRealRolesElect(t *testing.T) {
 			must(t, err)
 			return e
 		}
-		<-joins(t, ctx, over(t, r.pool(t, "candidate"), r.dialect), "first", time.Second).leads
+		<-joins(t, ctx, over(t, r.pool(t, "candidate"), r.dialect), tenure.Config{ID: "first", Lease: time.Second}).leads
 		for leader, err := range member("observer", "observer").Leaders(ctx) {
 			must(t, err)
 			if leader.ID == "first" {

@@ -25,27 +25,30 @@ type server interface {
 // site is a database on a server of its own.
 type site struct {
 	server
+	name        string
+	driver, dsn string
 	dialect     sqlstore.Dialect
 	placeholder string
-	pool        func(t testing.TB) *sql.DB // another process has another
-	pooled      bool                       // by PgBouncer
+	pooled      bool // by PgBouncer
 }
+
+// pool has the connections of one process.
+func (s site) pool(t testing.TB) *sql.DB { return sqld.Open(t, s.driver, s.dsn) }
 
 // sites are the databases under test, each started when it is needed.
 var sites = map[string]func(t testing.TB) site{
 	"postgres": func(t testing.TB) site {
 		p := sqld.StartPostgres(t)
 		return site{
-			server: p, dialect: sqlstore.Postgres(), placeholder: "$1",
-			pool: func(t testing.TB) *sql.DB { return p.Open(t, "postgres", "postgres") },
+			server: p, driver: "pgx", dsn: p.DSN("postgres", "postgres"), dialect: sqlstore.Postgres(), placeholder: "$1",
 		}
 	},
 	"pgbouncer": func(t testing.TB) site {
 		p := sqld.StartPostgres(t)
 		b := sqld.StartPgBouncer(t, p, "transaction")
 		return site{
-			server: p, dialect: sqlstore.Postgres(), placeholder: "$1", pooled: true,
-			pool: func(t testing.TB) *sql.DB { return sqld.Open(t, "pgx", b.DSN("postgres", "postgres")) },
+			server: p, driver: "pgx", dsn: b.DSN("postgres", "postgres"), dialect: sqlstore.Postgres(), placeholder: "$1",
+			pooled: true,
 		}
 	},
 	"mariadb": func(t testing.TB) site {
@@ -54,8 +57,7 @@ var sites = map[string]func(t testing.TB) site{
 			t.Fatal(err)
 		}
 		return site{
-			server: m, dialect: sqlstore.MySQL(), placeholder: "?",
-			pool: func(t testing.TB) *sql.DB { return m.Open(t, "root", "elections") },
+			server: m, driver: "mysql", dsn: m.DSN("root", "elections"), dialect: sqlstore.MySQL(), placeholder: "?",
 		}
 	},
 }
@@ -64,7 +66,9 @@ func eachSite(t *testing.T, test func(t *testing.T, s site)) {
 	for name, start := range sites {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, start(t))
+			s := start(t)
+			s.name = name
+			test(t, s)
 		})
 	}
 }
@@ -79,6 +83,32 @@ func (s site) harness(t testing.TB) drivertest.Harness {
 
 func TestRealConformance(t *testing.T) {
 	eachSite(t, func(t *testing.T, s site) { drivertest.Run(t, s.harness) })
+}
+
+// TestRealConformanceWithSettings: users share the pools of their services, with their settings.
+func TestRealConformanceWithSettings(t *testing.T) {
+	settings := map[string][]string{
+		"postgres": {
+			"?default_transaction_isolation=serializable", "?default_transaction_isolation=repeatable%20read",
+			"?default_query_exec_mode=simple_protocol", "?default_query_exec_mode=exec", "?timezone=Asia/Kolkata",
+		},
+		"mariadb": {
+			"?tx_isolation=%27SERIALIZABLE%27", "?sql_mode=%27ANSI%27", "?clientFoundRows=true&interpolateParams=true",
+			"?time_zone=%27%2B05:00%27",
+		},
+	}
+	eachSite(t, func(t *testing.T, s site) {
+		for _, query := range settings[s.name] {
+			t.Run(query, func(t *testing.T) {
+				drivertest.Run(t, func(t testing.TB) drivertest.Harness {
+					db := sqld.Open(t, s.driver, s.dsn+query)
+					h := actions(db, open(t, db, s.dialect), s.placeholder)
+					h.FloorTick, h.Rounds = time.Microsecond, 5
+					return h
+				})
+			})
+		}
+	})
 }
 
 func TestRealElections(t *testing.T) {
