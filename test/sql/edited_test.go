@@ -38,8 +38,8 @@ func (s *severed) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return s.Store.Read(ctx, key)
 }
 
-// TestReleaseByHandIsWaitedOut: an operator who writes into the row that the leader has released does
-// not make two leaders. The leader is cut off, and so does not notice.
+// TestReleaseByHandIsWaitedOut: an operator writes into the row that the leader has released. The
+// leader is cut off and does not notice. There must not be two leaders.
 func TestReleaseByHandIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -50,7 +50,8 @@ func TestReleaseByHandIsWaitedOut(t *testing.T) {
 		const lease = 15 * time.Second
 		old := <-joins(t, ctx, away, tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}}).leads
 		_, other := openSQLite(t, file)
-		often := tenure.Tuning{Poll: time.Second, PollStable: time.Second} // it reads the edited row soon
+		// It reads the edited row soon.
+		often := tenure.Tuning{Poll: time.Second, PollStable: time.Second}
 		next := joins(t, ctx, other, tenure.Config{ID: "b", Lease: lease, Clock: clock.Standard{}, Tuning: often})
 		if _, err := next.Wait(ctx, func(s tenure.Status) bool { return s.Leader.ID == "a" }); err != nil {
 			t.Fatal(err)

@@ -120,7 +120,8 @@ func loseAClaim(t *testing.T, p *pair, ctx context.Context, lease time.Duration,
 	t.Helper()
 	s := p.store(opts...)
 	short, stop := context.WithCancel(ctx)
-	m := joins(t, short, s, tenure.Config{ID: "first", Lease: time.Second}) // it waits for this before its claim
+	// Before its claim it waits for its own short lease.
+	m := joins(t, short, s, tenure.Config{ID: "first", Lease: time.Second})
 	<-m.leads
 	stop()
 	<-m.gone // its release is written
