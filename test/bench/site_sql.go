@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -110,9 +109,7 @@ func dialPostgres(me identity) (*sql.DB, error) {
 func dialMariaDB(me identity) (*sql.DB, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", me.Addresses[0], "bench"
-	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		return me.DialContext(ctx, network, address)
-	}
+	cfg.DialFunc = me.DialContext
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
