@@ -47,8 +47,8 @@ type Config struct {
 	Metadata map[string]string
 
 	// Priority makes a candidate with a higher value take over from a leader with a lower one. A
-	// candidate that has been well for two leases asks such a leader to hand over, at most once in
-	// ten leases. Priority does not order candidates while nobody leads.
+	// candidate whose store has worked for two leases asks such a leader to hand over, at most once
+	// in ten leases. Priority does not order candidates while nobody leads.
 	Priority int
 	// Nominator decides whether this candidate is the nominee, which has precedence. A leader that
 	// stops being the nominee is asked to finish, with ErrNominationLost. A nominee that sees
@@ -62,8 +62,8 @@ type Config struct {
 	// Lease is how long a leader may be silent, by another candidate's clock, before that candidate
 	// takes over.
 	Lease time.Duration
-	// StopWithin is how long the work may take to stop after the hard context ended. No other
-	// candidate leads in this time, which is part of the lease.
+	// StopWithin is how long the work may take to stop after the hard context ended. It is taken
+	// from the lease: the term ends so much earlier, and no other candidate leads in this time.
 	StopWithin time.Duration
 	// FinishWithin is how long the work may take to finish after it was asked to. The lease is
 	// renewed in this time, and not after it.
@@ -87,9 +87,9 @@ type Config struct {
 }
 
 // Margin returns the part of a lease that its holder does not use. It makes the term end on the
-// holder's own clock before any other candidate's wait can end. It is the sum of Lease * 2r/(1+r),
-// for clocks that run apart, Tuning.TimerLateness and StopWithin. New must accept the Config. Unset
-// fields count with their defaults.
+// holder's own clock before any other candidate's wait can end. It is the sum of StopWithin,
+// Tuning.TimerLateness, and Lease * 2r/(1+r) for clocks that run apart, where r is Tuning.Drift.
+// New must accept the Config. Unset fields count with their defaults.
 func (c Config) Margin() time.Duration {
 	c = c.withDefaults()
 	return protocol.Margin(c.Lease, c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)
@@ -103,12 +103,12 @@ func (c Config) Margin() time.Duration {
 //	pushed:  Lease
 //	polled:  Lease + min(1.1 * Tuning.PollStable, Lease)
 //
-// The time is by the clock of the member that claims, which may run slower than true time: divide
-// it by 1 - Drift, and add up to 9 % while a time daemon slews that clock. Add the latency of the
-// store, twice, the lateness of timers, and Precedence where there is a Nominator and no nominee
-// claims. The mean of a polled failover is half a PollStable less, and with many followers the
-// first of them claims far sooner. All members must have the same Config, which New must accept.
-// Unset fields count with their defaults.
+// The result is by the clock of the member that claims, which may run slower than true time: divide
+// the result by 1 - Drift, and add up to 9 % of it while a time daemon slews that clock. Add the
+// latency of the store, twice, the lateness of timers, and Precedence where there is a Nominator
+// and no nominee claims. The mean of a polled failover is half a PollStable less, and with many
+// followers the first of them claims far sooner. All members must have the same Config, which New
+// must accept. Unset fields count with their defaults.
 //
 // After a release there is no lease to wait for. A successor claims at once if changes are pushed,
 // and else after its next read, which comes within min(1.1 * Tuning.PollStable, Lease).

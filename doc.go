@@ -1,4 +1,5 @@
-// Package tenure elects one leader among many processes on a store that they already run.
+// Package tenure elects one leader among many processes on a store that they already run. Use it
+// for work that exactly one of several copies of a service may do.
 //
 // # In short
 //
@@ -9,9 +10,10 @@
 //	})
 //
 // A store is an adapter over a system that can compare and swap one value: NATS JetStream
-// (driver/natskv), S3-style object storage (driver/s3object), Kafka (driver/kafkalog), or memory
-// for tests (driver/memory). The first three are modules of their own. [New] starts nothing.
-// [Election.Run] campaigns, leads, hands over and campaigns again until its context ends.
+// (driver/natskv), S3-style object storage (driver/s3object), Kafka (driver/kafkalog), a SQL
+// database (driver/sqlstore), or memory for tests (driver/memory). The first three are modules of
+// their own. [New] starts nothing. [Election.Run] campaigns, leads, hands over and campaigns again
+// until its context ends.
 //
 // # Guarantee
 //

@@ -18,8 +18,8 @@ type ShortLeaseError struct {
 	Lease, Within time.Duration
 	// Took is how long an answer took.
 	Took time.Duration
-	// Least is the shortest lease, in whole seconds, that leaves two and a half times as long with
-	// the other settings as they are; 0 if not even MaxLease does.
+	// Least is the shortest lease, in whole seconds, that leaves two and a half times Took for one
+	// request, with the other settings as they are; 0 if not even MaxLease does.
 	Least time.Duration
 	// Err is the error of the request.
 	Err error

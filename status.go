@@ -18,9 +18,9 @@ const (
 	StateIdle      State = "idle"      // not campaigning
 	StateCandidate State = "candidate" // seeking leadership
 	StateLeader    State = "leader"    // elected, the lease is valid
-	StateLeaving   State = "leaving"   // the same, and asked to leave
+	StateLeaving   State = "leaving"   // elected, the lease is valid, and asked to leave
 	StateEnded     State = "ended"     // the term is over, the work is not known to have stopped
-	StateOverdue   State = "overdue"   // the same, because the work did not stop when asked
+	StateOverdue   State = "overdue"   // the term is over, the work did not stop when asked
 	StateReleasing State = "releasing" // the work has stopped, the lease is being released
 )
 

@@ -46,7 +46,7 @@ type Tuning struct {
 
 	// Retry lists the waits after the first, the second, ... store operation in a row that failed.
 	// After the last of these the wait is Renew, or a quarter of Renew for a leader, which has only
-	// until its deadline. The second and third default are at most a quarter and a half of Renew.
+	// until its deadline. The second default is at most a quarter of Renew, the third at most half.
 	Retry []time.Duration
 	// Backoff returns the delay before the n-th campaign in a row after leadership was declined, n
 	// from 1.

@@ -1,5 +1,6 @@
 // Package fleet lets one process take part in many elections, such as ten thousand, and spreads
-// their leadership over the members.
+// their leadership over the members. Use it for shards or queues that each need one owner; for a
+// few elections a tenure.Group is enough.
 //
 //	f, err := fleet.New(store, "workers", fleet.Config{
 //		Election:  tenure.Config{ID: "node-1", Lease: 30 * time.Second},

@@ -1,4 +1,5 @@
 // Package peer lets followers on a store that cannot push receive changes from the leader itself.
+// Use it on object storage and SQL databases to save reads and to fail over sooner.
 //
 //	s, err := peer.New(objects, peer.Config{Networks: networks})
 //	go s.Serve(listener)
@@ -52,9 +53,9 @@
 //   - The leader of another election, or of this one at another time, has another key. A process
 //     that leads several elections signs the name of each.
 //   - A leader that serves nonsense under its own key is held to the format and limits of records,
-//     and to the term, the lease and the clock bound that the store has shown. Anything else
-//     causes a read and is forgotten. So at worst it keeps its followers waiting for as long as it
-//     goes on.
+//     and to the term, the lease and the clock bound that the store has shown. Anything else causes
+//     a read and is forgotten. So at worst it keeps its followers waiting for as long as it goes
+//     on.
 //   - A record names an address in order to make followers connect there: only addresses within
 //     Config.Networks are dialled, whatever a name resolves to. Redirects, proxies and cookies are
 //     not used.

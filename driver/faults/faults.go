@@ -1,5 +1,5 @@
 // Package faults wraps a store so that it fails on purpose, in the ways in which networks and
-// servers fail.
+// servers fail. Use it to test an adapter, or a program that leads.
 //
 //	f := faults.New(memory.New(), seed, faults.Plan{
 //		Chances:  faults.Chances{faults.LoseAnswer: 0.05, faults.LandLate: 0.01},

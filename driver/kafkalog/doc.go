@@ -1,5 +1,5 @@
 // Package kafkalog holds elections in a topic of Kafka, without consumer groups and without
-// transactions.
+// transactions. Use it where a service already talks to Kafka.
 //
 //	connection := []kgo.Opt{kgo.SeedBrokers("kafka-1:9092", "kafka-2:9092")}
 //	store, err := kafkalog.Open(ctx, connection, "billing.elections")

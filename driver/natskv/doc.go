@@ -1,4 +1,5 @@
-// Package natskv holds elections in a bucket of the NATS JetStream Key-Value store.
+// Package natskv holds elections in a bucket of the NATS JetStream Key-Value store. Use it where a
+// service already talks to NATS with JetStream.
 //
 //	nc, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222", nats.MaxReconnects(-1))
 //	...

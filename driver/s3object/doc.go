@@ -1,4 +1,6 @@
-// Package s3object holds elections in a bucket of S3 or of a server that speaks its protocol.
+// Package s3object holds elections in a bucket of S3 or of a server that speaks its protocol. Use
+// it where there is a bucket and no other store; with package peer, a failover is as fast as on
+// NATS.
 //
 //	store, err := s3object.FromEnvironment(ctx, "my-bucket", s3object.WithPrefix("elections"))
 //

@@ -75,7 +75,7 @@ func (c *court) settles() {
 	}
 }
 
-// TestRealElectionsWhoseSessionsEnd: an operator ends all sessions of the database, again and again.
+// TestRealElectionsWhoseSessionsEnd: an operator ends all sessions of the database many times.
 func TestRealElectionsWhoseSessionsEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,8 +118,8 @@ func TestRealElectionsBehindAPoolerThatRestarts(t *testing.T) {
 	}
 }
 
-// TestRealElectionsThroughAFailover: the primary dies, a standby without its last writes takes over,
-// and members join that know nothing.
+// TestRealElectionsThroughAFailover: the primary dies, a standby without its last writes takes
+// over, and members join that know nothing.
 func TestRealElectionsThroughAFailover(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

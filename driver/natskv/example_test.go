@@ -1,0 +1,42 @@
+package natskv_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/natskv"
+)
+
+// A bucket with three copies, and a connection that leaves a server which does not answer. It needs
+// servers, so it does not run as a test.
+func Example() {
+	ctx := context.Background()
+	nc, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222", nats.MaxReconnects(-1))
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		panic(err)
+	}
+	store, err := natskv.Open(ctx, js, "ELECTIONS",
+		natskv.Create(natskv.Replicas(3)), natskv.OwnConnection())
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = store.Close() }()
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
+	if err != nil {
+		panic(err)
+	}
+	err = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		log.Print("leading, token ", term.Token())
+		<-ctx.Done() // work here
+		return nil
+	})
+	log.Print("done: ", err)
+}

@@ -1,0 +1,29 @@
+package s3object_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/s3object"
+)
+
+// Credentials and region come from the environment, as for all of AWS's tools. It needs a bucket, so
+// it does not run as a test.
+func Example() {
+	ctx := context.Background()
+	store, err := s3object.FromEnvironment(ctx, "my-bucket", s3object.WithPrefix("elections"))
+	if err != nil {
+		panic(err)
+	}
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
+	if err != nil {
+		panic(err)
+	}
+	err = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		log.Print("leading, token ", term.Token())
+		<-ctx.Done() // work here
+		return nil
+	})
+	log.Print("done: ", err)
+}

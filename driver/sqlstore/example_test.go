@@ -1,0 +1,37 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"log"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+)
+
+// The program imports the driver that it opens, here _ "github.com/jackc/pgx/v5/stdlib". It needs a
+// server, so it does not run as a test.
+func Example() {
+	ctx := context.Background()
+	db, err := sql.Open("pgx", "postgres://candidate@host/app")
+	if err != nil {
+		panic(err)
+	}
+	store, err := sqlstore.New(db, sqlstore.Postgres(), sqlstore.WithTable("elections.tenure"))
+	if err != nil {
+		panic(err)
+	}
+	if err := store.Create(ctx); err != nil { // or let a migration make the table
+		panic(err)
+	}
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
+	if err != nil {
+		panic(err)
+	}
+	err = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		log.Print("leading, token ", term.Token())
+		<-ctx.Done() // work here
+		return nil
+	})
+	log.Print("done: ", err)
+}
