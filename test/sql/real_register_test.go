@@ -36,6 +36,12 @@ var regimes = []regime{
 			must(t, s.Kill())
 			must(t, s.Start())
 		}},
+	{name: "stopped", why: "a server that shuts down answers no write that it forgets", lasts: 2 * time.Second, needs: 1,
+		trouble: func(t testing.TB, rng *rand.Rand, s site) {
+			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
+			must(t, s.Stop())
+			must(t, s.Start())
+		}},
 	{name: "paused", why: "a server that goes on after a pause carries out what was given up long ago", lasts: 3 * time.Second, needs: clients,
 		trouble: func(t testing.TB, rng *rand.Rand, s site) {
 			time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)

@@ -15,17 +15,12 @@ import (
 // PgBouncer is a pooler before a PostgreSQL server.
 type PgBouncer struct{ process }
 
-// StartPgBouncer runs a pooler for the length of a test. The mode is session, transaction or
-// statement. The role postgres alone may connect, without a password. It tries a server that failed
-// again after 1 s, not after the 15 s of the package.
-func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
-	t.Helper()
+// RunPgBouncer runs a pooler. The mode is session, transaction or statement. The role postgres
+// alone may connect, without a password. It tries a server that failed again after 1 s, not after
+// the 15 s of the package.
+func RunPgBouncer(p *Postgres, mode string) (*PgBouncer, error) {
 	b := new(PgBouncer)
-	t.Cleanup(func() {
-		_ = b.Kill()
-		b.remove()
-	})
-	must(t, b.settle("postgres", func(dir string) error {
+	return b, b.settle("postgres", func(dir string) error {
 		users, file := filepath.Join(dir, "users.txt"), filepath.Join(dir, "pgbouncer.ini")
 		b.command = []string{"pgbouncer", file}
 		return errors.Join(
@@ -33,8 +28,22 @@ func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
 			os.WriteFile(file, fmt.Appendf(nil, settings, ports.Host, p.port, ports.Host, b.port, users, mode), 0o644),
 			b.Start(),
 		)
-	}))
+	})
+}
+
+// StartPgBouncer is RunPgBouncer for the length of a test.
+func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
+	t.Helper()
+	b, err := RunPgBouncer(p, mode)
+	t.Cleanup(b.End)
+	must(t, err)
 	return b
+}
+
+// End ends the pooler and removes its files.
+func (b *PgBouncer) End() {
+	_ = b.Kill()
+	b.remove()
 }
 
 const settings = `[databases]

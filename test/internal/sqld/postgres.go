@@ -123,19 +123,25 @@ func (p *Postgres) Open(t testing.TB, role, database string) *sql.DB {
 	return Open(t, "pgx", p.DSN(role, database))
 }
 
-// Standby starts a second server that follows this one, asynchronously. It loses what it has not
+// RunStandby runs a second server that follows this one, asynchronously. It lacks what it has not
 // received when it is promoted.
-func (p *Postgres) Standby(t testing.TB) *Postgres {
-	t.Helper()
+func (p *Postgres) RunStandby() (*Postgres, error) {
 	s := new(Postgres)
-	t.Cleanup(s.End)
-	must(t, s.settle("postgres", func(string) error {
+	return s, s.settle("postgres", func(string) error {
 		if err := s.run(tool("pg_basebackup"), "-D", s.data(), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres",
 			"-X", "stream", "--checkpoint=fast", "--no-sync", "--write-recovery-conf"); err != nil {
 			return err
 		}
 		return s.begins(nil)
-	}))
+	})
+}
+
+// Standby is RunStandby for the length of a test.
+func (p *Postgres) Standby(t testing.TB) *Postgres {
+	t.Helper()
+	s, err := p.RunStandby()
+	t.Cleanup(s.End)
+	must(t, err)
 	return s
 }
 
