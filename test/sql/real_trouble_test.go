@@ -139,3 +139,33 @@ func TestRealElectionsThroughAFailover(t *testing.T) {
 	t.Cleanup(func() { <-done })
 	c.settles()
 }
+
+// TestRealElectionsOnAFullDisk: the server cannot write its log, and ends or refuses. When there is
+// space again, one leads again.
+func TestRealElectionsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := sqld.StartPostgresOnSmallDisk(t)
+	open(t, p.Open(t, "postgres", "postgres"), sqlstore.Postgres())
+	c := opens(t, ctx, func() *sqlstore.Store { return over(t, p.Open(t, "postgres", "postgres"), sqlstore.Postgres()) })
+	operator := p.Open(t, "postgres", "postgres")
+	free := p.Fill(t)
+	for n := 0; ; n++ {
+		if _, err := operator.Exec("SELECT pg_switch_wal(), pg_logical_emit_message(false, 'fill', repeat('x', 1000000))"); err != nil {
+			t.Logf("after %d: %v", n, err)
+			break
+		}
+	}
+	// No renewal is confirmed any more, unless the server finds space in its own log.
+	for c.leading() && operator.Ping() != nil {
+		select {
+		case <-c.began:
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	free()
+	_ = p.Kill() // it may be in recovery without an end
+	must(t, p.Start())
+	c.settles()
+}

@@ -28,7 +28,7 @@ type Postgres struct{ process }
 func RunPostgres(settings ...string) (*Postgres, error) {
 	p := new(Postgres)
 	return p, p.settle("postgres", func(dir string) error {
-		if err := p.run(tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale"); err != nil {
+		if err := p.initialize(); err != nil {
 			return err
 		}
 		return p.begins(settings)
@@ -42,6 +42,11 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Cleanup(p.End)
 	must(t, err)
 	return p
+}
+
+// initialize makes an empty cluster.
+func (p *Postgres) initialize() error {
+	return p.run(tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale")
 }
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }

@@ -1,0 +1,65 @@
+package sqld
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// small is the size of a small disk: a fresh cluster, and a few segments of its log.
+const small = 160 << 20
+
+// StartPostgresOnSmallDisk is StartPostgres on a file system of its own in memory. It takes the
+// rights of root.
+func StartPostgresOnSmallDisk(t testing.TB) *Postgres {
+	t.Helper()
+	p := new(Postgres)
+	t.Cleanup(func() {
+		_ = p.Kill()
+		_ = syscall.Unmount(p.dir, syscall.MNT_DETACH)
+		p.remove()
+	})
+	must(t, p.settle("postgres", func(dir string) error {
+		if err := mount(dir, p.user); err != nil {
+			return err
+		}
+		if err := p.initialize(); err != nil {
+			return err
+		}
+		return p.begins([]string{"min_wal_size=32MB", "max_wal_size=32MB"})
+	}))
+	return p
+}
+
+func mount(dir, user string) error {
+	uid, gid, err := ids(user)
+	if err != nil {
+		return err
+	}
+	return syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755,uid=%d,gid=%d", small, uid, gid))
+}
+
+// Fill leaves no space on the disk, until the returned function is called.
+func (p *Postgres) Fill(t testing.TB) (free func()) {
+	t.Helper()
+	name := filepath.Join(p.dir, "filler")
+	f, err := os.Create(name)
+	must(t, err)
+	defer func() { _ = f.Close() }()
+	if _, err := io.CopyN(f, zeros{}, small); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	return func() { must(t, os.Remove(name)) }
+}
+
+type zeros struct{}
+
+// Read returns zeros.
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// Over reports whether the server has ended by itself.
+func (p *Postgres) Over() bool { return p.over() }
