@@ -88,6 +88,9 @@ func (m *runner) campaign(s *seeker) error {
 		m.cancels.add(s)
 		m.machine.Observe(m.observers > 0)
 		m.machine.Campaign(now, 0)
+		if s.ctx.Err() != nil { // leave comes too late if the lease is free
+			m.withdraw(now)
+		}
 	})
 	if open {
 		return ErrTermOpen

@@ -392,6 +392,25 @@ func TestRunWithAnEndedContextReturns(t *testing.T) {
 	})
 }
 
+// A free lease is not claimed for a context that has ended, however late its end is heard of.
+func TestCampaignWithAnEndedContextClaimsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 300 {
+		store := memory.NewPolled()
+		e, err := tenure.New(store, key, tenure.Config{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Campaign(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("Campaign returned %v", err)
+		}
+		if entry, err := store.Read(t.Context(), key); err != nil || !entry.Absent() {
+			t.Fatalf("the store holds %q, %v", entry.Value, err)
+		}
+	}
+}
+
 func TestEndOfAnOldContextConcernsNoLaterCampaign(t *testing.T) {
 	for range 300 {
 		e, err := tenure.New(memory.NewPolled(), key, tenure.Config{ID: "a"})

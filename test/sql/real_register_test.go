@@ -58,7 +58,9 @@ func TestRealRegisterIsLinearizable(t *testing.T) {
 		open(t, s.pool(t), s.dialect)
 		for _, r := range regimes {
 			seed := rand.Uint64()
-			t.Run(fmt.Sprintf("%s,seed=%d", r.name, seed), func(t *testing.T) { r.play(t, s, seed) })
+			if !t.Run(fmt.Sprintf("%s,seed=%d", r.name, seed), func(t *testing.T) { r.play(t, s, seed) }) {
+				return // the server may be down
+			}
 		}
 	})
 }

@@ -98,10 +98,21 @@ func (p *Postgres) Kill() error {
 	if p.over() {
 		return nil
 	}
+	// A server that is stopped starts no process that would be missed below.
+	if err := p.signal(syscall.SIGSTOP, false); err != nil {
+		return err
+	}
+	backends := children(p.cmd.Process.Pid)
 	if err := p.all(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-p.ended
+	// The next start refuses while one of them still uses the shared memory.
+	for _, pid := range backends {
+		for lives(pid) {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	return nil
 }
 

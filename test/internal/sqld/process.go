@@ -212,6 +212,16 @@ func children(of int) (pids []int) {
 	return pids
 }
 
+// lives reports whether a process has not ended. One that nobody has waited for has.
+func lives(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X")
+}
+
 func ids(of string) (uid, gid int, err error) {
 	u, err := user.Lookup(of)
 	if err != nil {
