@@ -24,6 +24,9 @@ type regime struct {
 	name, why string
 	trouble   func(t testing.TB, rng *rand.Rand, s site)
 	lasts     time.Duration
+	// crashes: a database that shows writes before they are durable may take some back. InnoDB
+	// does, without a binary log: docs/sql.md.
+	crashes bool
 	// needs is how many operations of unknown outcome make the run worth something.
 	needs int
 }
@@ -31,6 +34,7 @@ type regime struct {
 var regimes = []regime{
 	{name: "contended", why: "many clients alone", lasts: 2 * time.Second},
 	{name: "killed", why: "a server that is killed keeps what it has acknowledged", lasts: 3 * time.Second, needs: clients,
+		crashes: true,
 		trouble: func(t testing.TB, rng *rand.Rand, s site) {
 			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
 			must(t, s.Kill())
@@ -88,7 +92,7 @@ func (r regime) play(t *testing.T, s site, seed uint64) {
 	}
 	reads, swaps, refusals, unknowns := h.Tally()
 	t.Logf("%d reads, %d swaps, %d refusals, %d unknown", reads, swaps, refusals, unknowns)
-	h.Check(t, history.Rules{})
+	h.Check(t, history.Rules{Early: r.crashes && s.name == "mariadb"})
 	if !r.worth(h) {
 		t.Errorf("too little has happened to prove that %s", r.why)
 	}

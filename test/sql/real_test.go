@@ -51,15 +51,19 @@ var sites = map[string]func(t testing.TB) site{
 			pooled: true,
 		}
 	},
-	"mariadb": func(t testing.TB) site {
-		m := sqld.StartMariaDB(t)
-		if _, err := m.Open(t, "root", "").ExecContext(t.Context(), "CREATE DATABASE elections"); err != nil {
-			t.Fatal(err)
-		}
-		return site{
-			server: m, driver: "mysql", dsn: m.DSN("root", "elections"), dialect: sqlstore.MySQL(), placeholder: "?",
-		}
-	},
+	"mariadb": func(t testing.TB) site { return startMariaDB(t) },
+}
+
+// startMariaDB starts a server with a database.
+func startMariaDB(t testing.TB, settings ...string) site {
+	t.Helper()
+	m := sqld.StartMariaDB(t, settings...)
+	if _, err := m.Open(t, "root", "").ExecContext(t.Context(), "CREATE DATABASE elections"); err != nil {
+		t.Fatal(err)
+	}
+	return site{
+		server: m, driver: "mysql", dsn: m.DSN("root", "elections"), dialect: sqlstore.MySQL(), placeholder: "?",
+	}
 }
 
 func eachSite(t *testing.T, test func(t *testing.T, s site)) {

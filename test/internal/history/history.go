@@ -145,6 +145,10 @@ type Rules struct {
 	// it leads no more. Only the writes and the last call must fit into one order then, and each
 	// version be that of one value.
 	Stale bool
+	// Early: a write may be seen before it is durable, and a crash then takes it back. Only the
+	// acknowledged writes, those that they replaced, and the last call must fit into one order
+	// then.
+	Early bool
 	// Version is for a store that reads a value and its version one after the other, so that the
 	// version may be one that the cell had a moment before the value. It says which version a value
 	// has. Such a read counts as one of the value; a swap from the version that it gave is one from
@@ -160,9 +164,12 @@ type Rules struct {
 func (h *History) operations(r Rules) []porcupine.Operation {
 	applied := map[string]bool{}
 	for _, c := range h.calls {
-		if c.err == nil {
+		if c.err == nil && (c.write || !r.Early || c.began == h.last()) {
 			applied[c.value] = true
 		}
+	}
+	if r.Early {
+		h.replaced(applied)
 	}
 	var all []porcupine.Operation
 	for _, c := range h.calls {
@@ -175,12 +182,24 @@ func (h *History) operations(r Rules) []porcupine.Operation {
 	return all
 }
 
+// replaced adds the values that applied writes replaced, and those that these replaced.
+func (h *History) replaced(applied map[string]bool) {
+	for grown := true; grown; {
+		grown = false
+		for _, c := range h.calls {
+			if before := h.seen[c.prev]; c.write && applied[c.value] && !applied[before] {
+				applied[before], grown = true, true
+			}
+		}
+	}
+}
+
 func (h *History) step(c call, applied bool, r Rules) (s step, end time.Duration, ok bool) {
 	expected := h.seen[c.prev]
 	conflict := errors.Is(c.err, driver.ErrConflict)
 	switch {
 	case !c.write:
-		return step{kind: saw, value: c.value}, c.end, c.err == nil && (!r.Stale || c.began == h.last())
+		return step{kind: saw, value: c.value}, c.end, c.err == nil && (!r.Stale && !r.Early || c.began == h.last())
 	case c.err == nil:
 		return step{swapped, expected, c.value}, c.end, true
 	case conflict && applied && !r.Replayed:
@@ -188,7 +207,7 @@ func (h *History) step(c call, applied bool, r Rules) (s step, end time.Duration
 		return step{}, 0, false
 	case applied:
 		return step{swapped, expected, c.value}, math.MaxInt64, true
-	case conflict && !r.Replayed && !r.Hasty:
+	case conflict && !r.Replayed && !r.Hasty && !r.Early:
 		return step{refused, expected, c.value}, c.end, true
 	}
 	return step{}, 0, false

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -85,6 +86,53 @@ func TestCheckerSeesFaultsBehindStaleReads(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, r := New("cell"), Rules{Stale: true}
+			h.calls = slices.Concat(before, c.calls)
+			h.versions(r)
+			if got := h.ordered(r) == porcupine.Ok; got != c.want {
+				t.Errorf("accepted: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCheckerSeesFaultsBehindEarlyReads: the checks that remain where a read may show a write that
+// a crash takes back.
+func TestCheckerSeesFaultsBehindEarlyReads(t *testing.T) {
+	ms := time.Millisecond
+	lost := errors.New("connection lost")
+	before := []call{
+		{version: "0"},
+		{write: true, prev: "0", value: "a", version: "1", began: 1 * ms, end: 2 * ms},
+		{write: true, prev: "1", value: "b", err: lost, began: 3 * ms, end: 9 * ms},
+		{value: "b", version: "2", began: 4 * ms, end: 5 * ms},
+	}
+	for _, c := range []struct {
+		name  string
+		calls []call
+		want  bool
+	}{
+		{"a write that was seen is lost", []call{
+			{value: "a", version: "1", began: 10 * ms, end: 11 * ms},
+		}, true},
+		{"and another takes its place", []call{
+			{write: true, prev: "1", value: "c", version: "3", began: 10 * ms, end: 11 * ms},
+			{value: "c", version: "3", began: 12 * ms, end: 13 * ms},
+		}, true},
+		{"a write goes on from it, and it is lost", []call{
+			{write: true, prev: "2", value: "c", version: "3", began: 6 * ms, end: 7 * ms},
+			{value: "a", version: "1", began: 10 * ms, end: 11 * ms},
+		}, false},
+		{"two writes go on from one", []call{
+			{write: true, prev: "2", value: "c", version: "3", began: 6 * ms, end: 7 * ms},
+			{write: true, prev: "1", value: "d", version: "4", began: 8 * ms, end: 9 * ms},
+			{value: "d", version: "4", began: 10 * ms, end: 11 * ms},
+		}, false},
+		{"an acknowledged write is lost", []call{
+			{value: "", version: "0", began: 10 * ms, end: 11 * ms},
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, r := New("cell"), Rules{Early: true}
 			h.calls = slices.Concat(before, c.calls)
 			h.versions(r)
 			if got := h.ordered(r) == porcupine.Ok; got != c.want {
