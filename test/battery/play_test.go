@@ -27,7 +27,7 @@ func TestPlay(t *testing.T) {
 	if testing.Short() {
 		names = names[:1]
 	}
-	b, err := open(wait.Context(t), options{quick: true, lease: 1500 * time.Millisecond, runs: 1, seed: 1}, t.Output())
+	b, err := open(wait.Context(t), options{quick: true, store: "nats", lease: 1500 * time.Millisecond, runs: 1, seed: 1}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
