@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,10 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	_ "modernc.org/sqlite" // the driver sqlite
 )
+
+// connectWithin bounds connections that database/sql opens for no call in particular. One that
+// hangs would hold a place in the pool for ever.
+const connectWithin = 5 * time.Second
 
 // openPostgres reads the variables and files that PostgreSQL's own tools read. Statements have no
 // names, so that a pooler that gives sessions away by transaction may be in between.
@@ -31,6 +36,9 @@ func (s *SQL) openPostgres(o Options) (*sql.DB, error) {
 	}
 	if values.Get("default_query_exec_mode") == "" {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectWithin
 	}
 	if cfg.RuntimeParams["application_name"] == "" && o.Client != "" {
 		cfg.RuntimeParams["application_name"] = o.Client
@@ -55,6 +63,7 @@ func (s *SQL) openMySQL(Options) (*sql.DB, error) {
 	}
 	cfg.Net, cfg.DBName = "tcp", strings.TrimPrefix(u.Path, "/")
 	cfg.Addr = net.JoinHostPort(cmp.Or(u.Hostname(), file["host"], "127.0.0.1"), cmp.Or(u.Port(), file["port"], "3306"))
+	cfg.Timeout = connectWithin
 	cfg.TLSConfig = cmp.Or(u.Query().Get("tls"), "preferred")
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
