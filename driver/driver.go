@@ -101,6 +101,11 @@ type Entry struct {
 	// new era. A store that compares the eras sets it; such a store also refuses a CompareAndSwap
 	// from a version that was read in another era.
 	Unproven bool
+	// Unverified marks a push that others than the writers of the store can have sent, such as a
+	// notification without access control. It can postpone a read, or cause one, and nothing else:
+	// no claim and no term follows from it, and no member believes a release. In a Read it has no
+	// meaning.
+	Unverified bool
 	// Notice describes, for operators, how a value came to be missing, as far as the store knows:
 	// deleted, purged, expired. The event that reports the loss carries it.
 	Notice error

@@ -59,7 +59,7 @@ func (m *Machine) claimableAt() (due, bool) {
 		more, ok = m.delayForNominee()
 		delay += more
 	}
-	return byFollower(m.view.since, delay), ok
+	return byFollower(m.view.renewedAt(), delay), ok
 }
 
 // claimDelay returns how long after the stamp was first seen the cell may be claimed, by the

@@ -11,7 +11,7 @@ import (
 
 // Decode makes a cell of what a store returned. It is the only way from bytes to records.
 func Decode(e driver.Entry) Cell {
-	c := Cell{Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era, Unproven: e.Unproven}
+	c := Cell{Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era, Unproven: e.Unproven, Unverified: e.Unverified}
 	if e.Absent() {
 		c.Problem = e.Notice
 		return c

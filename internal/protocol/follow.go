@@ -30,11 +30,22 @@ func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 func (m *Machine) readAt(now clock.Reading) due {
 	switch {
 	case m.view.certain():
-		return byFollower(m.view.heard, m.readDelay())
+		return m.certainUntil(now)
 	case m.failures > 0:
 		return byLeader(m.failedAt, m.retryDelay(m.failures))
 	}
 	return byLeader(now.Instant, 0)
+}
+
+// certainUntil returns when a view that needs no read now is to be read again: after a silence, or
+// when rumors have postponed the read for long enough.
+func (m *Machine) certainUntil(now clock.Reading) due {
+	heard, _ := m.view.lastSign()
+	quiet, verify := byFollower(heard, m.readDelay()), m.verifyAt()
+	if m.view.rumor != nil && verify.left(now.Instant) < quiet.left(now.Instant) {
+		return verify
+	}
+	return quiet
 }
 
 // readDelay returns the silence after which the cell is read.
@@ -78,7 +89,7 @@ func (m *Machine) standsUntil() due {
 	if m.phase != Idle || lease <= 0 {
 		lease = m.view.expiresAfter(m.cfg)
 	}
-	return byFollower(m.view.since, lease)
+	return byFollower(m.view.renewedAt(), lease)
 }
 
 // dithered spreads d over 90 to 110 %, differently after each read, so that many members do not

@@ -68,7 +68,6 @@ type Machine struct {
 	observing  bool
 	watching   bool
 	conflicted bool // the last write was refused, and none was applied since
-	goodRead   bool
 	nomination nomination
 	barred     bool // not eligible
 	again      bool // after the release: campaign again

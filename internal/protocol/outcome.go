@@ -16,7 +16,7 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		m.trouble(now, out, err)
 		return
 	}
-	m.goodRead = true
+	m.view.answered = true
 	c = Credible(c)
 	m.dither = uint8(m.cfg.Rand())
 	if m.overtaken(op, &c) {
@@ -26,6 +26,9 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 	m.noteSilence(now)
 	blind := !m.view.known() && op.pushes != m.view.pushes
 	m.observe(now, c, sight{answer, op.sent.Instant})
+	if op.pushes == m.view.pushes {
+		m.view.rumor = nil // it was false
+	}
 	m.reconcile(now, &c)
 	if blind || op.doubted {
 		m.view.suspect = true // the cell changed while this answer was on its way
@@ -83,7 +86,7 @@ func (m *Machine) conflict(now clock.Reading) {
 // again.
 func (m *Machine) trouble(now clock.Reading, out Outcome, err error) {
 	m.fail(now)
-	if out == Denied && !m.goodRead {
+	if out == Denied && !m.view.answered {
 		m.phase, m.cause, m.observing = Idle, err, false
 		m.tell(Transition{What: Refused, Cause: err})
 		return
@@ -220,6 +223,10 @@ func (m *Machine) win(now clock.Reading, a pendingWrite) {
 // never ends a lease.
 func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.expire(now)
+	if c.Unverified {
+		m.unverified(now, &c)
+		return
+	}
 	if m.cfg.Hearsay {
 		c.Ceiling = max(c.Ceiling, m.view.cell.ceiling()) // only the store knows it
 		if !m.attested(&c) {

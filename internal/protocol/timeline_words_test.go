@@ -66,7 +66,7 @@ func parseArgs(words []string) (args, error) {
 func (s *stage) cell(a args) protocol.Cell {
 	c := protocol.Cell{
 		Version: driver.Version(a.version), Floor: a.number["floor"], Ceiling: a.number["ceiling"],
-		Era: a.number["era"],
+		Era: a.number["era"], Unverified: a.flag["unverified"], Unproven: a.flag["unproven"],
 	}
 	switch {
 	case a.flag["pristine"]:

@@ -116,13 +116,15 @@ func (m *Machine) Failures() int { return int(m.failures) }
 
 // Heard returns when the cell was last seen; false if never.
 func (m *Machine) Heard() (clock.Reading, bool) {
-	return clock.Reading{Instant: m.view.heard, Wall: m.view.heardAt.Time()}, m.view.known()
+	at, wall := m.view.lastSign()
+	return clock.Reading{Instant: at, Wall: wall.Time()}, m.view.known()
 }
 
 // InView returns the cell as it was last seen, and when its stamp was first seen, by the wall clock
 // at the last sight. The results count only if Heard returns true.
 func (m *Machine) InView() (Cell, time.Time) {
-	return m.view.cell, m.view.heardAt.Time().Add(-m.view.heard.FollowerSince(m.view.since))
+	at, wall := m.view.lastSign()
+	return m.view.cell, wall.Time().Add(-at.FollowerSince(m.view.renewedAt()))
 }
 
 // Asked returns why the open term was asked to end, or nil.

@@ -27,8 +27,10 @@ type Cell struct {
 	Pristine bool
 	// Unproven: later writes may be missing (driver.Entry.Unproven).
 	Unproven bool
-	Version  driver.Version
-	Floor    uint64
+	// Unverified: anybody may have pushed this (driver.Entry.Unverified).
+	Unverified bool
+	Version    driver.Version
+	Floor      uint64
 	// Ceiling bounds the good terms where some may be above Floor; 0 means that Floor is the bound.
 	Ceiling uint64
 	// Era names the history of the store that this state belongs to; 0 where the store has none.
@@ -162,6 +164,8 @@ type view struct {
 	woken bool
 	// suspect: the view needs another read before it can be acted upon (L7).
 	suspect bool
+	// answered: the store has answered a read.
+	answered bool
 	// change is how the state in view replaced the one before.
 	change change
 	// trust is how far the state in view is believed.
@@ -179,6 +183,8 @@ type view struct {
 	longLease         time.Duration
 	// pushes counts accepted pushes, so that a read notices that a push overtook it.
 	pushes uint64
+	// rumor is a renewal that the store has not shown; nil if there is none.
+	rumor *rumor
 }
 
 // known reports whether the cell has been seen.
@@ -193,7 +199,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp()
 	if fresh {
 		v.trust, v.change = v.trustOf(&c, s.by, self), v.changed(&c)
-		v.since = now.Instant
+		v.since, v.rumor = v.firstHeard(now, &c), nil
 	} else if c.Unproven {
 		v.trust = unproven // the same write, with other content
 	}

@@ -21,6 +21,7 @@ func (n *node) send(op protocol.Op) {
 		n.sent, n.sentAt = op, w.now
 	}
 	w.check.cost()
+	w.check.grounded(n, &op)
 	often := 0.02
 	if kindOf(&op.Record) == "claim" {
 		often = 0.2 // a pending claim leads to the most cases
@@ -167,6 +168,7 @@ func (n *node) read(op protocol.Op, c protocol.Cell, out protocol.Outcome) {
 		return
 	}
 	n.sees(&c)
+	n.hasRead = c.Version
 	heard, _ := n.m.Heard()
 	now := heard.Instant == n.now().Instant
 	n.asks(&c, n.working && now)
@@ -211,6 +213,7 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 	if w.plan.blank {
 		c.Era = 0
 	}
+	c.Unverified = w.plan.rumors
 	d, lost := w.hop(n)
 	if lost {
 		return
@@ -227,7 +230,9 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 			return
 		}
 		n.later(w.backlog(n), func() {
-			n.sees(&c)
+			if !c.Unverified {
+				n.sees(&c)
+			}
 			n.see(c)
 		})
 	})

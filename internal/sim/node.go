@@ -75,6 +75,7 @@ type node struct {
 	blind         bool          // its watch has ended for a while
 	below         uint64        // a term that it won below one that the store had lost
 	wishes        wishes
+	hasRead       driver.Version // the version in the latest answer to a read
 	vanished      driver.Version // the absence that ended its last term
 	vanishedAt    time.Duration
 }

@@ -76,6 +76,7 @@ type plan struct {
 	peers     bool // the leader pushes, to members that have read that it leads
 	forges    bool // and at times it pushes false records
 	flickers  bool // watches end for a while, and begin again
+	rumors    bool // anybody can push, and somebody pushes what is false
 	loses     bool // the store loses its last writes, and gives their versions to others
 	promotes  bool // a standby without the last writes takes over; each state has an era
 }
@@ -122,6 +123,7 @@ func (w *world) draw() plan {
 	p.forges = p.peers && w.extra.chance(0.7)
 	p.watch = p.watch || p.peers
 	p.flickers = p.watch && !p.peers && w.watches.chance(0.15)
+	p.rumors = p.watch && !p.peers && w.rumors.chance(0.15)
 	w.drawPromotions(&p)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
@@ -171,7 +173,7 @@ func (w *world) drawRecurring(p *plan) {
 // drawPromotions draws whether the store is a database with a standby. Its versions never recur,
 // and its floor is a clock.
 func (w *world) drawPromotions(p *plan) {
-	p.promotes = !(p.freeze || p.mixed || p.recurs() || p.rollback || p.watch) && w.promotions.chance(0.5)
+	p.promotes = !(p.freeze || p.mixed || p.recurs() || p.rollback || p.watch && !p.rumors) && w.promotions.chance(0.5)
 	if p.promotes {
 		p.eras, p.clockFloor, p.pristine = true, true, false
 	}

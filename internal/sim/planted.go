@@ -401,6 +401,33 @@ var plantedRules = []bug{
 
 	// L13: hints.
 	{
+		Name: "rumor-believed", Rule: "L13", Left: "a push that anybody can have sent counts like any other",
+		Edit:  []edit{{"protocol/outcome.go", "	if c.Unverified {\n", "	if c.Unverified && m.phase == Idle {\n"}},
+		Shows: "as a fact|and has read|" + twoLead,
+	},
+	{
+		Name: "rumor-of-any-write", Rule: "L13, L2", Left: "the timer of a write that is read starts at a rumor of another write",
+		Edit:  []edit{{"protocol/rumor.go", " && c.Record.Nonce == r.nonce {", " {"}},
+		Shows: twoLead + "|" + tooSoon,
+	},
+	{
+		Name: "rumor-of-lost-history", Rule: "L13, L3a", Left: "the timer of a state that a standby took over starts at a rumor from before",
+		Edit: []edit{{"protocol/rumor.go", "v.trust == sound && v.change != remade && ", ""}},
+		Test: "TestTimelines/L13-rumors",
+		Note: "The write that was last heard of must be the one that the standby has, and a later one be lost: 1 of 200 seeds shows two leaders.",
+	},
+	{
+		Name: "rumor-outlives-read", Rule: "L13", Left: "a rumor counts on though a read has shown that it is false",
+		Edit:  []edit{{"protocol/outcome.go", "		m.view.rumor = nil // it was false\n", ""}},
+		Shows: "operations within a lease|" + nobody,
+	},
+	{
+		Name: "rumors-without-end", Rule: "L13", Left: "rumors postpone reads without end",
+		Edit: []edit{{"protocol/rumor.go", "const credulity = 10", "const credulity = 10000"}},
+		Test: "TestTimelines/L13-rumors",
+		Note: "False rumors would have to go on for many leases after the leader has died.",
+	},
+	{
 		Name: "old-push-believed", Rule: "L13", Left: "a pushed entry counts though it is older than the known state",
 		Edit:  []edit{{"protocol/outcome.go", "	case !c.after(&m.view.cell):\n", "	case c.Kind == Foreign:\n"}},
 		Shows: "is taken back by a push",

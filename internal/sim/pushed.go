@@ -10,8 +10,12 @@ import (
 // an older state. A peer's push counts only as far as the store has confirmed it.
 func (n *node) see(c protocol.Cell) {
 	held, was := n.m.Holds(n.now()), n.shown()
+	phase := n.m.Phase()
 	n.m.Seen(n.now(), c)
 	is, why := n.shown(), n.m.Cause()
+	if c.Unverified {
+		n.w.check.believed(n, &was, &is, phase)
+	}
 	if held && !n.m.Holds(n.now()) && !errors.Is(why, protocol.ErrExpired) {
 		n.w.check.failf("%s loses term %d by a push alone: %v", n.incarnation(), n.m.Term(), why)
 	}
