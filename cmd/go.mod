@@ -24,6 +24,7 @@ require (
 	github.com/tenure-go/tenure v0.0.0
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0
 	github.com/tenure-go/tenure/driver/natskv v0.0.0
+	github.com/tenure-go/tenure/driver/pgxstore v0.0.0
 	github.com/tenure-go/tenure/driver/s3object v0.0.0
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
@@ -100,5 +101,6 @@ replace (
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect => ../compat/nats-kv-leader-elect
 	github.com/tenure-go/tenure/driver/kafkalog => ../driver/kafkalog
 	github.com/tenure-go/tenure/driver/natskv => ../driver/natskv
+	github.com/tenure-go/tenure/driver/pgxstore => ../driver/pgxstore
 	github.com/tenure-go/tenure/driver/s3object => ../driver/s3object
 )

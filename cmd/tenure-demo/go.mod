@@ -98,5 +98,6 @@ replace (
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect => ../../compat/nats-kv-leader-elect
 	github.com/tenure-go/tenure/driver/kafkalog => ../../driver/kafkalog
 	github.com/tenure-go/tenure/driver/natskv => ../../driver/natskv
+	github.com/tenure-go/tenure/driver/pgxstore => ../../driver/pgxstore
 	github.com/tenure-go/tenure/driver/s3object => ../../driver/s3object
 )

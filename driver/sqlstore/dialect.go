@@ -1,6 +1,9 @@
 package sqlstore
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Dialect is what differs between databases: statements, and the meaning of error codes. Use
 // [Postgres], [MySQL] or [SQLite].
@@ -16,6 +19,7 @@ type Dialect struct {
 	insert string // of key, value, version, expected era; writes no row if there is one, or fails
 	update string // of value, version, key, expected version, expected era
 	rights string // writes no row of a key, and fails if rights to write are missing
+	notify string // does a write, its %s, and notifies of the row; empty where there is no such thing
 	// means gives the meaning of an error by its code and text.
 	means func(code, text string) meaning
 	// remedies are what an operator does about a meaning, in the terms of this database.
@@ -28,15 +32,19 @@ type Dialect struct {
 type statements struct{ create, era, read, insert, update, rights string }
 
 // render puts the name of the table and the expressions into the statements.
-func (d Dialect) render(t table, era string) statements {
+func (d Dialect) render(t table, era string, notify bool) statements {
 	quoted := t.quoted(d.quote)
 	literal := "'" + strings.ReplaceAll(quoted, "'", "''") + "'"
 	inner := strings.NewReplacer("{table}", quoted, "{literal}", literal)
 	outer := strings.NewReplacer(
 		"{table}", quoted, "{literal}", literal, "{era}", inner.Replace(era), "{clock}", d.clock,
 	)
-	return statements{
+	text := statements{
 		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read),
 		insert: outer.Replace(d.insert), update: outer.Replace(d.update), rights: outer.Replace(d.rights),
 	}
+	if notify {
+		text.insert, text.update = fmt.Sprintf(d.notify, text.insert), fmt.Sprintf(d.notify, text.update)
+	}
+	return text
 }

@@ -7,6 +7,8 @@ type settings struct {
 	table string
 	era   string
 	code  func(error) string
+	// notify: each write notifies.
+	notify bool
 }
 
 // WithTable names the table, as "table" or "schema.table". The names are quoted in all statements,

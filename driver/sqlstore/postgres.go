@@ -27,7 +27,9 @@ func Postgres() Dialect {
 			`SELECT $1::text, $2::bytea, $3::text, {clock} + 1, $4::text WHERE {era} = $4::text ON CONFLICT (name) DO NOTHING`,
 		update: `UPDATE {table} AS t SET value = $1, version = $2, floor = greatest(t.floor, {clock}) + 1, era = $5::text ` +
 			`WHERE t.name = $3 AND t.version = $4 AND {era} = $5::text`,
-		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = $1 AND false`,
+		rights: `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = $1 AND false`,
+		notify: `WITH written AS (%s RETURNING name, version, floor, era, value) ` +
+			`SELECT pg_notify(` + postgresChannel + `, concat_ws(E'\n', name, version, floor, era, encode(value, 'base64'))) FROM written`,
 		means:   postgresMeans,
 		inspect: inspectPostgres,
 		remedies: map[meaning]string{
@@ -43,6 +45,9 @@ func Postgres() Dialect {
 		},
 	}
 }
+
+// postgresChannel names the channel of the notifications, where era is the era of the row.
+const postgresChannel = `'tenure/' || left(encode(sha256(convert_to(era, 'UTF8')), 'hex'), 32)`
 
 func postgresMeans(code, text string) meaning {
 	switch code {

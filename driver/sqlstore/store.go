@@ -44,9 +44,11 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 		return nil, errors.New("sqlstore: the dialect is none; use Postgres, MySQL or SQLite")
 	case err != nil:
 		return nil, fmt.Errorf("sqlstore: %w", err)
+	case set.notify && dialect.notify == "":
+		return nil, fmt.Errorf("sqlstore: %s has no notifications; leave WithNotifications out", dialect.name)
 	}
 	return &Store{
-		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era), code: set.code,
+		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era, set.notify), code: set.code,
 	}, nil
 }
 
