@@ -14,8 +14,8 @@
 //
 // Everybody who may connect to the database can send such notifications, and read them. So they
 // only postpone a read or cause one ([driver.Entry.Unverified]): a false one can end no lease and
-// cause no claim. At most 20 notifications per key and second reach its election at once; what is more
-// causes one read.
+// cause no claim. At most 20 notifications per key and second reach its election at once. Of the
+// others the last does at the end of the second, and the election reads.
 //
 // # What it needs
 //

@@ -3,10 +3,13 @@
 package sql
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/electiontest"
@@ -40,3 +43,76 @@ func pushHarness(t *testing.T) func(t testing.TB) drivertest.Harness {
 func TestRealPushConformance(t *testing.T) { drivertest.Run(t, pushHarness(t)) }
 
 func TestRealPushElections(t *testing.T) { electiontest.Run(t, pushHarness(t)) }
+
+// TestRealPoolersAreRefused: a LISTEN behind a pooler would stay on a session that others get.
+func TestRealPoolersAreRefused(t *testing.T) {
+	p := sqld.StartPostgres(t)
+	direct := p.DSN("postgres", "postgres")
+	for _, mode := range []string{"transaction", "session"} {
+		b := sqld.StartPgBouncer(t, p, mode)
+		pooled := b.DSN("postgres", "postgres")
+		s := pushes(t, pooled, pooled)
+		if _, err := s.Watch(t.Context(), "billing", func(driver.Entry) {}); !errors.Is(err, pgxstore.ErrPooled) {
+			t.Errorf("in mode %s, watching through the pooler: %v", mode, err)
+		}
+		s = pushes(t, pooled, direct)
+		seen := make(chan driver.Version, 10)
+		stop, err := s.Watch(t.Context(), "billing "+mode, func(e driver.Entry) { seen <- e.Version })
+		must(t, err)
+		defer stop()
+		v, err := s.CompareAndSwap(t.Context(), "billing "+mode, "", []byte("value"))
+		must(t, err)
+		if got := <-seen; got != v {
+			t.Errorf("in mode %s, pushed is %q, written was %q", mode, got, v)
+		}
+	}
+	var listening int
+	must(t, p.Open(t, "postgres", "postgres").QueryRow("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'").Scan(&listening))
+	if listening > 2 {
+		t.Errorf("%d sessions listen, more than the two that passed the poolers by", listening)
+	}
+}
+
+// TestRealListeningElsewhere: two databases of one server have tables of one name.
+func TestRealListeningElsewhere(t *testing.T) {
+	p := sqld.StartPostgres(t)
+	run(t, p.Open(t, "postgres", "postgres"), "CREATE DATABASE other")
+	pushes(t, p.DSN("postgres", "other"), p.DSN("postgres", "other"))
+	s := pushes(t, p.DSN("postgres", "postgres"), p.DSN("postgres", "other"))
+	if _, err := s.Watch(t.Context(), "billing", func(driver.Entry) {}); !errors.Is(err, pgxstore.ErrElsewhere) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRealLostListener: a connection that an operator ends, or a server that crashes, is replaced.
+// Every watch is then told to read.
+func TestRealLostListener(t *testing.T) {
+	p := sqld.StartPostgres(t)
+	dsn := p.DSN("postgres", "postgres")
+	s := pushes(t, dsn, dsn)
+	seen := make(chan driver.Entry, 100)
+	stop, err := s.Watch(t.Context(), "billing", func(e driver.Entry) { seen <- e })
+	must(t, err)
+	defer stop()
+	version := driver.Version("")
+	for round, lose := range []func(){
+		func() {
+			run(t, p.Open(t, "postgres", "postgres"), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+		},
+		func() { must(t, p.Kill()); must(t, p.Start()) },
+	} {
+		lose()
+		for e := range seen {
+			if e.Unverified && e.Version == "" {
+				break // it is told to read
+			}
+		}
+		version, err = s.CompareAndSwap(t.Context(), "billing", version, fmt.Append(nil, "value ", round))
+		must(t, err)
+		for e := range seen {
+			if e.Version == version {
+				break
+			}
+		}
+	}
+}
