@@ -87,7 +87,7 @@ func (p Place) String() string {
 func (p Place) GoString() string { return p.String() }
 
 // Pushes reports whether the store tells of changes by itself. Others are polled, or have peers.
-func (p Place) Pushes() bool { return p.S3 == nil && p.SQL == nil }
+func (p Place) Pushes() bool { return p.S3 == nil && (p.SQL == nil || p.SQL.pushes()) }
 
 // Nomination says in one line which group nominates the leader of an election; empty where none
 // does.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 )
 
@@ -19,7 +20,14 @@ type SQL struct {
 	// file.
 	URL   string `json:"url"`
 	Table string `json:"table,omitempty"`
+	// Listen is the address for the pushes of PostgreSQL where it is another one than the URL's;
+	// Push is off or empty.
+	Listen string `json:"listen,omitempty"`
+	Push   string `json:"push,omitempty"`
 }
+
+// pushes reports whether the store pushes changes.
+func (s *SQL) pushes() bool { return s.Scheme == "postgres" && s.Push != "off" }
 
 // database is what differs between the databases.
 type database struct {
@@ -47,13 +55,14 @@ func (s *SQL) database() database { return databases[s.Scheme] }
 
 // String is the URL without credentials.
 func (s *SQL) String() string {
-	u := s.Scheme + ":" + s.URL
-	if s.Table != "" {
-		sign := "?"
+	u, sign := s.Scheme+":"+s.URL, "?"
+	for _, own := range [][2]string{{"table", s.Table}, {"listen", s.Listen}, {"push", s.Push}} {
 		if strings.Contains(u, "?") {
 			sign = "&"
 		}
-		u += sign + "table=" + s.Table
+		if own[1] != "" {
+			u += sign + own[0] + "=" + own[1]
+		}
 	}
 	return Redact(u)
 }
@@ -95,7 +104,7 @@ func (s *SQL) open(ctx context.Context, o Options) (*Store, error) {
 	// Calls that were given up may still hold a connection.
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1)
-	store, err := sqlstore.New(db, s.database().dialect(), s.options()...)
+	store, err := s.over(db, o)
 	if err == nil && o.Create {
 		err = store.Create(ctx)
 	}
@@ -104,6 +113,24 @@ func (s *SQL) open(ctx context.Context, o Options) (*Store, error) {
 		return nil, s.explain(err)
 	}
 	return &Store{Driver: store, close: db.Close}, nil
+}
+
+// table is a store that can make its table.
+type table interface {
+	driver.Store
+	Create(ctx context.Context) error
+}
+
+// over returns the store over a pool.
+func (s *SQL) over(db *sql.DB, o Options) (table, error) {
+	if !s.pushes() {
+		return sqlstore.New(db, s.database().dialect(), s.options()...)
+	}
+	listen, err := s.listener(o)
+	if err != nil {
+		return nil, err
+	}
+	return pgxstore.New(db, listen, s.options()...)
 }
 
 func (s *SQL) check(ctx context.Context, store *Store, key string) error {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,32 @@ const connectWithin = 5 * time.Second
 // openPostgres reads the variables and files that PostgreSQL's own tools read. Statements have no
 // names, so that a pooler that gives sessions away by transaction may be in between.
 func (s *SQL) openPostgres(o Options) (*sql.DB, error) {
+	cfg, err := s.postgres(o)
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.OpenDB(*cfg), nil
+}
+
+// listener is the configuration of the connection that PostgreSQL pushes to.
+func (s *SQL) listener(o Options) (*pgx.ConnConfig, error) {
+	cfg, err := s.postgres(o)
+	if err != nil || s.Listen == "" {
+		return cfg, err
+	}
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if cfg.TLSConfig != nil {
+		cfg.TLSConfig.ServerName = host
+	}
+	cfg.Host, cfg.Port, cfg.Fallbacks = host, uint16(number), nil
+	return cfg, err
+}
+
+func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {
 	raw := "postgres:" + s.URL
 	place, query, _ := strings.Cut(raw, "?")
 	values, _ := url.ParseQuery(query) // it was parsed before
@@ -43,7 +70,7 @@ func (s *SQL) openPostgres(o Options) (*sql.DB, error) {
 	if cfg.RuntimeParams["application_name"] == "" && o.Client != "" {
 		cfg.RuntimeParams["application_name"] = o.Client
 	}
-	return stdlib.OpenDB(*cfg), nil
+	return cfg, nil
 }
 
 // openMySQL reads the variables and the file that the client mysql reads.

@@ -1,9 +1,11 @@
 package stores
 
 import (
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -18,7 +20,7 @@ const (
 
 // sqlParameters are those that show no secrets.
 var sqlParameters = []string{
-	"table", "tls", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
+	"table", "listen", "push", "tls", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
 	"application_name", "default_query_exec_mode", "host", "port", "user", "dbname",
 }
 
@@ -34,7 +36,7 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 	if strings.Contains(place, "#") || strings.Contains(query, "#") {
 		return nil, fault.New("write # as %23", "has a fragment behind #")
 	}
-	rest, err := s.takeTable(query)
+	rest, err := s.takeOwn(query)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +63,8 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 	return s, nil
 }
 
-// takeTable takes the table out of the parameters and returns the others.
-func (s *SQL) takeTable(query string) (rest string, err error) {
+// takeOwn takes what is not the database's own out of the parameters, and returns the others.
+func (s *SQL) takeOwn(query string) (rest string, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return "", fault.New("write & and % of a value as %26 and %25", "the parameters behind ? cannot be read")
@@ -81,5 +83,33 @@ func (s *SQL) takeTable(query string) (rest string, err error) {
 	}
 	s.Table = values.Get("table")
 	values.Del("table")
-	return values.Encode(), nil
+	if s.Scheme == "postgres" {
+		s.Listen, s.Push = values.Get("listen"), values.Get("push")
+		values.Del("listen")
+		values.Del("push")
+	}
+	return values.Encode(), s.checkPush()
+}
+
+// checkPush checks the settings of pushes.
+func (s *SQL) checkPush() error {
+	switch s.Push {
+	case "off":
+		if s.Listen != "" {
+			return fault.New("leave one of them out", "has push=off and an address to listen at")
+		}
+	case "on":
+		s.Push = "" // it is the default
+	case "":
+	default:
+		return fault.New("push is on or off", "push is %.40q", s.Push)
+	}
+	if s.Listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(s.Listen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" {
+		return fault.New("give listen=HOST:PORT", "listen is %.40q", s.Listen)
+	}
+	return nil
 }

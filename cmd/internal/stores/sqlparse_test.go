@@ -16,15 +16,18 @@ func TestParseSQL(t *testing.T) {
 		want       SQL
 	}{
 		{"postgres://bob:geheim@h:1,i:2/db?table=s.t&sslmode=require", "postgres://***@h:1,i:2/db?sslmode=require&table=s.t",
-			SQL{"postgres", "//bob:geheim@h:1,i:2/db?sslmode=require", "s.t"}},
-		{"postgres://?service=x", "postgres://?service=x", SQL{"postgres", "//?service=x", ""}},
-		{"mysql://bob@h/db?tls=true", "mysql://***@h/db?tls=true", SQL{"mysql", "//bob@h/db?tls=true", ""}},
-		{"sqlite:/a/b.db?table=t", "sqlite:/a/b.db?table=t", SQL{"sqlite", "/a/b.db", "t"}},
-		{"sqlite:///a/b.db", "sqlite:/a/b.db", SQL{"sqlite", "/a/b.db", ""}},
-		{"sqlite:b.db", "sqlite:b.db", SQL{"sqlite", "b.db", ""}},
+			SQL{Scheme: "postgres", URL: "//bob:geheim@h:1,i:2/db?sslmode=require", Table: "s.t"}},
+		{"postgres://?service=x&push=on", "postgres://?service=x", SQL{Scheme: "postgres", URL: "//?service=x"}},
+		{"postgres://h/db?push=off", "postgres://h/db?push=off", SQL{Scheme: "postgres", URL: "//h/db", Push: "off"}},
+		{"postgres://h/db?listen=i:2", "postgres://h/db?listen=i:2", SQL{Scheme: "postgres", URL: "//h/db", Listen: "i:2"}},
+		{"mysql://bob@h/db?tls=true", "mysql://***@h/db?tls=true", SQL{Scheme: "mysql", URL: "//bob@h/db?tls=true"}},
+		{"sqlite:/a/b.db?table=t", "sqlite:/a/b.db?table=t", SQL{Scheme: "sqlite", URL: "/a/b.db", Table: "t"}},
+		{"sqlite:///a/b.db", "sqlite:/a/b.db", SQL{Scheme: "sqlite", URL: "/a/b.db"}},
+		{"sqlite:b.db", "sqlite:b.db", SQL{Scheme: "sqlite", URL: "b.db"}},
 	} {
 		p, err := Parse("--store", c.raw)
-		if err != nil || *p.SQL != c.want || p.String() != c.shown || p.Pushes() {
+		pushes := c.want.Scheme == "postgres" && c.want.Push == ""
+		if err != nil || *p.SQL != c.want || p.String() != c.shown || p.Pushes() != pushes {
 			t.Errorf("%s: got %#v, %v", c.raw, p.SQL, err)
 		}
 	}
@@ -36,6 +39,10 @@ func TestParseSQLRefuses(t *testing.T) {
 		"postgres://h/db?table=a.b.c":         `--store "postgres://h/db?table=a.b.c": sqlstore: table "a.b.c": more than one dot`,
 		"postgres://h/db?table=":              `--store "postgres://h/db?table=": parameter "table" is empty`,
 		"postgres://h/db?table=a&table=b":     `--store "postgres://h/db?table=a&table=b": parameter "table" is given twice`,
+		"postgres://h/db?push=no":             `--store "postgres://h/db?push=no": push is "no"`,
+		"postgres://h/db?push=off&listen=a:1": `--store "postgres://h/db?push=off&listen=a:1": has push=off and an address to listen at`,
+		"postgres://h/db?listen=a":            `--store "postgres://h/db?listen=a": listen is "a"`,
+		"mysql://h/db?push=off":               `--store "mysql://h/db?push=off": parameter "push" is unknown`,
 		"postgres://h/db#x":                   `--store "postgres://h/db#***": has a fragment behind #`,
 		"mysql://h":                           `--store "mysql://h": names no database`,
 		"mysql://h/":                          `--store "mysql://h/": names no database`,
