@@ -23,7 +23,7 @@ var (
 const (
 	// pingEvery is the interval of checks that the connection lives, and that the pool writes where
 	// it listens: one small query on each. It bounds the time until a silent loss is noticed.
-	pingEvery = 15 * time.Second
+	pingEvery = 30 * time.Second
 	// answerWithin bounds a ping, and the attempt to connect where the configuration sets none.
 	answerWithin = 5 * time.Second
 )

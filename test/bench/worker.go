@@ -152,18 +152,18 @@ func (w *worker) campaign(store driver.Store, name string, c command) {
 		cfg.Clock = wrongClock{clock.System{}, w.me.Wall}
 	}
 	check(patiently(func() error { return w.client.configure(w.ctx, c, name, &cfg) }))
-	e := must(tenure.New(store, name, cfg))
-	run, ctx := make(chan error, 1), w.ctx
-	go func() {
-		run <- e.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
-			at := w.asker.Enter(name, t, c.Ask)
-			w.say(report{What: leads, Election: name, Token: t.Token(), At: at})
-			<-ctx.Done()
-			return nil
-		})
-	}()
-	w.runs = append(w.runs, run)
-	go w.follow(ctx, e)
+	nominator := cfg.Nominator
+	cfg.Nominator = nil
+	g := must(tenure.NewGroup(store, cfg)) // of one; it needs no goroutine while it follows
+	e := must(g.Election(name, nominator))
+	ended := must(g.Join(w.ctx, e, tenure.Lead(func(ctx context.Context, t *tenure.Term) error {
+		at := w.asker.Enter(name, t, c.Ask)
+		w.say(report{What: leads, Election: name, Token: t.Token(), At: at})
+		<-ctx.Done()
+		return nil
+	})))
+	w.runs = append(w.runs, ended)
+	go w.follow(w.ctx, e)
 }
 
 // follow reports when the candidate has read the record.
