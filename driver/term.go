@@ -17,6 +17,9 @@ type Term interface {
 	// Err returns nil if this process may act for the election at this moment. Otherwise it wraps
 	// ErrLost and the cause.
 	Err() error
+	// Remaining returns how much longer this process may act if no renewal succeeds from now on. It
+	// is 0 if Err is not nil.
+	Remaining() time.Duration
 	// Do calls fn if at least need is left of the lease, with a context that ends with ctx or with
 	// the term. It returns fn's error. If the term is over, or less is left, it returns another
 	// error without calling fn.

@@ -20,6 +20,7 @@ type Dialect struct {
 	update string // of value, version, key, expected version, expected era
 	rights string // writes no row of a key, and fails if rights to write are missing
 	notify string // does a write, its %s, and notifies of the row; empty if that is impossible
+	fence  fenceDialect
 	// means gives the meaning of an error by its code and text.
 	means func(code, text string) meaning
 	// remedies are what an operator does about a meaning, in the terms of this database.

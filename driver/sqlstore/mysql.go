@@ -31,6 +31,7 @@ func MySQL() Dialect {
 		update: `UPDATE {table} SET value = ?, version = ?, floor = greatest(floor, {clock}) + 1, era = {era} ` +
 			`WHERE name = ? AND version = ? AND {era} = ?`,
 		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = ? AND false`,
+		fence:   mysqlFence,
 		means:   mysqlMeans,
 		inspect: inspectMySQL,
 		remedies: map[meaning]string{

@@ -30,6 +30,7 @@ func Postgres() Dialect {
 		rights: `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = $1 AND false`,
 		notify: `WITH written AS (%s RETURNING name, version, floor, era, value) ` +
 			`SELECT pg_notify(` + postgresChannel + `, concat_ws(E'\n', name, version, floor, era, encode(value, 'base64'))) FROM written`,
+		fence:   postgresFence,
 		means:   postgresMeans,
 		inspect: inspectPostgres,
 		remedies: map[meaning]string{

@@ -27,6 +27,7 @@ func SQLite() Dialect {
 		update: `UPDATE {table} SET value = ?1, version = ?2, floor = max(floor, {clock}) + 1, era = {era} ` +
 			`WHERE name = ?3 AND version = ?4 AND {era} = ?5`,
 		rights:  `UPDATE {table} SET value = value WHERE name = ?1 AND false`,
+		fence:   sqliteFence,
 		means:   sqliteMeans,
 		inspect: inspectSQLite,
 		remedies: map[meaning]string{

@@ -1,0 +1,311 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Errors of a Fence.
+var (
+	// ErrFenced: a newer term has begun to work in this database, so the transaction was rolled
+	// back. The error wraps driver.ErrLost too.
+	ErrFenced = errors.New("fenced: a newer term works in this database")
+	// ErrUnknown: the commit was sent, and its outcome is not known. When a Fence of a newer term
+	// has been opened, it is decided.
+	ErrUnknown = errors.New("fenced: it is not known whether the transaction was committed")
+	// ErrUnfit: this database cannot have a fence.
+	ErrUnfit = errors.New("fenced: this database cannot have a fence")
+)
+
+// Fence runs transactions of one term in the database of a resource. They commit only while no
+// newer term has opened its Fence there. The election may be on any store: the fence is a table of
+// its own, in the database that the transactions write to. It must be made by OpenFence. Its
+// methods may be called from many goroutines, and transactions of one term run side by side.
+type Fence struct {
+	db    *sql.DB
+	term  driver.Term
+	token int64
+	text  fenceDialect
+	set   fenceSettings
+	// says gives the code of an error of the database, or nothing if it is not the database's.
+	says func(error) string
+}
+
+// FenceOption changes the behavior of OpenFence.
+type FenceOption func(*fenceSettings)
+
+type fenceSettings struct {
+	table, name string
+	limit       time.Duration
+	create      bool
+}
+
+// FenceTable names the table, as "table" or "schema.table". Default: tenure_fence.
+func FenceTable(name string) FenceOption { return func(s *fenceSettings) { s.table = name } }
+
+// FenceName names the fence in its table, in at most 255 bytes. Default: the name of the election.
+func FenceName(name string) FenceOption { return func(s *fenceSettings) { s.name = name } }
+
+// FenceLimit sets how long a transaction may be idle between two statements, and how long one
+// statement may take, before the server rolls it back. A leader that is frozen within a transaction
+// holds its successor up for that long. At least 1 ms. Default: what is left of the lease when the
+// transaction begins.
+func FenceLimit(d time.Duration) FenceOption { return func(s *fenceSettings) { s.limit = d } }
+
+// FenceCreate makes the table if it does not exist, which takes the right to create tables.
+func FenceCreate() FenceOption { return func(s *fenceSettings) { s.create = true } }
+
+// OpenFence raises the fence to a term, in transactions of its own. When it returns nil, all
+// transactions of earlier terms have ended, and none can commit any more. A new leader opens, then
+// reads, then works: a read before that may miss the last commits of the leader before.
+//
+// It waits for transactions of earlier terms, as long as ctx and the term last. They end when their
+// work ends, or at the latest by their FenceLimit: see docs/sql.md for SQLite, which has none.
+//
+// It returns an error that wraps ErrFenced if a newer term has the fence; driver.ErrLost if the
+// term is over; ErrUnfit on Galera; ErrNoTable, with the statement that makes the table;
+// driver.ErrDenied if rights are missing (SELECT, INSERT and UPDATE on the table); and any other
+// error if the database did not answer.
+func OpenFence(ctx context.Context, term driver.Term, db *sql.DB, dialect Dialect, opts ...FenceOption) (*Fence, error) {
+	set := fenceSettings{table: "tenure_fence", name: term.Election()}
+	for _, opt := range opts {
+		opt(&set)
+	}
+	table, err := parseTable(set.table)
+	switch {
+	case db == nil:
+		return nil, errors.New("fenced: the database is nil")
+	case dialect.name == "":
+		return nil, errors.New("fenced: the dialect is none; use Postgres, MySQL or SQLite")
+	case err != nil:
+		return nil, fmt.Errorf("fenced: %w", err)
+	case set.limit < 0 || set.limit > 0 && set.limit < time.Millisecond:
+		return nil, fmt.Errorf("fenced: the limit is %v, less than 1ms", set.limit)
+	case set.name == "" || len(set.name) > maxKey:
+		return nil, fmt.Errorf("fenced: the name %.40q has %d bytes, which is not 1 to %d", set.name, len(set.name), maxKey)
+	}
+	f := &Fence{
+		db: db, term: term, token: int64(term.Token()), set: set,
+		text: dialect.fence.on(table.quoted(dialect.quote)), says: code,
+	}
+	if err := term.Do(ctx, 0, f.open); err != nil {
+		return nil, fmt.Errorf("fenced: open %q in table %s: %w", set.name, table, f.explain(dialect, err))
+	}
+	return f, nil
+}
+
+// explain adds the remedy to an error of the database.
+func (f *Fence) explain(dialect Dialect, err error) error {
+	switch m := dialect.means(f.says(err), err.Error()); m {
+	case noTable:
+		return fmt.Errorf("%w in this database; make it with FenceCreate or this statement:\n%s;\n%w", ErrNoTable, f.text.create, err)
+	case denied, refused:
+		return fmt.Errorf("%w: %s: %w", driver.ErrDenied, dialect.remedies[m], err)
+	}
+	return err
+}
+
+// The rows of a fence.
+const (
+	announced = 1
+	raised    = 2
+)
+
+func (f *Fence) open(ctx context.Context) error {
+	if f.text.unfit != "" {
+		var why sql.NullString
+		if err := f.db.QueryRowContext(ctx, f.text.unfit).Scan(&why); err != nil {
+			return err
+		}
+		if why.Valid {
+			return fmt.Errorf("%w: %s", ErrUnfit, why.String)
+		}
+	}
+	if f.set.create {
+		if _, err := f.db.ExecContext(ctx, f.text.create); err != nil {
+			return err
+		}
+	}
+	for _, step := range []int{announced, raised} {
+		if err := f.raise(ctx, step); err != nil {
+			return err
+		}
+	}
+	return f.look(ctx)
+}
+
+// raise sets the term of a row. It waits for locks as long as the context lasts, whatever limits
+// the database has for that.
+func (f *Fence) raise(ctx context.Context, step int) error {
+	for {
+		_, err := f.db.ExecContext(ctx, f.text.raise, f.set.name, step, f.token)
+		if err == nil || ctx.Err() != nil || !slices.Contains(f.text.again, f.says(err)) {
+			return err
+		}
+		select {
+		case <-time.After(raisePause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// raisePause keeps a database that refuses at once from being asked all the time.
+const raisePause = 10 * time.Millisecond
+
+// look returns an error that wraps ErrFenced if a newer term has the fence, and another one if it
+// is not this term's for another reason.
+func (f *Fence) look(ctx context.Context) error {
+	var now int64
+	err := f.db.QueryRowContext(ctx, f.text.look, f.set.name).Scan(&now)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return errGone
+	case err != nil:
+		return err
+	case now > f.token:
+		return f.fenced()
+	case now < f.token:
+		return errGone
+	}
+	return nil
+}
+
+var errGone = errors.New("fenced: the fence was removed or put back since it was opened: open another one")
+
+func (f *Fence) fenced() error {
+	return fmt.Errorf("%w: %w: %w", ErrFenced, driver.ErrLost, driver.ErrDeposed)
+}
+
+// Do runs work in a transaction and commits it. The context of work ends with ctx or with the term.
+// Nil options are the database's defaults; any isolation level is safe. It costs one statement more
+// than the work itself.
+//
+// If the error is not nil, the transaction is not committed and never will be, except with
+// ErrUnknown. It wraps ErrFenced if a newer term has opened its Fence, and driver.ErrLost if the
+// term is over. Otherwise it is the error of work or of the database. After an error of the
+// database that asks to repeat the transaction (a serialization failure, a deadlock) the caller may
+// call Do again.
+func (f *Fence) Do(ctx context.Context, opts *sql.TxOptions, work func(ctx context.Context, tx *sql.Tx) error) error {
+	return f.Run(ctx, func(ctx context.Context) (Transaction, func() error, error) {
+		tx, err := f.db.BeginTx(ctx, opts)
+		if err != nil {
+			return Transaction{}, nil, err
+		}
+		return Transaction{
+			Query: func(ctx context.Context, query string, args ...any) Row {
+				return tx.QueryRowContext(ctx, query, args...)
+			},
+			Commit:   func(context.Context) error { return committed(tx.Commit()) },
+			Rollback: func(context.Context) error { return tx.Rollback() },
+		}, func() error { return work(ctx, tx) }, nil
+	})
+}
+
+// committed marks the error of a commit that database/sql did not send, because the context had
+// ended and the transaction was rolled back.
+func committed(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", sql.ErrTxDone, err)
+	}
+	return err
+}
+
+// Row is the answer to a query of one row: *sql.Row, pgx.Row.
+type Row interface{ Scan(dest ...any) error }
+
+// Transaction is what a Fence needs of a transaction of any client library.
+type Transaction struct {
+	// Query sends a query of at most one row, with the placeholders of the dialect.
+	Query            func(ctx context.Context, query string, args ...any) Row
+	Commit, Rollback func(ctx context.Context) error
+}
+
+// Run is Do for a client library other than database/sql. Begin begins a transaction, and returns
+// it with the work to do in it. Commit must return an error that wraps sql.ErrTxDone, or an error
+// with the database's code, if the transaction was rolled back.
+func (f *Fence) Run(ctx context.Context, begin func(context.Context) (Transaction, func() error, error)) error {
+	err := f.term.Do(ctx, 0, func(ctx context.Context) error { return f.run(ctx, begin) })
+	switch {
+	case errors.Is(err, errRefused):
+		if found := f.lookAgain(ctx); errors.Is(found, errGone) {
+			return found
+		}
+		return f.fenced() // a newer term is announced, if not more
+	case err != nil && f.says(err) != "":
+		// The lock that a newer term took is one serialization failure among others.
+		if found := f.lookAgain(ctx); errors.Is(found, ErrFenced) {
+			return fmt.Errorf("%w: %w", found, err)
+		}
+	}
+	return err
+}
+
+// errRefused reports that the check found no row.
+var errRefused = errors.New("fenced: the check found no row")
+
+// lookAgain is a look after a transaction has failed, perhaps because its context ended.
+func (f *Fence) lookAgain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
+	defer cancel()
+	return f.look(ctx)
+}
+
+// lookWithin bounds a look at the fence after a failure.
+const lookWithin = 5 * time.Second
+
+func (f *Fence) run(ctx context.Context, begin func(context.Context) (Transaction, func() error, error)) error {
+	tx, work, err := begin(ctx)
+	if err != nil {
+		return err
+	}
+	committing := false
+	defer func() {
+		if !committing { // after an error, and after a panic
+			_ = tx.Rollback(context.WithoutCancel(ctx))
+		}
+	}()
+	if err := f.check(ctx, tx); err != nil {
+		return err
+	}
+	if err := work(); err != nil {
+		return err
+	}
+	if err := f.term.Err(); err != nil {
+		return err
+	}
+	committing = true
+	if err := tx.Commit(ctx); err != nil && f.says(err) == "" && !errors.Is(err, sql.ErrTxDone) {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	} else if err != nil {
+		return err // it was rolled back
+	}
+	return nil
+}
+
+// check takes the shared lock of the fence, which keeps a newer term waiting until the transaction
+// ends.
+func (f *Fence) check(ctx context.Context, tx Transaction) error {
+	limit := f.set.limit
+	if limit == 0 {
+		limit = max(f.term.Remaining(), time.Millisecond)
+	}
+	var unlimited bool
+	err := tx.Query(ctx, f.text.check, f.text.arguments(f.set.name, f.token, limit)...).Scan(&unlimited)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return errRefused
+	case err != nil || !unlimited || f.text.limit == nil:
+		return err
+	}
+	err = tx.Query(ctx, f.text.limit(limit.Milliseconds())).Scan()
+	if errors.Is(err, sql.ErrNoRows) { // a SET has none
+		return nil
+	}
+	return err
+}
