@@ -74,6 +74,7 @@ require (
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/natskv v0.0.0 // indirect
+	github.com/tenure-go/tenure/driver/pgxstore v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/s3object v0.0.0 // indirect
 	github.com/twmb/franz-go v1.22.2 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect

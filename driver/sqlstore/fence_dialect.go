@@ -47,7 +47,7 @@ var postgresFence = fenceDialect{
 		`FROM {fence} AS f WHERE name = $1 AND step = 2 AND term = $2 AND NOT EXISTS ` +
 		`(SELECT FROM {fence} AS n WHERE n.name = $1 AND n.step = 1 AND n.term > $2) FOR SHARE OF f`,
 	takesLimit: true,
-	again:      []string{"40001", "40P01", "55P03", "57014"}, // 57014: statement_timeout of the role
+	again:      []string{"40001", "40P01", "55P03", "57014"}, // 57014: the role's statement_timeout
 }
 
 var mysqlFence = fenceDialect{

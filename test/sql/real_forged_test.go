@@ -66,7 +66,7 @@ func TestRealForgedNotifications(t *testing.T) {
 	for _, s := range stores {
 		s.swaps.Store(0)
 	}
-	// For a lease each lie comes alone, with time to act upon it, and for two leases as fast as can be.
+	// For a lease each lie comes alone, with time to act upon it, and then as fast as can be.
 	for began := time.Now(); time.Since(began) < 3*cfg.Lease; {
 		for _, lie := range lies {
 			notifies(t, stranger, store.Store, lie)
