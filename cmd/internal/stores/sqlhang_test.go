@@ -1,0 +1,82 @@
+//go:build integration
+
+package stores
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// TestPoolOutlivesConnectionsThatHang: a server takes connections and says nothing, as behind a
+// frozen host. database/sql then opens connections for calls that have long given up, and these
+// must not hold all places of the pool when the server answers again.
+func TestPoolOutlivesConnectionsThatHang(t *testing.T) {
+	t.Parallel()
+	var answers atomic.Bool
+	taken := make(chan struct{}, 100)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if answers.Load() {
+				go refuse(c)
+			} else {
+				t.Cleanup(func() { _ = c.Close() })
+				taken <- struct{}{}
+			}
+		}
+	}()
+	p, err := Parse("--store", "postgres://u@"+l.Addr().String()+"/db?push=off&sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.SQL.open(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.close() })
+	read := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		_, err := s.Driver.Read(ctx, "billing")
+		return err
+	}
+	var calls sync.WaitGroup
+	for range 4 { // each opens a connection, and gives up
+		calls.Go(func() { _ = read(200 * time.Millisecond) })
+		<-taken
+	}
+	for range 8 { // each waits for a place, and so makes the pool open connections by itself
+		calls.Go(func() { _ = read(400 * time.Millisecond) })
+	}
+	calls.Wait()
+	answers.Store(true)
+	for err := errors.New("none"); !strings.Contains(err.Error(), "the server answers"); {
+		err = read(time.Second)
+	}
+}
+
+// refuse answers as a server that lets nobody in.
+func refuse(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	b := pgproto3.NewBackend(c, c)
+	if _, err := b.ReceiveStartupMessage(); err == nil {
+		b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "28000", Message: "the server answers"})
+		_ = b.Flush()
+	}
+}
