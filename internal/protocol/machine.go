@@ -15,26 +15,26 @@ type Phase uint8
 
 // The phases; docs/protocol.md draws them.
 const (
-	Idle Phase = iota
-	Candidate
-	Leading
-	Ended
-	Releasing
+	Idle      Phase = iota // it does not campaign; it may observe
+	Candidate              // it campaigns
+	Leading                // it holds a term
+	Ended                  // its term is over, and its work may still run
+	Releasing              // its work has stopped, and it gives up the lease
 )
 
 // Outcome says how an operation ended.
 type Outcome uint8
 
-// The outcomes. An Unknown write may be applied, now or later.
+// The outcomes.
 const (
-	Applied Outcome = iota + 1
-	Conflict
-	Denied
-	Unknown
+	Applied  Outcome = iota + 1 // the write was applied, or the read was answered
+	Conflict                    // the cell had another version
+	Denied                      // rights are missing
+	Unknown                     // any other: a write may be applied, now or later
 )
 
-// Op is one store operation to carry out: a write if Write is true, else a read. The caller reports
-// the answer with its ID.
+// Op is one store operation to carry out: a write if Write is true, else a read. The caller passes
+// the ID to ReadDone or WriteDone.
 type Op struct {
 	ID      uint64
 	Write   bool
@@ -42,67 +42,68 @@ type Op struct {
 	Record  record.Record
 	Timeout time.Duration
 
-	sent   clock.Reading
-	pushes uint64
-	nonce  string
-	// doubted: while this operation was under way, a cause for a later read came up.
+	sent   clock.Reading // when Next returned it
+	pushes uint64        // view.pushes at that time
+	nonce  string        // of Record
+	// doubted: another read must follow this operation (see doubt).
 	doubted bool
 	// unwatched: this write was sent before pushes began (see Watching).
 	unwatched bool
 }
 
-// Machine is one member of one election. It is not safe for concurrent use; the caller serializes.
+// Machine is one member of one election. It is not safe for concurrent use: the caller makes one
+// call at a time.
 type Machine struct {
 	cfg         *Config
 	incarnation string
-	cause       error // why the term ended
+	cause       error // see Cause
 
 	view    view
 	lease   lease
-	pending []pendingWrite // they may be, or may still become, the current record
-	op      *Op
-	lastOp  uint64
+	pending []pendingWrite // own writes that may be, or may still become, the current record
+	op      *Op            // in flight; nil if there is none
+	lastOp  uint64         // the ID of the last operation
 
 	phase      Phase
-	dither     uint8 // where between its bounds the present interval between reads lies
-	observing  bool
-	watching   bool
-	conflicted bool // the last write was refused, and none was applied since
+	dither     uint8 // random: 0 for the shortest interval between reads, 255 for the longest
+	observing  bool  // it follows while Idle (see Observe)
+	watching   bool  // the store pushes changes (see Watching)
+	conflicted bool  // a write was refused, and the pending writes are not settled since
 	nomination nomination
 	barred     bool // not eligible
 	again      bool // after the release: campaign again
 
 	notBefore clock.Instant // no claim before it
-	claims    int32         // claims sent since another's record was seen, or the last win
+	claims    int32         // claims since the campaign began or a read showed no own record
 	failures  int32         // operations that failed in a row
-	failedAt  clock.Instant
+	failedAt  clock.Instant // when the last of them failed
 	health    health
-	successor string
+	successor string // the wished one; empty for any
 	// leavingSince is when the leader was asked to leave, or when the release began.
 	leavingSince clock.Instant
 
-	leader      Leader
-	transitions []Transition
+	leader      Leader       // as last reported
+	transitions []Transition // that Next has not returned yet
 }
 
 // New returns an idle machine. Each machine needs its own incarnation. Machines may share a Config,
-// which must not change any more.
+// which must not change afterwards.
 func New(cfg *Config, incarnation string) *Machine {
 	return &Machine{cfg: cfg, incarnation: incarnation, dither: 128}
 }
 
-// Reconfigure changes the settings of a running machine, but not its ID. A write keeps the promise
-// of the settings at its time. So a changed lease applies to the next write, and members that wait
-// for a longer lease wait to its end.
+// Reconfigure changes the settings of a running machine, but not its ID. They apply to the next
+// write: an earlier one keeps its lease and deadline, and members that wait for its longer lease
+// wait to the end.
 func (m *Machine) Reconfigure(cfg *Config) {
 	if cfg.StopWithin > m.cfg.StopWithin {
-		m.lease.hasten = true // only a write can promise a larger reserve
+		m.lease.hasten = true // the larger reserve begins with a write
 	}
 	m.cfg = cfg
 }
 
-// Campaign starts a campaign, after the splay and not before the given delay. It has an effect only
-// when Idle.
+// Campaign starts a campaign. The first claim comes after the given delay and a random part of
+// Splay. Campaign has an effect only when Idle.
 func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 	if m.phase != Idle {
 		return
@@ -122,8 +123,8 @@ func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 	m.tell(Transition{What: Candidacy})
 }
 
-// Withdraw ends the campaign. A claim that may have been applied, or still may be, is overwritten
-// first (L16).
+// Withdraw ends the campaign, also one that would follow a release. A pending claim, or a term that
+// is not announced, is overwritten by a release first (L16). An announced term goes on.
 func (m *Machine) Withdraw(now clock.Reading) {
 	m.expire(now)
 	if m.phase == Releasing {
@@ -140,8 +141,8 @@ func (m *Machine) Withdraw(now clock.Reading) {
 	}
 }
 
-// withdraw begins to release a term that this member has won without an announcement, or a claim of
-// unknown outcome (L16). If again, the member campaigns afterwards.
+// withdraw begins to release a term that was won but not announced, or a pending claim (L16). If
+// again, the member campaigns afterwards.
 func (m *Machine) withdraw(now clock.Reading, again bool) {
 	m.phase, m.again, m.successor, m.leavingSince = Releasing, again, "", now.Instant
 	m.notBefore = now.Instant
@@ -157,8 +158,8 @@ func (m *Machine) claimPending() bool {
 	return false
 }
 
-// Ask asks the leader to leave. It notifies the owner; renewing goes on until Finish, for
-// FinishWithin at most.
+// Ask asks this member to leave if it leads, and notifies the caller. The member renews until
+// Finish, for FinishWithin at most.
 func (m *Machine) Ask(now clock.Reading, why error) {
 	m.expire(now)
 	if m.phase != Leading || m.lease.asked != nil {
@@ -169,7 +170,7 @@ func (m *Machine) Ask(now clock.Reading, why error) {
 }
 
 // HandOver is Ask with a wished successor; an empty one means any member. The last wish counts,
-// also while the leader is already leaving.
+// even if the leader is already leaving.
 func (m *Machine) HandOver(now clock.Reading, to, by string) {
 	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, by))
 	if m.phase == Leading {
@@ -196,13 +197,13 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	m.notBefore = later(now.Instant, delay)
 	m.phase = Releasing
 	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
-		// It may claim the record that names it at once, which is better than a release.
+		// The record still names this member, which may claim it without a wait or a release.
 		m.leaveTerm(now)
 	}
 }
 
-// Abandon ends the term of work that ended by a panic. Nothing is renewed and nothing is released,
-// since other goroutines of that work may still run.
+// Abandon ends a term whose work panicked. The member neither renews nor releases it, since other
+// goroutines of that work may still run.
 func (m *Machine) Abandon(now clock.Reading) {
 	m.expire(now)
 	if m.phase == Leading {
@@ -210,10 +211,10 @@ func (m *Machine) Abandon(now clock.Reading) {
 	}
 }
 
-// Active reports whether the machine does more than wait for a call.
+// Active reports whether the machine takes part, observes, or waits for an answer.
 func (m *Machine) Active() bool { return m.phase != Idle || m.observing || m.op != nil }
 
-// Observe turns following without a campaign on or off.
+// Observe sets whether the machine follows the election while it is Idle.
 func (m *Machine) Observe(on bool) {
 	if on {
 		m.awake()
@@ -224,7 +225,7 @@ func (m *Machine) Observe(on bool) {
 	}
 }
 
-// awake forgets, after a rest, the state of the cell; it keeps the terms and leases that were seen.
+// awake forgets the cell if the machine was not Active. It keeps the terms and leases seen.
 func (m *Machine) awake() {
 	if !m.Active() {
 		m.view.source, m.view.cell = nowhere, Cell{}
@@ -232,10 +233,9 @@ func (m *Machine) awake() {
 }
 
 // Watching sets whether the store pushes changes at present. A change between the last read or
-// write and the beginning of pushes would go unseen. So a candidate reads once more. A leader
-// renews at once: if there is a request to hand over, the renewal conflicts, and the leader reads.
-// It does not read first, because a read may be stale, show the state before its claim, and end its
-// term.
+// write and the beginning of pushes would go unseen. So a follower reads once more. A leader renews
+// at once: if there is a request to hand over, the renewal conflicts, and the leader reads. It does
+// not read first, because a stale read could show the state before its claim and end its term.
 func (m *Machine) Watching(on bool) {
 	switch {
 	case !on || m.watching:
@@ -249,7 +249,7 @@ func (m *Machine) Watching(on bool) {
 	m.watching = on
 }
 
-// Tick lets time pass.
+// Tick ends the term or the operation in flight if its time is over.
 func (m *Machine) Tick(now clock.Reading) {
 	m.expire(now)
 	if m.op != nil {
@@ -257,8 +257,8 @@ func (m *Machine) Tick(now clock.Reading) {
 	}
 }
 
-// giveUp gives up the operation in flight if its time is over, and reports whether it did. The
-// answer may have been waiting for as long as this process was stopped.
+// giveUp gives up the operation in flight if its time is over, and reports whether it did. An
+// answer that comes later does not count: it may have waited while this process was stopped.
 func (m *Machine) giveUp(now clock.Reading) bool {
 	if at := m.giveUpAt(); at.left(now.Instant) > 0 {
 		return false
@@ -272,8 +272,8 @@ func (m *Machine) giveUp(now clock.Reading) bool {
 // returned it.
 func (op *Op) Overdue(now clock.Reading) bool { return now.LeaderSince(op.sent.Instant) >= op.Timeout }
 
-// giveUpAt returns when the answer to the operation in flight is given up. A release must not wait
-// for one lost answer as long as a renewal does: it would be over before it began.
+// giveUpAt returns when the operation in flight is given up. During a release that is after half of
+// ReleaseWithin at most, so that a lost answer leaves time for another try.
 func (m *Machine) giveUpAt() due {
 	limit := m.op.Timeout
 	if m.phase == Releasing {
@@ -287,7 +287,7 @@ type Todo struct {
 	// Op is a new operation to start; nil if there is none. An operation that is no longer the
 	// machine's Current one can be canceled: its answer is ignored.
 	Op *Op
-	// Wake is when to call Tick at the latest, if Timed.
+	// Wake is the longest time until the next call of Tick, if Timed.
 	Wake  time.Duration
 	Timed bool
 	// Transitions are the changes since the last call, in order.
@@ -318,8 +318,8 @@ func (m *Machine) Next(now clock.Reading) Todo {
 	return todo
 }
 
-// decide returns the next operation, or nil and the time of the next look. Several phases may
-// follow one another at once.
+// decide returns the next operation. If there is none, it sets the alarm and returns nil. Several
+// phases may follow one another in one call.
 func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
 	for {
 		m.timers(now, at)
@@ -376,11 +376,11 @@ func (m *Machine) Attempt() time.Duration {
 
 func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }
 
-// write sends a record of this member and remembers it until its outcome is known.
+// write starts a write of r, completed, and keeps it as pending until its outcome is known.
 func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r record.Record) *Op {
 	r.Nonce = m.nonce()
 	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)
-	m.lease.moves++ // it may be one with a shorter lease
+	m.lease.moves++ // this write may have a shorter lease
 	m.pending = append(m.pending, pendingWrite{
 		promise: promise{sent: now.Instant, budget: m.cfg.Budget, renew: m.cfg.Renew},
 		purpose: p, nonce: r.Nonce, term: r.Term, prev: prev, over: m.view.cell.Record.Nonce, nominated: m.isNominee(),
@@ -388,8 +388,8 @@ func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r rec
 	return m.start(now, Op{Write: true, Prev: prev, Record: r, nonce: r.Nonce})
 }
 
-// leaseFor returns the lease to write. Members wait a vacant record out because a leader whose
-// record is gone may still work, so it lasts as long as the longest lease known here.
+// leaseFor returns the lease to write. In a vacant record it is the longest lease known here:
+// members wait for it, because a leader whose record is gone may still work.
 func (m *Machine) leaseFor(p purpose) time.Duration {
 	if p == create {
 		return max(m.cfg.Lease, m.view.longLease)
@@ -397,8 +397,8 @@ func (m *Machine) leaseFor(p purpose) time.Duration {
 	return m.cfg.Lease
 }
 
-// boundFor returns the drift bound to write. A vacant record stands for any member that may have
-// led before, whose bound is unknown.
+// boundFor returns the drift bound to write. A vacant record states none (0): any member may have
+// led before it, and the bound of that member is unknown.
 func (m *Machine) boundFor(p purpose) uint32 {
 	if p == create {
 		return 0
