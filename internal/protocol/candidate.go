@@ -21,10 +21,10 @@ func (m *Machine) mine() bool {
 	return m.view.held() && m.view.cell.Record.Incarnation == m.incarnation
 }
 
-// stepCandidate decides for a candidate. It withdraws a pending claim if it is no longer eligible
-// (L16), requests a hand-over if it has precedence (H2), reads while its view is uncertain (L7),
-// waits until the cell may be claimed (L2, L11, L15, H1), reads once more (L3a, L13), and takes
-// over.
+// stepCandidate decides for a candidate. A candidate that is no longer eligible withdraws its
+// pending claim (L16). Any other requests a hand-over if it has precedence (H2), reads while its
+// view is uncertain (L7), waits until the cell may be claimed (L2, L11, L15, H1), reads once more
+// (L3a, L13), and takes over.
 func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	if m.barred && m.claimPending() {
 		m.withdraw(now, true)
@@ -50,7 +50,7 @@ func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 }
 
 // claimableAt returns when this member may claim the cell, or put a vacant record there; false
-// means never. While another member is the nominee, this one claims later.
+// means never. A member that is not the nominee claims later or never.
 func (m *Machine) claimableAt() (due, bool) {
 	delay, ok := m.claimDelay()
 	// A member that is not the nominee releases its own record instead of claiming it.
@@ -74,14 +74,13 @@ func (m *Machine) claimDelay() (time.Duration, bool) {
 	case c.draft():
 		return 0, true
 	case m.view.trust != sound:
-		// The record was put back, or comes from a server that has lost touch. It may be out of
-		// date that it is released, or this member's own. The holder of a later term may still
-		// lead.
+		// The record may be out of date, even if it is released or this member's own: the holder
+		// of a later term may still lead.
 		return m.view.expiresAfter(m.cfg), true
 	case m.mine():
-		// This incarnation's own term is over and its work has stopped (L4). But a store that
-		// changes the bytes it gets turns each of our claims into an own record that we do not
-		// recognize. That must not become a busy loop.
+		// This incarnation's own term is over and its work has stopped (L4). The pause is for a
+		// store that changes the bytes it gets: there, this member does not recognize its claims by
+		// the nonce, and would claim in a busy loop.
 		return m.retryDelay(max(0, m.claims-1)), true
 	case c.Kind == Valid && c.Record.Released:
 		return m.delayAfterRelease(&c.Record), true
@@ -89,8 +88,8 @@ func (m *Machine) claimDelay() (time.Duration, bool) {
 	return m.view.expiresAfter(m.cfg), true
 }
 
-// delayAfterAbsence gives a leader whose record vanished a moment to put a released one there,
-// which saves a lease.
+// delayAfterAbsence gives a leader whose record vanished the time to put a released record there,
+// which saves the wait for a lease.
 func (m *Machine) delayAfterAbsence() time.Duration {
 	switch {
 	case m.view.change != vanished:
@@ -101,11 +100,11 @@ func (m *Machine) delayAfterAbsence() time.Duration {
 	return max(m.cfg.HeadStart, m.cfg.heartbeat()) // the holder sees the absence when it renews
 }
 
-// delayAfterRelease orders the claims after a release. The named successor claims at once; all
-// others claim a little apart. The member that released is last (H1), even if the named successor
-// is gone.
+// delayAfterRelease orders the claims after a release. The named successor claims at once. All
+// others wait for its head start, if one is named, and claim a little apart. The member that
+// released is last (H1), even if the named successor is gone.
 func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
-	// Otherwise this member is the releaser, and a namesake is the successor.
+	// If this member released, the successor is another member with the same ID.
 	if r.Successor == m.cfg.ID && r.Incarnation != m.incarnation {
 		return 0
 	}
@@ -120,8 +119,8 @@ func (m *Machine) delayAfterRelease(r *record.Record) time.Duration {
 }
 
 // viewAllowsClaim reports whether the view suffices for a claim. The view must be recent, and its
-// Floor must belong to this version (L10). Where a timer ran out, the cell must have been read
-// since, because silence alone may be a broken watch (L13).
+// Floor must belong to this version (L10). After a wait for a lease, the cell must have been read
+// since the end of the wait, because silence alone may be a broken watch (L13).
 func (m *Machine) viewAllowsClaim(now clock.Reading, claimable due) bool {
 	if m.view.source == ownWrite || !m.viewIsRecent(now) {
 		return false
@@ -133,10 +132,10 @@ func (m *Machine) viewAllowsClaim(now clock.Reading, claimable due) bool {
 	return m.view.source == answer && claimable.left(m.view.asOf) <= 0
 }
 
-// viewIsRecent reports whether the version in view was in the cell within the time of one attempt.
-// Versions recur where a store loses, restores or restarts its history, so an older view is read
-// again before it is replaced (L3a). A push may have waited for nearly a heartbeat before it came,
-// so it serves for a quarter of the time.
+// viewIsRecent reports whether the version in view was seen at most one attempt ago. Versions recur
+// where a store loses, restores or restarts its history, so the member reads again before it
+// replaces a version that it saw earlier (L3a). A push may have waited for nearly a heartbeat
+// before it came, so it serves for a quarter of the time.
 func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	limit := m.cfg.Attempt()
 	switch m.view.source {
@@ -148,9 +147,9 @@ func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	return now.LeaderSince(m.view.asOf) <= limit
 }
 
-// takeOver claims the cell with a term above all known terms (L10), or prepares a claim: absence is
-// never claimed (L11). If others have precedence, it releases its own record instead. It returns
-// nil if no term is left.
+// takeOver claims the cell with a term above all known terms (L10). Where no claim is allowed yet,
+// it puts a vacant record there (L11). While another member has precedence, it releases its own
+// record instead. It returns nil if no term is left.
 func (m *Machine) takeOver(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c)
@@ -190,7 +189,7 @@ func drafted(c *Cell) uint64 {
 }
 
 // highestKnownTerm returns the highest term that may ever have existed (L10). It leaves out terms
-// without room for a credible one above them: claims go on below those.
+// without a credible successor: claims go on below those.
 func (m *Machine) highestKnownTerm(c *Cell) uint64 {
 	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// The reasons why a term ended or is asked to end.
+// The causes that transitions carry, and that Cause returns.
 var (
 	ErrExpired        = errors.New("lease ran out before a renewal was confirmed")
 	ErrDeposed        = driver.ErrDeposed
@@ -30,74 +30,76 @@ var (
 
 // Config holds the machine's settings. The caller validates it.
 type Config struct {
+	// ID, Addr, Metadata and Priority stand in this member's records.
 	ID       string
 	Addr     string
 	Metadata map[string]string
 	Priority int
 
-	// Nominated says that a nominator outside the election decides which member should lead.
-	// Precedence is how much later than the nominee this member claims. With NomineeOnly, it claims
-	// only as the nominee.
+	// Nominated says that a nominator outside the election decides which member has precedence.
+	// Precedence is how much later this member claims while it is not the nominee. With
+	// NomineeOnly, it claims only as the nominee.
 	Nominated   bool
 	Precedence  time.Duration
 	NomineeOnly bool
 
-	// Lease is written into records. Renew is the time from one send to the next. Budget is Lease
-	// less the margin.
+	// Lease is written into records. Renew is the time from the send of one renewal to that of the
+	// next. Budget is Lease minus the margin.
 	Lease  time.Duration
 	Renew  time.Duration
 	Budget time.Duration
-	// Drift is the bound of this member's clocks in parts per million. Budget allows for it, and
-	// records state it.
+	// Drift bounds the error of this member's clock rates, in parts per million. Budget allows for
+	// it, and records state it.
 	Drift uint32
 	// StopWithin is the part of the margin that the user reserves for work to stop.
 	StopWithin time.Duration
-	// FinishWithin bounds the time from the request to leave until renewing stops.
+	// FinishWithin is how long a leader goes on to renew after it was asked to leave.
 	FinishWithin time.Duration
-	// Grace is the wait before the election is announced; the lease is held and renewed in this
-	// time.
+	// Grace is the time from a win to its announcement (Elected). The member renews in this time.
 	Grace time.Duration
 	// Splay bounds the random delay before the first claim of a campaign.
 	Splay time.Duration
-	// Poll is the time between reads where nothing is pushed; PollStable while a leader is seen to
-	// renew.
+	// Poll is the time between reads where nothing is pushed. While a leader is seen to renew, it
+	// is PollStable.
 	Poll       time.Duration
 	PollStable time.Duration
-	// Retry lists the waits after the first, second, ... failure in a row; then the wait is Renew.
+	// Retry lists the waits after the first, second, ... failure in a row. After these the wait is
+	// Renew, and a quarter of it for a leader.
 	Retry []time.Duration
-	// HeadStart is the time that a named successor gets where changes are pushed.
+	// HeadStart is how much earlier than others a named successor claims where changes are pushed.
+	// Elsewhere it is the least such time.
 	HeadStart time.Duration
 	// Hearsay says that other members send the pushes. A push may then reach only some members, and
-	// the rest learn of the change by a read. The store may never have shown what is pushed.
+	// the rest read the change. A pushed state may never have been in the store.
 	Hearsay bool
 	// Rand returns 64 random bits, for nonces, jitter and splay.
 	Rand func() uint64
 }
 
 // Margin returns the part of a lease that its holder does not use (L3). It is the sum of three
-// times: how far two clocks may drift apart during the lease if each is accurate within r, the
-// lateness of timers d, and the time that the user reserves for work to stop.
+// times: the time by which two clocks may drift apart during the lease if each is accurate within
+// r; d, by which timers may be late; and stopWithin, which the user reserves for work to stop.
 func Margin(lease time.Duration, r float64, d, stopWithin time.Duration) time.Duration {
 	r = float64(PPM(r)) / million
 	drift := time.Duration(float64(lease) * 2 * r / (1 + r))
 	return drift + d + stopWithin
 }
 
-// Promise sets Drift, StopWithin and Budget: how much of Lease this member relies on while it
-// leads, with clocks that are accurate within r and timers that are late by up to d.
+// Promise sets Drift, StopWithin and Budget for clocks that are accurate within r and timers that
+// are late by up to d.
 func (c *Config) Promise(r float64, d, stopWithin time.Duration) {
 	c.Drift, c.StopWithin, c.Budget = PPM(r), stopWithin, c.Lease-Margin(c.Lease, r, d, stopWithin)
 }
 
 const million = 1_000_000
 
-// PPM converts a bound to parts per million, rounded up. It ignores the rounding error of
-// floating-point numbers.
+// PPM converts r to parts per million, rounded up. An excess below a thousandth of a part, such as
+// a rounding error of floating-point numbers, does not count.
 func PPM(r float64) uint32 { return uint32(math.Ceil(r*million - 0.001)) }
 
-// stretch returns how long a member waits, on clocks that are accurate within own, until a lease
-// has expired whose holder's clocks are accurate within r: lease * (1+own)/(1+r), rounded up, and
-// never less than the lease (L3). Both bounds are in parts per million.
+// stretch returns how long a member waits for another's lease to expire: lease * (1+own)/(1+r),
+// rounded up, and never less than the lease (L3). This member's clocks are accurate within own, and
+// the holder's within r, both in parts per million.
 func stretch(lease time.Duration, own, r uint32) time.Duration {
 	if own <= r {
 		return lease
@@ -116,10 +118,11 @@ func (c *Config) Attempt() time.Duration {
 	return next.timeout()
 }
 
-// heartbeat is longer than the time from one renewal to the next.
+// heartbeat returns 1.25 renewal intervals: a healthy leader writes at least once in this time.
 func (c *Config) heartbeat() time.Duration { return c.Renew + c.Renew/4 }
 
-// ReleaseWithin bounds the time of a release or a withdrawal; after it the lease is left to expire.
+// ReleaseWithin returns how long a release or a withdrawal is tried. Then the lease expires by
+// itself.
 func (c *Config) ReleaseWithin() time.Duration {
 	return min(c.Lease/3, 2*time.Second)
 }

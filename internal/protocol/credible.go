@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	// leeway is how far a term may be above all terms that the store knows. Elections take one term
-	// after another; even at one each millisecond, this many would need 34 years.
+	// leeway is the limit for how far a term may be above the terms that the store knows. Elections
+	// use one term after another: this many, one each millisecond, would take 34 years.
 	leeway = 1 << 40
-	// unvouched is above every good term if the store gives no bound. Terms that are times in
+	// unvouched is the bound for good terms if the store gives none. Terms that are times in
 	// microseconds reach it in the year 2112, and half of all terms are left above it.
 	unvouched = 1 << 52
 )
 
-// Credible returns c, or a Malformed cell if no honest member can have written its term: one record
-// with the last possible term would end the election permanently. Such a term does not count (L15).
+// Credible returns c, or a Malformed cell if no honest member can have written its term. Such a
+// term does not count (L15): one record with the last possible term would end the election
+// permanently.
 //
-// Only the store's bounds decide, so all members of one store judge alike. A claim takes one above
-// the highest of the store's floor, a credible record and the terms seen. It drops those of them
-// that leave no room below the limit. So the next member finds every claim credible.
+// Only the store's bounds decide, so all members of one store agree. The term of a claim is one
+// above the highest of the store's floor, the credible record and the terms seen, without those
+// that have no credible successor. So the next member finds every claim credible.
 func Credible(c Cell) Cell {
 	if c.credible(c.Record.Term) {
 		return c
@@ -35,7 +36,7 @@ func Credible(c Cell) Cell {
 
 func (c *Cell) credible(term uint64) bool { return term < c.ceiling()+leeway && term <= record.MaxTerm }
 
-// succeeded returns a term that a claim can go on from, or 0 if the next one would not be credible.
+// succeeded returns term, or 0 if it has no credible successor: the term above it is not credible.
 func (c *Cell) succeeded(term uint64) uint64 {
 	if c.credible(term + 1) {
 		return term
@@ -48,7 +49,7 @@ func (c *Cell) outOfReach(what string, term uint64) error {
 	return fmt.Errorf("%s %d; good terms are less than 2^40 above %d here", what, term, c.ceiling())
 }
 
-// ceiling returns the bound that no good term exceeds, as far as the store knows.
+// ceiling returns the store's bound for good terms, or unvouched if the store knows none.
 func (c *Cell) ceiling() uint64 {
 	if known := max(c.Floor, c.Ceiling); known > 0 {
 		return known

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Decode makes a cell of what a store returned. It is the only way from bytes to records.
+// Decode turns an entry of a store into a cell. It is the only way from bytes to records.
 func Decode(e driver.Entry) Cell {
 	c := Cell{Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era, Unproven: e.Unproven, Unverified: e.Unverified}
 	if e.Absent() {
@@ -41,7 +41,8 @@ func digest(b []byte) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fault returns why no election can go on from a cell, or nil. It wraps ErrForeign or ErrMalformed.
+// Fault returns the fault of a Foreign or Malformed cell, or nil. It wraps ErrForeign or
+// ErrMalformed.
 func (c *Cell) Fault() error {
 	switch c.Kind {
 	case Foreign:

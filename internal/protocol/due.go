@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// due is an instant at which an action is due, and which count of time applies (L5).
+// due is an instant at which an action is due, and how the time until then is counted (L5).
 type due struct {
 	at clock.Instant
 	by count
@@ -28,8 +28,8 @@ func byFollower(from clock.Instant, after time.Duration) due {
 	return due{later(from, after), followers}
 }
 
-// later returns i plus d on every clock. LeaderSince and FollowerSince of it are less by d, and
-// negative while it is in the future.
+// later returns i plus d on every clock. The times since the result are less by d, and negative
+// while it is in the future.
 func later(i clock.Instant, d time.Duration) clock.Instant {
 	return clock.Instant{Mono: i.Mono + d, Raw: i.Raw + d, Boot: i.Boot + d}
 }
@@ -44,7 +44,7 @@ func (d *due) left(now clock.Instant) time.Duration {
 
 // alarm keeps the earliest of several times.
 type alarm struct {
-	d   time.Duration
+	d   time.Duration // from now
 	set bool
 }
 

@@ -3,10 +3,10 @@ package protocol
 import "github.com/tenure-go/tenure/clock"
 
 // A member can be alive and unfit to lead: its disk is full, it has not caught up, or its zone is
-// being drained. It then follows like any other and claims nothing. The record does not show that
-// it is unfit, and no lease is shortened.
+// being drained. It then follows like any other member and claims nothing. The record does not show
+// that the member is unfit, and no lease is shortened.
 
-// SetEligible says whether this member is eligible from now on.
+// SetEligible sets whether this member is eligible.
 func (m *Machine) SetEligible(now clock.Reading, eligible bool) {
 	m.expire(now)
 	if m.barred == eligible {
@@ -18,7 +18,7 @@ func (m *Machine) SetEligible(now clock.Reading, eligible bool) {
 // Eligible returns the last value of SetEligible; true before the first call.
 func (m *Machine) Eligible() bool { return !m.barred }
 
-// stepDownIfUnwanted asks a leader to leave that should no longer lead. Before the announcement
+// stepDownIfUnwanted asks this leader to leave if it should no longer lead. Before the announcement
 // there is no work to finish, so the leader withdraws and campaigns again.
 func (m *Machine) stepDownIfUnwanted(now clock.Reading) {
 	why := m.unwanted()
@@ -31,8 +31,8 @@ func (m *Machine) stepDownIfUnwanted(now clock.Reading) {
 	}
 }
 
-// unwanted returns why this leader should leave, or nil. A leader that was elected because no
-// nominee came may stay.
+// unwanted returns why this leader should leave, or nil. A leader that was not the nominee in this
+// term may stay, unless NomineeOnly is set.
 func (m *Machine) unwanted() error {
 	m.lease.nominated = m.lease.nominated || m.isNominee()
 	switch {

@@ -6,17 +6,17 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// Pushed reports whether the store pushes changes at present, so that it is read in its silence
-// alone.
+// Pushed reports whether the store pushes changes at present. Then members read only after a
+// silence.
 func (m *Machine) Pushed() bool { return m.watching }
 
-// Confirmed reports whether the last contact showed that another leader has renewed. A store that
-// does not push is read each PollStable then, and otherwise each Poll.
+// Confirmed reports whether the last contact showed that another leader has renewed. Then a member
+// reads a store that does not push each PollStable, and otherwise each Poll.
 func (m *Machine) Confirmed() bool {
 	return m.view.known() && m.view.thriving() && m.failures == 0 && !m.mine()
 }
 
-// follow reads if a read is due.
+// follow returns a read if one is due, and else sets the alarm for it.
 func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 	if !at.reached(now, m.readAt(now)) {
 		return nil
@@ -24,9 +24,8 @@ func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
 	return m.read(now)
 }
 
-// readAt returns when the next read is due. It is due at once while nothing is known or an outcome
-// is unknown, with pauses after failures; else after a silence. Where changes are pushed, the
-// silence is longer than a holder's interval, so that a healthy election causes no reads.
+// readAt returns when the next read is due. While the view is uncertain, that is at once, or after
+// a pause if operations failed. Otherwise it is readDelay after the last sight of the cell.
 func (m *Machine) readAt(now clock.Reading) due {
 	switch {
 	case m.view.certain():
@@ -48,7 +47,8 @@ func (m *Machine) certainUntil(now clock.Reading) due {
 	return quiet
 }
 
-// readDelay returns the silence after which the cell is read.
+// readDelay returns the time from the last sight of the cell to the next read. Where changes are
+// pushed, it is longer than a healthy holder is silent, so such an election causes no reads.
 func (m *Machine) readDelay() time.Duration {
 	if m.watching {
 		return m.silence()
@@ -60,13 +60,13 @@ func (m *Machine) readDelay() time.Duration {
 	if m.view.expires() {
 		stands := m.standsUntil()
 		if left := stands.left(m.view.heard); left > 0 && left <= longest(interval) {
-			return left // the read that is needed then suffices
+			return left // a claim needs a read then, and this one suffices
 		}
 	}
 	return m.dithered(interval)
 }
 
-// silence returns how long no push must have come before the cell is read: longer than a healthy
+// silence returns the time without a push after which the cell is read: longer than a healthy
 // holder is silent. It is 0 where nothing is pushed.
 func (m *Machine) silence() time.Duration {
 	if !m.watching {
@@ -79,11 +79,11 @@ func (m *Machine) silence() time.Duration {
 	return silence
 }
 
-// allMembersArePushed reports whether all members are notified of changes as soon as this one is.
+// allMembersArePushed reports whether a push reaches all members as soon as this one.
 func (m *Machine) allMembersArePushed() bool { return m.watching && !m.cfg.Hearsay }
 
 // standsUntil returns until when the record in view counts as a leader's if its holder does not
-// renew. A member that only observes takes nothing over, so only the record's own lease counts.
+// renew. For a member that only observes, and so claims nothing, the record's lease alone counts.
 func (m *Machine) standsUntil() due {
 	lease := m.view.cell.Record.Lease
 	if m.phase != Idle || lease <= 0 {
@@ -101,10 +101,10 @@ func (m *Machine) dithered(d time.Duration) time.Duration {
 // longest returns the longest that d may become by dithering.
 func longest(d time.Duration) time.Duration { return d + d/10 }
 
-// headStart returns the time after which every other living member has seen what this member sees.
-// A member that reads seldom reads again at the latest when the lease that it knows of would be
-// over. The head start must still count after the wait of all members for a nominee, on clocks that
-// differ.
+// headStart returns the time after which every other living member has seen the state in this
+// member's view. A member that reads seldom reads again, at the latest, when the lease that it
+// knows of would be over. An eighth of the wait for a nominee is added, so that the head start
+// remains after that wait on clocks that differ.
 func (m *Machine) headStart() time.Duration {
 	nominees, _ := m.delayForNominee()
 	if m.allMembersArePushed() {
@@ -115,14 +115,14 @@ func (m *Machine) headStart() time.Duration {
 }
 
 // retryDelay returns the time from the last of n failures in a row to the next try (L8): the
-// configured waits, and then one interval each time, spread so that followers do not keep step. A
-// leader goes on at a quarter of its interval: with a whole one it could miss a store that comes
-// back shortly before the deadline.
+// configured waits, and then one renewal interval each time, dithered so that followers do not keep
+// step. A leader goes on at a quarter of its interval: with a whole one it could miss a store that
+// comes back shortly before the deadline.
 func (m *Machine) retryDelay(n int32) time.Duration {
 	switch {
 	case n == 0:
 		return 0
-	case m.phase == Leading: // the held lease may be shorter than the configured one
+	case m.phase == Leading: // its lease may be shorter than the configured one
 		if int(n) > len(m.cfg.Retry) {
 			return min(m.cfg.Renew, m.lease.held.renew) / 4
 		}

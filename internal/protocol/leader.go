@@ -22,17 +22,17 @@ func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
 }
 
-// renewAt returns when the next renewal is due. A longer interval applies only to the longer lease
-// that this renewal writes.
+// renewAt returns when the next renewal is due. If a longer interval was configured, it begins with
+// the renewal that writes its longer lease.
 func (m *Machine) renewAt() due {
 	return byLeader(m.lease.held.sent, min(m.cfg.Renew, m.lease.held.renew))
 }
 
-// readRequest looks for a request to hand over this very term (H2).
+// readRequest looks for a request to hand over this term, and obeys it once (H2).
 func (m *Machine) readRequest(now clock.Reading) {
 	if q := m.view.cell.Record.Request; q != nil && q.Term == m.lease.term {
-		// The next renewal overwrites it, and before the announcement there is no work to hand
-		// over.
+		// Keep it: the next renewal overwrites it, and there is no work to hand over before the
+		// announcement.
 		m.lease.request = q
 	}
 	q := m.lease.request
@@ -43,9 +43,9 @@ func (m *Machine) readRequest(now clock.Reading) {
 	m.HandOver(now, q.To, q.By)
 }
 
-// stepDownIfLost handles a cell that holds none of the leader's pending writes. While the record
-// still names this incarnation and term, a request changed its version: renewing goes on from
-// there, and the deadline does not move.
+// stepDownIfLost handles a cell that holds none of the leader's pending writes. If the record still
+// names this incarnation and term, a request has changed its version: the leader renews from that
+// version, and the deadline does not move.
 func (m *Machine) stepDownIfLost(c *Cell) {
 	switch {
 	case c.Kind == Absent && m.view.change == remade:
@@ -68,7 +68,7 @@ func (m *Machine) stepDownIfLost(c *Cell) {
 }
 
 // leaderTimers makes an unwanted leader leave (L13), announces the term after the grace, ends it
-// when its work takes too long to stop, and checks the deadline (L1).
+// when its work takes too long to stop, and sets the alarm for the deadline (L1).
 func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 	m.stepDownIfUnwanted(now)
 	if m.phase == Releasing {
@@ -90,11 +90,11 @@ func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
 // announceAt returns when the term may be announced: after the grace.
 func (m *Machine) announceAt() due { return byLeader(m.lease.wonAt, m.cfg.Grace) }
 
-// finishBy returns until when the work of a leader that was asked to leave may go on.
+// finishBy returns when the work of a leader that was asked to leave must have finished.
 func (m *Machine) finishBy() due { return byLeader(m.leavingSince, m.cfg.FinishWithin) }
 
-// approach wakes before a far deadline is due: timers run on a clock that may be slewed to run
-// slow, and the next look corrects the lateness of this one.
+// approach shortens the wait for a far deadline: the clock of timers may be slewed to run slow, and
+// the look after the shorter wait corrects that.
 func approach(left time.Duration) time.Duration {
 	if left > 100*time.Millisecond {
 		return left - left/8

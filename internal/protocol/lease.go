@@ -15,7 +15,7 @@ const (
 	claim purpose = iota + 1
 	renew
 	release
-	create // of a vacant record
+	create // it is a vacant record
 )
 
 // pendingWrite is an own write whose outcome is unknown.
@@ -24,8 +24,8 @@ type pendingWrite struct {
 	purpose purpose
 	nonce   string
 	term    uint64
-	// prev is the version that the write expects, and over the nonce of the record there: the
-	// version alone may recur.
+	// prev is the version that the write expects, and over the nonce of the record there, because
+	// the version may recur.
 	prev driver.Version
 	over string
 	// nominated: this member was the nominee when it sent the write.
@@ -35,11 +35,10 @@ type pendingWrite struct {
 // expects reports whether the write can still replace c.
 func (a *pendingWrite) expects(c *Cell) bool { return a.prev == c.Version && a.over == c.Record.Nonce }
 
-// promise says for how long an own write may be relied on.
+// promise says for how long the holder may rely on an own write.
 type promise struct {
 	sent clock.Instant
-	// budget is the lease in this write's own bytes less the margin. renew is when the next write
-	// should follow.
+	// budget is the lease in this write minus the margin. renew is the time until the next one.
 	budget, renew time.Duration
 }
 
@@ -54,32 +53,32 @@ func (p *promise) remaining(now clock.Reading) time.Duration {
 	return deadline.left(now.Instant)
 }
 
-// lease is the state of one term of this member, from its win until Finish.
+// lease is the state of the latest term of this member.
 type lease struct {
 	term uint64
-	seq  uint64
-	held promise // of the newest own write known to have been in the cell
-	// announced: the grace is over and the owner was notified. asked: why it should leave.
+	seq  uint64  // of the last claim or renewal
+	held promise // of the last confirmed write; it may be shorter (see voidPending)
+	// announced: the grace is over and the caller was notified.
 	announced bool
 	// hasten: the next renewal is due at once.
 	hasten bool
 	// nominated: this member was the nominee when it claimed, or at some time in the term.
 	nominated bool
-	// requestTaken: one request was read, and any later wish overrides it.
+	// requestTaken: a request was obeyed in this term, and no other one will be.
 	requestTaken bool
 	wonAt        clock.Instant
-	asked        error
-	// request asks for a hand-over; it is kept because a renewal overwrites it.
+	asked        error // why this member was asked to leave; nil if it was not
+	// request asks for a hand-over; it is kept because a renewal overwrites it in the cell.
 	request *record.Request
-	// moves counts the changes of the remaining time that time passing does not explain.
+	// moves: see Moves.
 	moves uint64
 	// vouched is the version of an absence that was read while the term was valid. No other member
-	// can hold a lease at that state, so a released record may replace it (and no other absence).
+	// can hold a lease in that state, so a released record may replace this absence and no other.
 	vouched driver.Version
 }
 
-// remaining returns the time until the earliest deadline of every own write that may be the current
-// record (L1). Of a write whose outcome is unknown, only the shorter promise may be relied on.
+// remaining returns the time until the earliest deadline of all own writes that may be the current
+// record (L1). So a pending write can shorten it, and only a confirmed one can lengthen it.
 func (m *Machine) remaining(now clock.Reading) time.Duration {
 	left := m.lease.held.remaining(now)
 	for i := range m.pending {

@@ -2,8 +2,8 @@ package protocol
 
 import "time"
 
-// Moment is a reading of a wall clock in a third of the memory: nanoseconds since 1970. Zero means
-// no time.
+// Moment is a time of day in a third of a time.Time's memory: nanoseconds since 1970. Zero means no
+// time.
 type Moment int64
 
 // MomentOf converts a time of day to a Moment.

@@ -7,20 +7,20 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// A nominator outside the election may name one member that has precedence. That orders the claims,
-// for a bounded time, and makes a leader leave in good order. A nomination never shortens the lease
-// of a leader (L13).
+// A nominator outside the election may name one member, the nominee, which has precedence: others
+// claim later, by a bounded time, and a leader that loses its nomination leaves in good order. A
+// nomination never shortens the lease of a leader (L13).
 
-// nomination is this member's state towards its nominator.
+// nomination says whether this member is the nominee.
 type nomination uint8
 
 const (
 	outsider nomination = iota // another member is nominated, or none
 	nominee
-	declined // it is the nominee, but left by itself or on request; so others go first
+	declined // it is the nominee, but left by itself or on request, so others claim first
 )
 
-// Nominate says whether this member is the nominee from now on.
+// Nominate sets whether this member is the nominee.
 func (m *Machine) Nominate(now clock.Reading, nominated bool) {
 	m.expire(now)
 	if nominated == m.isNominee() {
@@ -30,12 +30,13 @@ func (m *Machine) Nominate(now clock.Reading, nominated bool) {
 	if nominated {
 		m.nomination = nominee
 	}
-	m.health.well = false // the leader before gets the time to leave unasked
+	m.health.well = false // the old leader gets time to leave without a request
 }
 
 func (m *Machine) isNominee() bool { return m.nomination != outsider }
 
-// declineNomination notes that this member leaves as the nominee, by itself or on request.
+// declineNomination notes that the nominee leaves, unless it leaves because it is ineligible or no
+// longer named.
 func (m *Machine) declineNomination() {
 	why := m.lease.asked
 	if m.nomination == nominee && !errors.Is(why, ErrNominationLost) && !errors.Is(why, ErrIneligible) {
@@ -44,8 +45,8 @@ func (m *Machine) declineNomination() {
 }
 
 // delayForNominee returns how much longer than the nominee this member waits before it claims;
-// false means that it never claims. It counts from the same moment as the wait that it adds to, so
-// that a series of nominees does not make it longer.
+// false means that it never claims. A series of nominees does not make the wait longer: it counts
+// from the moment when the stamp was first seen.
 func (m *Machine) delayForNominee() (time.Duration, bool) {
 	switch {
 	case m.barred:
@@ -58,9 +59,9 @@ func (m *Machine) delayForNominee() (time.Duration, bool) {
 	return m.cfg.Precedence, true
 }
 
-// delayAfterDeclining is how much later than all others a nominee claims that has just declined, or
-// was asked to hand over. It is later than the members that wait for a nominee, on clocks that
-// differ. Otherwise its precedence would undo its own decision (H1).
+// delayAfterDeclining is how much later a nominee claims after it left by itself or on request:
+// after the members that wait for a nominee, on clocks that differ. Otherwise its precedence would
+// undo its own decision (H1).
 func (m *Machine) delayAfterDeclining() time.Duration {
 	if m.nomination != declined || m.cfg.NomineeOnly {
 		return 0
@@ -68,7 +69,7 @@ func (m *Machine) delayAfterDeclining() time.Duration {
 	return m.cfg.Precedence + m.cfg.Precedence/8
 }
 
-// claimsAtOnce reports whether no precedence of others delays the claims of this member.
+// claimsAtOnce reports whether this member may claim, and need not wait for a nominee.
 func (m *Machine) claimsAtOnce() bool {
 	wait, ok := m.delayForNominee()
 	return ok && wait == 0

@@ -5,7 +5,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// ReadDone reports the answer to a read: the cell if Applied, or why there is none.
+// ReadDone reports the answer to a read: the cell if Applied, or the error.
 func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, err error) {
 	m.expire(now)
 	op := m.takeAnswer(now, id)
@@ -31,7 +31,7 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 	}
 	m.reconcile(now, &c)
 	if blind || op.doubted {
-		m.view.suspect = true // the cell changed while this answer was on its way
+		m.view.suspect = true // the cell may have changed while this answer was on its way
 	}
 }
 
@@ -40,7 +40,7 @@ func (m *Machine) overtaken(op *Op, c *Cell) bool {
 	return op.pushes != m.view.pushes && c.Version != m.view.cell.Version && !c.after(&m.view.cell)
 }
 
-// WriteDone reports the answer to a write: its version if Applied.
+// WriteDone reports the answer to a write: the new version if Applied, or the error.
 func (m *Machine) WriteDone(now clock.Reading, id uint64, v driver.Version, out Outcome, err error) {
 	m.expire(now)
 	op := m.takeAnswer(now, id)
@@ -71,8 +71,8 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 	m.lease.hasten = m.lease.hasten || op.unwatched && m.phase == Leading
 }
 
-// conflict handles a refused write: the version moved, by another writer or by an earlier delivery
-// of the own request (L7). Only a read can tell which. After the first conflict the read comes at
+// conflict handles a refused write: another writer, or an earlier delivery of the same request, has
+// changed the version (L7). Only a read can tell which. After the first conflict the read comes at
 // once; after a second in a row it waits as after a failure, so that two writers can never loop.
 func (m *Machine) conflict(now clock.Reading) {
 	m.view.suspect = true
@@ -82,8 +82,8 @@ func (m *Machine) conflict(now clock.Reading) {
 	m.conflicted = true
 }
 
-// trouble handles every other answer. The effect of a write is unknown until the cell is read
-// again.
+// trouble handles every other answer, and a timeout. The effect of a write is unknown until the
+// cell is read again. A member that is denied before its first good read becomes Idle.
 func (m *Machine) trouble(now clock.Reading, out Outcome, err error) {
 	m.fail(now)
 	if out == Denied && !m.view.answered {
@@ -135,8 +135,8 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 }
 
 // voidPending forgets own pending writes to a store that was recreated since. If one of them
-// arrives in the new history, it does not prove that this member leads. A leader's deadline moves
-// no later (L1).
+// arrives in the new history, it does not prove that this member leads. A leader's deadline remains
+// the earliest of all of them (L1).
 func (m *Machine) voidPending(now clock.Reading) {
 	for i := range m.pending {
 		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
@@ -147,7 +147,7 @@ func (m *Machine) voidPending(now clock.Reading) {
 	m.pending, m.lease.vouched = nil, ""
 }
 
-// reconcile compares the cell with own writes.
+// reconcile settles the pending writes by the cell that was seen.
 func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
 		m.confirm(now, a)
@@ -167,7 +167,7 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	}
 }
 
-// forget drops own claims that expected another version than the present one: they can no longer be
+// forget drops pending writes that expect another state than the present one: they can no longer be
 // applied, or were applied and then replaced.
 func (m *Machine) forget(present *Cell) {
 	if len(m.pending) > 0 && !m.pending[0].expects(present) {
@@ -176,8 +176,8 @@ func (m *Machine) forget(present *Cell) {
 	m.endFailures()
 }
 
-// endFailures ends the series of failures, unless the outcome of a write is still unknown: a store
-// that answers reads but refuses writes is not well.
+// endFailures ends the series of failures, unless a write is pending: a store that answers reads
+// but refuses writes is not well.
 func (m *Machine) endFailures() {
 	if len(m.pending) == 0 {
 		m.failures, m.conflicted = 0, false
@@ -194,8 +194,8 @@ func (m *Machine) match(nonce string) (pendingWrite, bool) {
 	return pendingWrite{}, false
 }
 
-// confirm records that this own write is, or was, in the cell; so every other pending one is
-// superseded by it or can never be applied.
+// confirm records that the own write a is, or was, in the cell. So every other pending write was
+// replaced by it or can never be applied.
 func (m *Machine) confirm(now clock.Reading, a pendingWrite) {
 	m.pending = nil
 	m.failures, m.conflicted, m.view.suspect = 0, false, false
@@ -215,7 +215,7 @@ func (m *Machine) win(now clock.Reading, a pendingWrite) {
 	if m.nomination == declined {
 		m.nomination = nominee
 	}
-	m.view.trust = sound // its lease was waited out, and this win followed
+	m.view.trust = sound // the lease of a state that was not sound was waited out
 	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated, hasten: m.lease.hasten}
 }
 
@@ -228,9 +228,9 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	if m.cfg.Hearsay {
-		c.Ceiling = max(c.Ceiling, m.view.cell.ceiling()) // only the store knows it
+		c.Ceiling = max(c.Ceiling, m.view.cell.ceiling()) // only the store knows the ceiling
 		if !m.attested(&c) {
-			m.view.pushes++ // a read that is under way may be older
+			m.view.pushes++ // a read in flight may be older
 			m.doubt()
 			return
 		}
@@ -265,7 +265,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
 	case m.view.older(&c) && !c.sameTerm(&m.view.cell):
-		// A late one of a term that a vacant record cut short, or one that was put back.
+		// A late entry of a term that a vacant record cut short, or a state that was put back.
 		m.doubt()
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
 		m.doubt()
@@ -275,23 +275,23 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 }
 
-// noteSilence notes the end of a silence that is longer than a healthy holder is silent. This
-// process may have been stopped, so pushes that waited for it may come now, also after the answer
-// to a read.
+// noteSilence notes the end of a silence that is longer than a heartbeat. This process may have
+// been stopped. Then pushes that waited may come now, even after the answer to a read.
 func (m *Machine) noteSilence(now clock.Reading) {
 	if m.view.known() && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
 		m.view.woken, m.view.woke = true, now.Instant
 	}
 }
 
-// wokeLately reports whether a silence ended within a heartbeat, so that a push may be as old.
+// wokeLately reports whether a long silence ended at most a heartbeat ago. Then a push may be as
+// old as the silence.
 func (m *Machine) wokeLately(now clock.Reading) bool {
 	return m.view.woken && now.FollowerSince(m.view.woke) <= m.cfg.heartbeat()
 }
 
-// attested reports whether a peer's push may count. The peer proves that it is the holder of the
-// record that was read, and no more: its term, its lease and its bound for its clocks must be those
-// that the store has shown. An own write comes from this very process.
+// attested reports whether a peer's push may count. The peer has proved only that it is the holder
+// of the record that was read, so the term, the lease and the drift bound must be those that the
+// store has shown. A record of this member comes from this process, and counts.
 func (m *Machine) attested(c *Cell) bool {
 	r, shown := &c.Record, &m.view.cell.Record
 	if r.Incarnation == m.incarnation {
@@ -300,8 +300,8 @@ func (m *Machine) attested(c *Cell) bool {
 	return m.view.known() && c.Kind == Valid && c.sameTerm(&m.view.cell) && r.Lease == shown.Lease && r.Drift == shown.Drift
 }
 
-// doubt causes a read after the operation that is under way, because that one may be too early to
-// show the change.
+// doubt causes a read. If an operation is in flight, the read follows it, because the operation may
+// be too early to show the change.
 func (m *Machine) doubt() {
 	m.view.suspect = true
 	if m.op != nil {
@@ -309,6 +309,7 @@ func (m *Machine) doubt() {
 	}
 }
 
+// accept takes a pushed cell into view.
 func (m *Machine) accept(now clock.Reading, c Cell) {
 	m.view.pushes++
 	s := sight{push, now.Instant}

@@ -7,14 +7,15 @@ import (
 )
 
 // A candidate with precedence over the leader asks it to hand over (H2). It does not ask at once: a
-// member that comes and goes, or that reaches the store badly, must not move the leadership. It
-// does not ask often: a leader may have its reasons to go on.
+// member that comes and goes, or has a poor connection to the store, must not move the leadership.
+// It does not ask often: a leader may have its reasons to go on.
 const (
 	maturity   = 2  // leases for which a candidate must have been well
 	moderation = 10 // leases from one of its requests to the next
 )
 
-// health is since when a candidate is well, and when it last requested a hand-over.
+// health says since when a candidate is well, and when it last requested a hand-over. A failure, a
+// new campaign, and a change of nomination or eligibility end the time in which it is well.
 type health struct {
 	since, requestedAt clock.Instant
 	well, requested    bool
@@ -38,7 +39,7 @@ func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Durat
 	return left
 }
 
-// requestHandOver makes the owner ask the leader for a hand-over to this member, if that is due.
+// requestHandOver tells the caller to ask the leader to hand over to this member, if that is due.
 func (m *Machine) requestHandOver(now clock.Reading, at *alarm) {
 	r := &m.view.cell.Record
 	outranked := m.view.held() && !m.mine() && !m.view.cell.predecessor() && m.outranks()

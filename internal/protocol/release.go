@@ -8,11 +8,10 @@ import (
 )
 
 // stepReleasing decides for a member that releases, after its work has stopped. It puts a released
-// record where a record names this member, or where its claim with a lost answer may still be
-// applied.
+// record in the cell if releasable allows that, and else ends the release.
 func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 	if !m.view.certain() || m.view.trust != sound && m.mine() {
-		// An own record that was put back needs no release: another member may lead by now.
+		// An own record that is not sound is not released: another member may lead by now.
 		return m.follow(now, at)
 	}
 	if term, ok := m.releasable(); ok {
@@ -25,14 +24,14 @@ func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 	return nil
 }
 
-// withinDeadline reports whether the cell shows this member's term and its deadline is in the
-// future. Until then no other member leads, whatever version the cell has. The deadline of a
-// released term proves nothing.
+// withinDeadline reports whether the cell names this member as the holder, and the deadline of its
+// term is in the future. Until then no other member leads, even if the version was seen long ago.
+// After a release the deadline proves nothing.
 func (m *Machine) withinDeadline(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
 
 // releasable returns the term that may be released. There are three cases: a record that names this
-// member; the very absence that ended its term while it was valid; and the version that an own
-// claim or release of unknown outcome expects and could still replace.
+// member; the absence that was read while its term was valid, and ended the term; and the state
+// that a pending write, other than a vacant record, expects and could still replace.
 func (m *Machine) releasable() (term uint64, ok bool) {
 	c := &m.view.cell
 	if m.mine() {
@@ -49,8 +48,7 @@ func (m *Machine) releasable() (term uint64, ok bool) {
 	return 0, false
 }
 
-// sendRelease sends a release. From here on no earlier write of this member counts, whatever its
-// outcome (L1).
+// sendRelease sends a release. After it, no earlier claim or renewal of this member counts (L1).
 func (m *Machine) sendRelease(now clock.Reading, term uint64) *Op {
 	m.keepReleases(&m.view.cell)
 	r := m.record(now, term, max(m.lease.seq, m.view.cell.Record.Seq)+1)
@@ -58,6 +56,7 @@ func (m *Machine) sendRelease(now clock.Reading, term uint64) *Op {
 	return m.write(now, release, m.view.cell.Version, r)
 }
 
+// keepReleases drops the pending writes, except releases that could still replace present.
 func (m *Machine) keepReleases(present *Cell) {
 	kept := m.pending[:0]
 	for _, a := range m.pending {
@@ -68,7 +67,7 @@ func (m *Machine) keepReleases(present *Cell) {
 	m.pending = kept
 }
 
-// releasingTimers bounds the release: after it the lease expires by itself.
+// releasingTimers ends a release whose time is over. Then the lease expires by itself.
 func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
 	if !at.reached(now, m.releaseBy()) {
 		return
@@ -77,11 +76,10 @@ func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
 	m.endRelease(now, false)
 }
 
-// releaseBy returns until when a release is tried.
+// releaseBy returns when the time for the release is over.
 func (m *Machine) releaseBy() due { return byLeader(m.leavingSince, m.cfg.ReleaseWithin()) }
 
-// endRelease ends the release, confirmed in the store or not, and with it the last hold on the
-// term.
+// endRelease ends the release, confirmed or not, and leaves the term.
 func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 	if m.lease.announced && (confirmed || errors.Is(m.cause, ErrReleased)) {
 		m.tell(Transition{What: Released, Term: m.lease.term, Cause: unless(confirmed)})
@@ -89,9 +87,9 @@ func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 	m.leaveTerm(now)
 }
 
-// leaveTerm leaves the term behind, to campaign again or to be idle. It forgets writes of unknown
-// outcome on purpose: if one turns up, it is a record of this incarnation that belongs to no term,
-// and the next claim replaces it.
+// leaveTerm leaves the term behind, to campaign again or to be Idle. It forgets pending writes on
+// purpose: if one is applied later, it is a record of this incarnation without an open term, which
+// the next claim replaces.
 func (m *Machine) leaveTerm(now clock.Reading) {
 	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, "", "", false
 	m.op = nil // a push may have confirmed the release before its own answer did
@@ -104,6 +102,7 @@ func (m *Machine) leaveTerm(now clock.Reading) {
 	m.tell(Transition{What: Withdrawn, Term: m.lease.term})
 }
 
+// unless returns the cause of a Released transition: ErrUnconfirmed unless confirmed.
 func unless(confirmed bool) error {
 	if confirmed {
 		return nil

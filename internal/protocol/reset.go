@@ -2,12 +2,12 @@ package protocol
 
 import "github.com/tenure-go/tenure/internal/record"
 
-// Vacate returns the record that an operator puts in place of a cell that no election can go on
-// from; false if this cell is sound or empty. A leader may still be alive that does not know about
-// the damage. So members wait out the configured lease, or the one that the cell shows if that is
-// longer. The record is a draft: the same bytes may be written again, as absence may recur. Where
-// versions are made from the content, the request that replaced those bytes could then be applied
-// once more.
+// Vacate returns the record that an operator puts in place of a Foreign or Malformed cell; false if
+// the cell is neither. A leader that does not know about the damage may still be alive. So members
+// wait for the configured lease, or for the one that the cell shows if that is longer.
+//
+// The record is a draft. The damaged bytes may recur, as an absence may. Where versions are made
+// from the content, the request that replaced those bytes could then be applied once more.
 func (m *Machine) Vacate(c Cell) (record.Record, bool) {
 	c = Credible(c)
 	if c.Kind != Foreign && c.Kind != Malformed {

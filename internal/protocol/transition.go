@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// What names a change that the owner of a machine is notified of.
+// What names a change that the caller is notified of.
 type What uint8
 
 // The changes.
@@ -16,15 +16,15 @@ const (
 	Candidacy What = iota + 1 // this member campaigns
 	Elected                   // it leads, Term
 	Leaving                   // it was asked to leave, Cause
-	Lost                      // its term ended, Cause
-	Released                  // its release is in the store
+	Lost                      // its term ended before a release, Cause
+	Released                  // its release is over; Cause: nil, or ErrUnconfirmed
 	Withdrawn                 // it is idle again
-	NewLeader                 // Leader is another member, or none
+	NewLeader                 // Leader changed; it may be this member, or none
 	Overdue                   // its work did not stop in time; comes with Lost
 	Trouble                   // an operation failed or was refused, Cause
 	Refused                   // denied before the first good read, Cause: it is idle again
 	Asking                    // the owner should ask the leader of Term to hand over to this member
-	Alarm                     // the cell holds invalid data, Cause
+	Alarm                     // the store or the cell is in an unexpected state, Cause
 )
 
 // Transition is one change.
@@ -33,11 +33,11 @@ type Transition struct {
 	Term   uint64
 	Cause  error
 	Leader Leader
-	// OtherTerm says of a NewLeader that it brings another term, or none.
+	// OtherTerm reports that the term of a NewLeader changed, not only its address or metadata.
 	OtherTerm bool
 }
 
-// Leader is the holder of the election, as far as this member knows. Without an ID there is none.
+// Leader is the leader of the election, as far as this member knows. Without an ID there is none.
 type Leader struct {
 	ID          string
 	Addr        string
@@ -66,10 +66,10 @@ func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
 		}
 	}
 	if l.ID == "" && m.rereading() && m.leader.Incarnation == m.view.cell.Record.Incarnation {
-		return // a read is asking just now whether that leader still leads
+		return // the read in flight will show whether that leader still leads
 	}
 	if l.ID == "" && !m.Active() && m.leader.Incarnation != m.incarnation {
-		return // without reads the view grows old, and that proves nothing
+		return // nothing is read any more, so the age of the view proves nothing
 	}
 	if !l.same(&m.leader) {
 		otherTerm := l.Term != m.leader.Term || l.Incarnation != m.leader.Incarnation
@@ -84,7 +84,7 @@ func (m *Machine) rereading() bool {
 }
 
 // leaderRemaining returns how long the record in view still counts as a leader's. An own record
-// does so only while the term is open.
+// counts only while the term is open.
 func (m *Machine) leaderRemaining(now clock.Reading) time.Duration {
 	switch {
 	case !m.view.held():
@@ -108,7 +108,7 @@ func (m *Machine) Phase() Phase { return m.phase }
 // Current reports whether the machine still waits for this operation.
 func (m *Machine) Current(id uint64) bool { return m.op != nil && m.op.ID == id }
 
-// Leader returns the holder of the election, as of the last call of Next.
+// Leader returns the leader, as of the last call of Next.
 func (m *Machine) Leader() Leader { return m.leader }
 
 // Failures returns the number of operations that failed in a row.
@@ -120,8 +120,8 @@ func (m *Machine) Heard() (clock.Reading, bool) {
 	return clock.Reading{Instant: at, Wall: wall.Time()}, m.view.known()
 }
 
-// InView returns the cell as it was last seen, and when its stamp was first seen, by the wall clock
-// at the last sight. The results count only if Heard returns true.
+// InView returns the cell as it was last seen, and when its stamp was first seen: the wall clock at
+// the last sight, minus the time between the two. The results count only if Heard returns true.
 func (m *Machine) InView() (Cell, time.Time) {
 	at, wall := m.view.lastSign()
 	return m.view.cell, wall.Time().Add(-at.FollowerSince(m.view.renewedAt()))
@@ -138,17 +138,17 @@ func (m *Machine) Asked() error {
 // Term returns the latest term of this member, open or not; 0 before the first.
 func (m *Machine) Term() uint64 { return m.lease.term }
 
-// Moves counts how often Remaining changed, or may have, for reasons other than time passing.
+// Moves returns how often Remaining changed, or may have, for reasons other than time passing.
 func (m *Machine) Moves() uint64 { return m.lease.moves }
 
-// Holds reports whether a term is open and within its deadline. It changes nothing: it is for
-// checks from outside.
+// Holds reports whether a term is open and within its deadline. Unlike Remaining, it changes
+// nothing.
 func (m *Machine) Holds(now clock.Reading) bool {
 	return m.phase == Leading && m.remaining(now) > 0
 }
 
-// Remaining returns how long the announced term may be relied on from now, or 0 and why it is over.
-// After it was once 0 it stays so for this term (L6).
+// Remaining returns how long this member may rely on the term from now, or 0 and why the term is
+// over. After it was 0 once, it stays 0 for this term (L6).
 func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, error) {
 	m.expire(now)
 	if m.Holds(now) && m.lease.term == term {
@@ -163,5 +163,6 @@ func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, erro
 // Cause returns why the last term ended, or why this member was refused, whichever was later.
 func (m *Machine) Cause() error { return m.cause }
 
-// Overdue reports whether the last term ended because its work did not stop when asked.
+// Overdue reports whether the last term ended because its work did not stop when asked, and that
+// work may still run.
 func (m *Machine) Overdue() bool { return m.phase == Ended && errors.Is(m.cause, ErrOverdue) }
