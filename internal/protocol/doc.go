@@ -3,8 +3,8 @@
 // returns what to read or write next, when to call again, and what changed.
 //
 // docs/protocol.md has the idea, the states, a glossary, and the rules that comments cite (L1 to
-// L16, L3a, H1 and H2) with a test and a planted bug for each. testdata/00-one-election.txt is the
-// first timeline to read: one election from beginning to end.
+// L16, L3a, H1 and H2), each with its timeline or test. testdata/00-one-election.txt is the first
+// timeline to read: one election from beginning to end.
 //
 // In short: the cell in the store alone decides which member leads, and it changes only by
 // compare-and-swap. A leader's deadline is the time before it sent a write, plus the lease, minus a

@@ -33,8 +33,8 @@ const (
 	Unknown                     // any other: a write may be applied, now or later
 )
 
-// Op is one store operation to carry out: a write if Write is true, else a read. The caller passes
-// the ID to ReadDone or WriteDone.
+// Op is one store operation to carry out within Timeout: a compare-and-swap from Prev to Record if
+// Write is true, else a read. The caller passes the ID to WriteDone or ReadDone.
 type Op struct {
 	ID      uint64
 	Write   bool
@@ -102,8 +102,8 @@ func (m *Machine) Reconfigure(cfg *Config) {
 	m.cfg = cfg
 }
 
-// Campaign starts a campaign. The first claim comes after the given delay and a random part of
-// Splay. Campaign has an effect only when Idle.
+// Campaign starts a campaign. No claim is sent before the given delay and a random part of Splay
+// have passed. Campaign has an effect only when Idle.
 func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 	if m.phase != Idle {
 		return
@@ -197,7 +197,7 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	m.notBefore = later(now.Instant, delay)
 	m.phase = Releasing
 	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
-		// The record still names this member, which may claim it without a wait or a release.
+		// If the record still names this member, it may claim at once: better than a release.
 		m.leaveTerm(now)
 	}
 }
@@ -359,6 +359,7 @@ func (m *Machine) timers(now clock.Reading, at *alarm) {
 	}
 }
 
+// start numbers op, and notes its time limit and when it begins.
 func (m *Machine) start(now clock.Reading, op Op) *Op {
 	m.lastOp++
 	op.ID, op.sent, op.pushes = m.lastOp, now, m.view.pushes

@@ -179,8 +179,9 @@ type view struct {
 	// successor is dropped (see mark).
 	highTerm uint64
 	highSeq  uint64
-	// highestPushedTerm is the highest term in a pushed entry, even if the entry was ignored.
-	// Pushes may come out of order, so a lower term afterwards raises no alarm.
+	// highestPushedTerm is the highest term in a pushed entry, even in one that changed nothing
+	// else, but not in one that is not attested. Pushes may come out of order, so a lower term
+	// afterwards raises no alarm.
 	highestPushedTerm uint64
 	longLease         time.Duration
 	// pushes counts the pushes that may show a later state than a read in flight.
