@@ -13,6 +13,7 @@ type Dialect struct {
 	// The rest are statements and expressions, with the placeholders of render.
 
 	era    string // names the history of the database
+	recurs bool   // an era may come back without the writes of the eras between
 	clock  string // is the server's clock in microseconds
 	create string // makes the table
 	read   string // selects value, version, floor, era, the server's era and its clock of a key
@@ -35,6 +36,10 @@ type statements struct{ create, era, read, insert, update, rights string }
 // render puts the name of the table and the expressions into the statements.
 func (d Dialect) render(t table, era string, notify bool) statements {
 	quoted := t.quoted(d.quote)
+	if t.schema == "" { // sessions may have another default database
+		era = strings.ReplaceAll(era, "{database}", ", '/', coalesce(database(), '')")
+	}
+	era = strings.ReplaceAll(era, "{database}", "")
 	literal := "'" + strings.ReplaceAll(quoted, "'", "''") + "'"
 	inner := strings.NewReplacer("{table}", quoted, "{literal}", literal)
 	outer := strings.NewReplacer(

@@ -18,6 +18,12 @@ func inspectMySQL(i *inspection) {
 		i.find(driver.Warning, "innodb_flush_log_at_trx_commit", "a crash may lose the writes of the last second: another "+
 			"candidate may claim beside a living leader, in a lower term", "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	}
+	if on, ok := i.ask("SELECT @@global.log_bin"); ok && on == "1" {
+		if v, ok := i.ask("SELECT @@global.sync_binlog"); ok && v != "1" {
+			i.find(driver.Warning, "sync_binlog", "a crash of the server's machine may lose acknowledged writes: another candidate "+
+				"may claim beside a living leader, in a lower term", "SET GLOBAL sync_binlog = 1")
+		}
+	}
 	i.mysqlReplicas()
 	if v, ok := i.ask("SELECT @@wsrep_on"); ok && v == "1" {
 		i.find(driver.Advice, "wsrep_on", "Galera certifies writes at commit: of two claims on two nodes one fails with a "+

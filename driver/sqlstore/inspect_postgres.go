@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -19,8 +21,23 @@ func inspectPostgres(i *inspection) {
 		i.find(driver.Unsafe, "default_transaction_read_only", "no write is taken, so nobody can be elected",
 			"ALTER ROLE CURRENT_USER SET default_transaction_read_only = off, or connect to the primary")
 	}
+	i.postgresTwins()
 	i.postgresStandbys()
 	i.postgresPooler()
+}
+
+// postgresTwins looks for tables of the same name in the search path. Sessions with another search
+// path would use another one.
+func (i *inspection) postgresTwins() {
+	if i.s.table.schema != "" {
+		return
+	}
+	n, ok := i.ask("SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "+
+		"WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v') AND n.nspname = ANY (current_schemas(false))", i.s.table.name)
+	if ok && n != "0" && n != "1" {
+		i.find(driver.Unsafe, "search_path", n+" schemas of the search path have a table "+i.s.table.name+
+			": sessions with another search path elect in another one", "name the schema, as in public."+i.s.table.name)
+	}
 }
 
 // postgresStandbys needs no more rights than any user has: the state of a standby is hidden from
@@ -40,14 +57,16 @@ func (i *inspection) postgresPooler() {
 	if i.s.db.Stats().MaxOpenConnections == 1 {
 		return
 	}
-	second, err := i.s.db.Conn(i.ctx)
+	ctx, cancel := context.WithTimeout(i.ctx, time.Second) // the pool may have no second one left
+	defer cancel()
+	second, err := i.s.db.Conn(ctx)
 	if err != nil {
 		return
 	}
 	defer func() { _ = second.Close() }()
 	mine, ok := i.ask("SELECT pg_backend_pid()")
 	var its sql.NullString
-	if err := second.QueryRowContext(i.ctx, "SELECT pg_backend_pid()").Scan(&its); err != nil || !ok || its.String != mine {
+	if err := second.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&its); err != nil || !ok || its.String != mine {
 		return
 	}
 	i.find(driver.Advice, "pool_mode", "a pooler in between gives sessions away by transaction: elections work, and wait where "+

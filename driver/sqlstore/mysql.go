@@ -8,14 +8,25 @@ import "strings"
 // MariaDB, where servers that replicate have different values of server_id). It changes when
 // another server takes over. Where Galera is on, it is the name of the cluster, because all its
 // nodes share one history.
+//
+// A former primary that takes over again has its former era, and may lack the writes of the primary
+// between. So a Store of this dialect takes the first state that it reads of an election as
+// unproven: a member that has just started waits for a lease, unless it sees a leader renew. With
+// another expression ([WithEra]) that never recurs, it does not.
 func MySQL() Dialect {
 	return Dialect{
 		name:  "MySQL",
 		quote: "`",
-		// MariaDB reads the first comment alone, and MySQL the second alone. A session in which
-		// statements do not commit by themselves has no era, so it can write nothing.
-		era: `if(@@autocommit, /*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +
-			`concat_ws('/', @@server_id, @@hostname, @@port)) */ /*!80000 @@server_uuid */, NULL)`,
+		// A former primary that takes over again names its own history, and may lack the writes of
+		// the primary between.
+		recurs: true,
+		// MariaDB reads the comments with M alone, and MySQL the others alone. A session in which a
+		// statement does not commit by itself, or that sees what is not committed, has no era, so it
+		// can write nothing.
+		era: `if(@@autocommit AND @@completion_type = 'NO_CHAIN' /*M! AND NOT @@in_transaction */ ` +
+			`AND /*M! @@tx_isolation */ /*!80000 @@transaction_isolation */ <> 'READ-UNCOMMITTED', ` +
+			`concat(/*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +
+			`concat_ws('/', @@server_id, @@hostname, @@port)) */ /*!80000 @@server_uuid */{database}), NULL)`,
 		clock: `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
   name    varbinary(255) NOT NULL PRIMARY KEY,

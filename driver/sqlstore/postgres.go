@@ -12,7 +12,7 @@ func Postgres() Dialect {
 		name:  "PostgreSQL",
 		quote: `"`,
 		era: `(SELECT system_identifier FROM pg_control_system()) || '/' || ` +
-			`left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || {literal}::regclass::oid`,
+			`left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || to_regclass({literal})::oid`,
 		clock: `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
   name    text COLLATE "C" PRIMARY KEY,

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"fmt"
 	"hash/fnv"
 	"strings"
 
@@ -34,6 +35,15 @@ func (r *row) entry(key string) driver.Entry {
 	e.Value, e.Version = r.value, version{r.version.String, r.era}.version()
 	e.Unproven = r.wroteIn.String != r.era || !sealed(r.version.String, key, r.value)
 	return e
+}
+
+// damaged returns an error if no write can ever name the version of the row.
+func (r *row) damaged() error {
+	if stamp := r.version; stamp.Valid && (stamp.String == "" || strings.Contains(stamp.String, " ")) {
+		return fmt.Errorf("the column version of the row is %.60q, which no write can name: it was edited by hand; "+
+			"set it to any other text without spaces, or delete the row", stamp.String)
+	}
+	return nil
 }
 
 // era makes a number of the text that names a history.

@@ -1,12 +1,14 @@
 package sqlstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -23,6 +25,9 @@ type Store struct {
 	text    statements
 	code    func(error) string
 	calls   abandon.Calls
+	// wary: a state that is read for the first time may lack later writes; met has the keys read or written.
+	wary bool
+	met  sync.Map
 }
 
 // New returns the elections in a table of the database, over a pool of connections that stays the
@@ -49,6 +54,7 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	}
 	return &Store{
 		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era, set.notify), code: set.code,
+		wary: dialect.recurs && set.era == dialect.era,
 	}, nil
 }
 
@@ -76,12 +82,17 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 		err = conn.QueryRowContext(ctx, s.text.read, key).
 			Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &now, &r.clock)
 		r.era = now.String
-		return r, cmp.Or(err, known(now))
+		return r, cmp.Or(err, known(now), r.damaged())
 	})
 	if err != nil {
 		return driver.Entry{}, s.explain(err)
 	}
-	return r.entry(key), nil
+	e := r.entry(key)
+	if s.wary {
+		_, known := s.met.LoadOrStore(key, true)
+		e.Unproven = e.Unproven || !known && e.Version != ""
+	}
+	return e, nil
 }
 
 // CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
@@ -106,6 +117,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	if err := s.ready(ctx, key); err != nil {
 		return "", err
 	}
+	value = bytes.Clone(value) // the call may outlive its context
 	v, err := on(ctx, s, func(conn *sql.Conn) (version, error) {
 		if prev == "" {
 			return s.insert(ctx, conn, key, value)
@@ -115,6 +127,9 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	if err != nil {
 		return "", s.explain(err)
 	}
+	if s.wary {
+		s.met.Store(key, true)
+	}
 	return v.version(), nil
 }
 
@@ -122,6 +137,9 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 func (s *Store) insert(ctx context.Context, conn *sql.Conn, key string, value []byte) (version, error) {
 	var now sql.NullString
 	err := conn.QueryRowContext(ctx, s.text.era).Scan(&now)
+	if err == nil && !now.Valid { // perhaps because there is no table
+		_, err = conn.ExecContext(ctx, s.text.rights, key)
+	}
 	if err := cmp.Or(err, known(now)); err != nil {
 		return version{}, err
 	}
@@ -134,8 +152,9 @@ func known(now sql.NullString) error {
 	if now.Valid {
 		return nil
 	}
-	return errors.New("the expression of the era is null; on MySQL and MariaDB it is while autocommit is off: " +
-		"set autocommit = 1 for these connections, or on the server")
+	return errors.New("the expression of the era is null; on MySQL and MariaDB it is while statements do not commit by " +
+		"themselves, or see what is not committed: set autocommit = 1, completion_type = NO_CHAIN and an isolation level " +
+		"above READ UNCOMMITTED for these connections, and leave no transaction open on one")
 }
 
 func (s *Store) update(ctx context.Context, conn *sql.Conn, key string, was version, value []byte) (version, error) {

@@ -28,7 +28,9 @@ func TestMariaDBReplicaIsAnotherEra(t *testing.T) {
 	run(t, primary.Open(t, "root", ""), "CREATE DATABASE app")
 	admin := primary.Open(t, "root", "app")
 	s := open(t, admin, sqlstore.MySQL())
-	inspect(t, "without replicas", s, nil)
+	inspect(t, "without replicas", s, map[string]driver.Severity{"sync_binlog": driver.Warning})
+	run(t, admin, "SET GLOBAL sync_binlog = 1")
+	inspect(t, "with a binary log that is synced", s, nil)
 	follower := replica.Open(t, "root", "")
 	run(t, follower, fmt.Sprintf("CHANGE MASTER TO master_host = '%s', master_port = %s, master_user = 'root', "+
 		"master_use_gtid = slave_pos", host, port), "START SLAVE")
@@ -56,6 +58,12 @@ func TestMariaDBReplicaIsAnotherEra(t *testing.T) {
 	must(t, err)
 	if e, err := next.Read(ctx, "k"); err != nil || e.Unproven || e.Floor <= before.Floor {
 		t.Errorf("after a write: %+v, %v", e, err)
+	}
+	// The former primary takes over again, and lacks that write. Its row is of its own era.
+	must(t, primary.Start())
+	again := over(t, primary.Open(t, "root", "app"), sqlstore.MySQL())
+	if e, err := again.Read(ctx, "k"); err != nil || !e.Unproven || e.Era != before.Era || string(e.Value) != "first" {
+		t.Errorf("after a fail-back: %+v, %v: want the value, unproven", e, err)
 	}
 }
 

@@ -87,6 +87,15 @@ func TestSQLiteRowOfAnotherHand(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", c.why, e, err)
 		}
 	}
+	for _, version := range []string{"", "by hand"} {
+		if _, err := db.ExecContext(ctx, "UPDATE tenure SET version = ?", version); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Read(ctx, "k"); err == nil || !strings.Contains(err.Error(), "without spaces") {
+			t.Errorf("the version is %q: %v", version, err)
+		}
+	}
+	run(t, db, "UPDATE tenure SET version = '2'")
 	e, err := s.Read(ctx, "k")
 	must(t, err)
 	if _, err := s.CompareAndSwap(ctx, "k", e.Version, []byte("next")); err != nil {
@@ -100,7 +109,7 @@ func TestSQLiteRowOfAnotherHand(t *testing.T) {
 func TestSQLiteForeignBytesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, s := openSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
-		run(t, db, `INSERT INTO tenure VALUES ('billing', 'not a record', 'by hand', 0, '')`)
+		run(t, db, `INSERT INTO tenure VALUES ('billing', 'not a record', 'by-hand', 0, '')`)
 		alarms := make(chan error, 1)
 		e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second, OnEvent: func(e tenure.Event) {
 			if e.Kind == tenure.EventAlarm {

@@ -19,7 +19,16 @@ import (
 // frozen host. database/sql then opens connections for calls that have long given up, and these
 // must not hold all places of the pool when the server answers again.
 func TestPoolOutlivesConnectionsThatHang(t *testing.T) {
-	t.Parallel()
+	for scheme, refuse := range map[string]func(net.Conn){"postgres": refusePostgres, "mysql": refuseMySQL} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			hangs(t, scheme+"://u@HOST/db"+map[string]string{"postgres": "?push=off&sslmode=disable", "mysql": "?tls=false"}[scheme], refuse)
+		})
+	}
+}
+
+func hangs(t *testing.T, store string, refuse func(net.Conn)) {
+	t.Helper()
 	var answers atomic.Bool
 	taken := make(chan struct{}, 100)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,7 +50,7 @@ func TestPoolOutlivesConnectionsThatHang(t *testing.T) {
 			}
 		}
 	}()
-	p, err := Parse("--store", "postgres://u@"+l.Addr().String()+"/db?push=off&sslmode=disable")
+	p, err := Parse("--store", strings.ReplaceAll(store, "HOST", l.Addr().String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +80,15 @@ func TestPoolOutlivesConnectionsThatHang(t *testing.T) {
 	}
 }
 
-// refuse answers as a server that lets nobody in.
-func refuse(c net.Conn) {
+// refuseMySQL answers as a server that has too many connections.
+func refuseMySQL(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	message := "\xff\x10\x04#08004the server answers"
+	_, _ = c.Write(append([]byte{byte(len(message)), 0, 0, 0}, message...))
+}
+
+// refusePostgres answers as a server that lets nobody in.
+func refusePostgres(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	b := pgproto3.NewBackend(c, c)
 	if _, err := b.ReceiveStartupMessage(); err == nil {

@@ -2,7 +2,9 @@ package stores
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
+	"database/sql/driver"
 	"net"
 	"net/url"
 	"os"
@@ -90,13 +92,22 @@ func (s *SQL) openMySQL(Options) (*sql.DB, error) {
 	}
 	cfg.Net, cfg.DBName = "tcp", strings.TrimPrefix(u.Path, "/")
 	cfg.Addr = net.JoinHostPort(cmp.Or(u.Hostname(), file["host"], "127.0.0.1"), cmp.Or(u.Port(), file["port"], "3306"))
-	cfg.Timeout = connectWithin
 	cfg.TLSConfig = cmp.Or(u.Query().Get("tls"), "preferred")
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, fault.New("tls is true, false, skip-verify or preferred; a URL is such as "+shapeMySQL, "%w", err)
 	}
-	return sql.OpenDB(connector), nil
+	return sql.OpenDB(promptConnector{connector}), nil
+}
+
+// promptConnector bounds the whole of connecting. Config.Timeout bounds only the dial.
+type promptConnector struct{ driver.Connector }
+
+// Connect connects within connectWithin.
+func (c promptConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	return c.Connector.Connect(ctx)
 }
 
 // clientFile returns the settings of the section client of ~/.my.cnf.

@@ -32,6 +32,10 @@ var secretParameters = regexp.MustCompile(`(?i)pass|secret|token`)
 func parseSQL(scheme, raw string) (*SQL, error) {
 	s := &SQL{Scheme: scheme}
 	shape := databases[scheme].shape
+	if _, behind, _ := strings.Cut(strings.TrimPrefix(raw, scheme+"://"), "/"); scheme != "sqlite" && strings.Contains(behind, "@") ||
+		scheme != "sqlite" && strings.LastIndex(raw, "@") > strings.IndexAny(raw+"?", "?") {
+		return nil, fault.New("write / ? and @ of a password or a value as %2F, %3F and %40", "has an @ behind the first / or ?")
+	}
 	place, query, _ := strings.Cut(strings.TrimPrefix(raw, scheme+":"), "?")
 	if strings.Contains(place, "#") || strings.Contains(query, "#") {
 		return nil, fault.New("write # as %23", "has a fragment behind #")
