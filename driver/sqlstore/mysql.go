@@ -20,9 +20,9 @@ func MySQL() Dialect {
 		// A former primary that takes over again names its own history, and may lack the writes of
 		// the primary between.
 		recurs: true,
-		// MariaDB reads the comments with M alone, and MySQL the others alone. A session in which a
-		// statement does not commit by itself, or that sees what is not committed, has no era, so it
-		// can write nothing.
+		// MariaDB reads the comments with M alone, and MySQL the others alone. A session in which
+		// statements do not commit by themselves, or that sees what is not committed, has no era,
+		// so it can write nothing.
 		era: `if(@@autocommit AND @@completion_type = 'NO_CHAIN' /*M! AND NOT @@in_transaction */ ` +
 			`AND /*M! @@tx_isolation */ /*!80000 @@transaction_isolation */ <> 'READ-UNCOMMITTED', ` +
 			`concat(/*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +

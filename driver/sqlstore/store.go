@@ -25,7 +25,8 @@ type Store struct {
 	text    statements
 	code    func(error) string
 	calls   abandon.Calls
-	// wary: a state that is read for the first time may lack later writes; met has the keys read or written.
+	// wary: a state that is read for the first time may lack later writes. met has the keys that
+	// were read or written.
 	wary bool
 	met  sync.Map
 }
