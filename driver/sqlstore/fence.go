@@ -190,7 +190,8 @@ func (f *Fence) fenced() error {
 // ErrUnknown. It wraps ErrFenced if a newer term has opened its Fence, and driver.ErrLost if the
 // term is over. Otherwise it is the error of work or of the database. After an error of the
 // database that asks to repeat the transaction (a serialization failure, a deadlock) the caller may
-// call Do again.
+// call Do again. Work must not end the transaction by SQL text, since the fence's lock would end
+// with it.
 func (f *Fence) Do(ctx context.Context, opts *sql.TxOptions, work func(ctx context.Context, tx *sql.Tx) error) error {
 	return f.Run(ctx, func(ctx context.Context) (Transaction, func() error, error) {
 		tx, err := f.db.BeginTx(ctx, opts)
