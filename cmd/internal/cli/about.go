@@ -27,14 +27,16 @@ and they before the file.
 Databases, --store postgres://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?...], mysql://... (MariaDB,
 too) and sqlite:FILE, take these parameters:
   table=NAME         the table, or SCHEMA.TABLE; by default tenure, which --create makes
+  push=off           of postgres: read now and then, instead of listening to notifications
+  listen=HOST:PORT   of postgres: where to listen, if the URL leads to a pooler
   tls=MODE           of mysql: true, false, skip-verify or preferred, which is the default
 PostgreSQL also takes those of its own tools, such as sslmode, service and target_session_attrs, and
 their variables and files: PGPASSFILE, PGPASSWORD, PGSERVICEFILE. MySQL takes MYSQL_PWD and the
 section client of ~/.my.cnf. A file of SQLite is for processes on one machine.
 
-Object storage and databases do not push changes. With --peer each candidate listens, publishes its address in
-the record while it leads, and tells the others of renewals and of its release. Only addresses in
---peer-allow are dialled: by default those of the loopback interface if the candidate's own address
-is one, and otherwise the private ones (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7). A
-public address needs --peer-allow. Without certificates peers talk plain HTTP; what they tell is
-signed in any case.`
+Object storage and databases do not push changes, except PostgreSQL. With --peer each candidate
+listens, publishes its address in the record while it leads, and tells the others of renewals and
+of its release. Only addresses in --peer-allow are dialled: by default those of the loopback
+interface if the candidate's own address is one, and otherwise the private ones (10.0.0.0/8,
+172.16.0.0/12, 192.168.0.0/16, fc00::/7). A public address needs --peer-allow. Without
+certificates peers talk plain HTTP; what they tell is signed in any case.`
