@@ -1,0 +1,38 @@
+package pgxstore_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/pgxstore"
+)
+
+// PostgreSQL tells followers of changes. The pool and the connection that listens may have
+// different addresses, such as that of a pooler and that of the server.
+func Example() {
+	config, err := pgx.ParseConfig("postgres://billing@host/database")
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := pgxstore.New(stdlib.OpenDB(*config), config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(context.Background()); err != nil { // makes the table if it is missing
+		log.Fatal(err)
+	}
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = e.Run(context.Background(), func(ctx context.Context, _ *tenure.Term) error {
+		<-ctx.Done() // the work
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,28 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+)
+
+// The leader of an election on any store writes to a database. Once a newer leader has opened its
+// fence there, no transaction of this one is committed any more.
+func ExampleOpenFence() {
+	var db *sql.DB // of the resource
+	var election *tenure.Election
+
+	lead := func(ctx context.Context, term *tenure.Term) error {
+		fence, err := sqlstore.OpenFence(ctx, term, db, sqlstore.Postgres()) // before anything is read
+		if err != nil {
+			return err
+		}
+		return fence.Do(ctx, nil, func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance - 1 WHERE id = 7")
+			return err
+		})
+	}
+	_ = func() error { return election.Run(context.Background(), lead) }
+}
