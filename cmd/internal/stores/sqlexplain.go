@@ -77,5 +77,10 @@ func theServers(err error) error {
 	case errors.As(err, &lite):
 		return lite
 	}
-	return root(err)
+	// pgx has one line for each address that it has tried.
+	cause := root(err)
+	if i := strings.LastIndexByte(strings.TrimSpace(cause.Error()), '\n'); i >= 0 {
+		return errors.New(strings.TrimSpace(cause.Error()[i:]))
+	}
+	return cause
 }

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,5 +105,12 @@ func TestSQLiteIsMadeOnlyWhenAsked(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestErrorOfManyAddresses: a message has one line.
+func TestErrorOfManyAddresses(t *testing.T) {
+	if got := theServers(errors.New("failed to connect:\n\tone: refused\n\tother: no such host\n")).Error(); got != "other: no such host" {
+		t.Errorf("got %q", got)
 	}
 }
