@@ -33,10 +33,11 @@ func (m *Machine) unverified(now clock.Reading, c *Cell) {
 }
 
 // listensToRumors reports whether nothing else needs a read: the view is certain and believed, the
-// store was in reach since the last failure, and it showed the cell itself not long ago.
+// last answer of the store showed that the holder renews, it came not long ago, and no request has
+// failed since.
 func (m *Machine) listensToRumors(now clock.Reading) bool {
 	limit := m.verifyAt()
-	return m.view.certain() && m.view.trust == sound && m.health.well && limit.left(now.Instant) > 0
+	return m.view.certain() && m.view.trust == sound && m.view.thriving() && m.health.well && limit.left(now.Instant) > 0
 }
 
 // verifyAt returns when the cell is read whatever rumors say.

@@ -167,6 +167,8 @@ type view struct {
 	suspect bool
 	// answered: the store has answered a read.
 	answered bool
+	// fresh: the last sight of the cell showed a new stamp.
+	fresh bool
 	// change is how the state in view replaced the one before.
 	change change
 	// trust is how far the state in view is believed.
@@ -213,7 +215,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 		c.Record.Incarnation = v.cell.Record.Incarnation // one string in memory for all records
 	}
 	v.cell, v.source, v.asOf = c, s.by, s.asOf
-	v.heard, v.heardAt = now.Instant, MomentOf(now.Wall)
+	v.fresh, v.heard, v.heardAt = fresh, now.Instant, MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
 		v.longLease = max(v.longLease, c.Record.Lease)
@@ -259,7 +261,7 @@ func (v *view) goesOn(c *Cell) bool {
 }
 
 // thriving reports whether the last sight of the cell showed a new renewal.
-func (v *view) thriving() bool { return v.change == renewed && v.heard == v.since }
+func (v *view) thriving() bool { return v.change == renewed && v.fresh }
 
 // mark records the highest term and sequence number of the election.
 func (v *view) mark(c *Cell) {
