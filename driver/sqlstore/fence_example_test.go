@@ -15,7 +15,8 @@ func ExampleOpenFence() {
 	var election *tenure.Election
 
 	lead := func(ctx context.Context, term *tenure.Term) error {
-		fence, err := sqlstore.OpenFence(ctx, term, db, sqlstore.Postgres()) // before anything is read
+		// Before anything is read.
+		fence, err := sqlstore.OpenFence(ctx, term, db, sqlstore.Postgres())
 		if err != nil {
 			return err
 		}
