@@ -48,9 +48,10 @@ func TestRealForgedNotifications(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		cfg.ID = id
 		stores[id] = counted{pushes(t, dsn, dsn), new(atomic.Int32)}
-		members[id] = joins(t, ctx, stores[id], cfg)
+		m := joins(t, ctx, stores[id], cfg)
+		members[id] = m
 		go func() {
-			for term := range members[id].leads {
+			for term := range m.leads {
 				terms <- elected{id, term}
 			}
 		}()
