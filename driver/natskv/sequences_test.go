@@ -107,10 +107,7 @@ func (f *fixture) recreate(how func(name string)) {
 	f.kv = kv
 }
 
-func (f *fixture) byCreate(name string) {
-	_, err := Open(wait.Context(f), f.js, name, Create())
-	f.must(err)
-}
+func (f *fixture) byCreate(name string) { openStore(f, f.js, name, Create()) }
 
 func (f *fixture) byHand(name string) { addBucket(f, f.js, named(name)) }
 

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,11 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 	for _, ch := range change {
 		ch(&c)
 	}
-	kv, err := js.CreateKeyValue(wait.Context(t), c)
+	var kv jetstream.KeyValue
+	err := undisturbed(wait.Context(t), func(ctx context.Context) (err error) {
+		kv, err = js.CreateKeyValue(ctx, c)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,18 +85,23 @@ func unopened(t testing.TB, nc *nats.Conn) *Store {
 	return newStore(newBucket(connection.Borrow(newJetStream(t, nc)), "B"))
 }
 
-// undisturbed repeats a call that failed because the connection was replaced: that happens to an
-// own one as soon as the machine is blocked for long enough.
+// undisturbed repeats a call that the connection or the server could not serve at that moment.
 func undisturbed(ctx context.Context, do func(context.Context) error) error {
 	for {
 		err := do(ctx)
-		cut := func(by error) bool { return errors.Is(err, by) }
-		ends := []error{connection.ErrOffline, connection.ErrLost, nats.ErrDisconnected, nats.ErrReconnectBufExceeded}
-		if !slices.ContainsFunc(ends, cut) || ctx.Err() != nil {
+		if !disturbed(err) || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+func disturbed(err error) bool {
+	is := func(by error) bool { return errors.Is(err, by) }
+	// An own connection is replaced as soon as the machine is blocked for long enough.
+	replaced := []error{connection.ErrOffline, connection.ErrLost, nats.ErrDisconnected, nats.ErrReconnectBufExceeded}
+	// A server refuses a stream while it removes the files of an earlier one of the name.
+	return slices.ContainsFunc(replaced, is) || err != nil && strings.Contains(err.Error(), "error creating store for stream")
 }
 
 // fixture is a server with one bucket, seen by the store and by the standard client.
