@@ -16,8 +16,8 @@ var (
 	// ErrFenced: a newer term has begun to work in this database, so the transaction was rolled
 	// back. The error wraps driver.ErrLost too.
 	ErrFenced = errors.New("fenced: a newer term works in this database")
-	// ErrUnknown: the commit was sent, and its outcome is not known. When a Fence of a newer term
-	// has been opened, it is decided.
+	// ErrUnknown: the commit was sent, and its outcome is not known, because there was no answer or
+	// the server ended the session. When a Fence of a newer term has been opened, it is decided.
 	ErrUnknown = errors.New("fenced: it is not known whether the transaction was committed")
 	// ErrUnfit: this database cannot have a fence.
 	ErrUnfit = errors.New("fenced: this database cannot have a fence")
@@ -191,7 +191,8 @@ func (f *Fence) fenced() error {
 // term is over. Otherwise it is the error of work or of the database. After an error of the
 // database that asks to repeat the transaction (a serialization failure, a deadlock) the caller may
 // call Do again. Work must not end the transaction by SQL text, since the fence's lock would end
-// with it.
+// with it: by COMMIT or ROLLBACK, and on MySQL and MariaDB by any statement that commits by itself,
+// such as CREATE TABLE.
 func (f *Fence) Do(ctx context.Context, opts *sql.TxOptions, work func(ctx context.Context, tx *sql.Tx) error) error {
 	return f.Run(ctx, func(ctx context.Context) (Transaction, func() error, error) {
 		tx, err := f.db.BeginTx(ctx, opts)
@@ -238,6 +239,8 @@ func (f *Fence) Run(ctx context.Context, begin func(context.Context) (Transactio
 			return found
 		}
 		return f.fenced() // a newer term is announced, if not more
+	case errors.Is(err, ErrUnknown):
+		// It may be committed, whatever the fence says by now.
 	case err != nil && f.says(err) != "":
 		// The lock that a newer term took is one serialization failure among others.
 		if found := f.lookAgain(ctx); errors.Is(found, ErrFenced) {
@@ -281,12 +284,17 @@ func (f *Fence) run(ctx context.Context, begin func(context.Context) (Transactio
 		return err
 	}
 	committing = true
-	if err := tx.Commit(ctx); err != nil && f.says(err) == "" && !errors.Is(err, sql.ErrTxDone) {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
-	} else if err != nil {
-		return err // it was rolled back
+	err = tx.Commit(ctx)
+	if err == nil || f.undone(err) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w: %w", ErrUnknown, err)
+}
+
+// undone reports whether an error of a commit means that the transaction was rolled back.
+func (f *Fence) undone(err error) bool {
+	code := f.says(err)
+	return errors.Is(err, sql.ErrTxDone) || code != "" && f.text.undone(code)
 }
 
 // check takes the shared lock of the fence, which keeps a newer term waiting until the transaction

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +30,9 @@ type fenceDialect struct {
 	limit func(ms int64) string
 	// unfit selects why the database cannot have a fence, or null.
 	unfit string
+	// undone reports whether an error of a commit, by its code, means that the transaction
+	// was rolled back. Other errors leave that open: a server that shuts down may have committed.
+	undone func(code string) bool
 	// again are codes of errors after which a raise, which changed nothing, is tried again.
 	again []string
 }
@@ -48,6 +52,13 @@ var postgresFence = fenceDialect{
 		`(SELECT FROM {fence} AS n WHERE n.name = $1 AND n.step = 1 AND n.term > $2) FOR SHARE OF f`,
 	takesLimit: true,
 	again:      []string{"40001", "40P01", "55P03", "57014"}, // 57014: the role's statement_timeout
+	// Errors before the commit roll back, also those of deferred triggers. The exceptions end the
+	// session: with synchronous replication it may be waiting for a standby after its commit.
+	undone: func(code string) bool {
+		return code != "40003" && !slices.ContainsFunc([]string{"08", "57P", "58", "XX"}, func(class string) bool {
+			return strings.HasPrefix(code, class)
+		})
+	},
 }
 
 var mysqlFence = fenceDialect{
@@ -71,6 +82,8 @@ var mysqlFence = fenceDialect{
 	unfit: `SELECT if(@@autocommit, /*M! if(@@wsrep_on, 'Galera locks rows on one node alone, so two terms could commit ` +
 		`on two nodes', NULL) */ /*!80000 NULL */, 'autocommit is off: set autocommit = 1 for these connections')`,
 	again: []string{"1205", "1213"},
+	// A deadlock, a lock that was not had in time, and a refusal by group replication.
+	undone: func(code string) bool { return slices.Contains([]string{"1205", "1213", "3101"}, code) },
 }
 
 var sqliteFence = fenceDialect{
@@ -86,6 +99,8 @@ var sqliteFence = fenceDialect{
 	check: `SELECT 0 FROM {fence} WHERE name = ?1 AND step = 2 AND term = ?2 AND NOT EXISTS ` +
 		`(SELECT 1 FROM {fence} AS n WHERE n.name = ?1 AND n.step = 1 AND n.term > ?2)`,
 	again: []string{"5"},
+	// Busy, locked, full, and a constraint. An error of the disk leaves it open.
+	undone: func(code string) bool { return slices.Contains([]string{"5", "6", "13", "19"}, code) },
 }
 
 // on returns the statements for one table.

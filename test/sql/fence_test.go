@@ -155,6 +155,39 @@ func TestFenceRollsBack(t *testing.T) {
 	}
 }
 
+// ending is an error of a database by its code, as pgx has it.
+type ending string
+
+func (e ending) Error() string    { return "the commit ends with " + string(e) }
+func (e ending) SQLState() string { return string(e) }
+
+// TestFenceWhenACommitFails: only an error that proves a rollback is reported as one, also when a
+// newer term has opened its fence by then.
+func TestFenceWhenACommitFails(t *testing.T) {
+	for code, known := range map[string]bool{"5": true, "19": true, "10": false, "": false} {
+		l := sqliteLedger(t)
+		first, _ := term(t, 7, time.Second)
+		second, _ := term(t, 9, time.Second)
+		f := l.open(t, first)
+		err := f.Run(t.Context(), func(ctx context.Context) (sqlstore.Transaction, func() error, error) {
+			tx, err := l.db.BeginTx(ctx, nil)
+			return sqlstore.Transaction{
+				Query: func(ctx context.Context, query string, args ...any) sqlstore.Row {
+					return tx.QueryRowContext(ctx, query, args...)
+				},
+				Commit: func(context.Context) error {
+					_ = tx.Rollback()
+					l.open(t, second)
+					return ending(code)
+				},
+			}, func() error { return nil }, err
+		})
+		if errors.Is(err, sqlstore.ErrUnknown) == known || errors.Is(err, sqlstore.ErrFenced) != known {
+			t.Errorf("a commit that ends with %q: %v", code, err)
+		}
+	}
+}
+
 // TestFenceAcrossARaise: a transaction that began before a newer term opened, and writes after it.
 func TestFenceAcrossARaise(t *testing.T) {
 	l := sqliteLedger(t)
