@@ -185,6 +185,16 @@ type RightsChecker interface {
 	CheckRights(ctx context.Context, key string) error
 }
 
+// Lister is a Store that can list its keys, for programs that show all elections.
+type Lister interface {
+	// Keys returns the keys of all cells that hold a value, each once and sorted. What was written
+	// or removed just before may not show yet: a replica may answer. The values may be no election
+	// records. Names that are no keys, as CheckKey says, are left out. It changes nothing. It
+	// returns an error that wraps ErrDenied if the store says that the right to list is missing,
+	// errors.ErrUnsupported if a store below this one cannot list, and any other error otherwise.
+	Keys(ctx context.Context) ([]string, error)
+}
+
 // Identifier is a Store that names the incarnations of the elections made on it, because it can
 // prove later that a record is theirs: a name may be a public key.
 type Identifier interface {

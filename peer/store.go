@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -12,8 +13,8 @@ import (
 var errClosed = errors.New("peer: the store is closed")
 
 // Store is a store whose members receive the leader's writes from the leader. It is made by New and
-// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.RightsChecker
-// and driver.Identifier. Its methods may be called from many goroutines.
+// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.RightsChecker,
+// driver.Lister and driver.Identifier. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config
@@ -113,6 +114,14 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		return r.CheckRights(ctx, key)
 	}
 	return nil
+}
+
+// Keys returns the inner store's result, and errors.ErrUnsupported if it cannot list its keys.
+func (s *Store) Keys(ctx context.Context) ([]string, error) {
+	if l, ok := s.inner.(driver.Lister); ok {
+		return l.Keys(ctx)
+	}
+	return nil, fmt.Errorf("peer: list the keys: %w", errors.ErrUnsupported)
 }
 
 // Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this

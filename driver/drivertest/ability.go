@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -12,6 +13,7 @@ func abilityCases() []testCase {
 		{"denied client learns that it is denied", "waiting does not help it; a person must act, and must be told", denied},
 		{"asking for the right to write writes nothing", "a standby asks while another candidate leads", rights},
 		{"bounds are of use", "an election asks them before it starts and believes them", bounds},
+		{"the list has the keys with a value", "a dashboard shows what is there, and no election that was deleted", lists},
 		{"findings say what and how", "an operator who is warned needs the setting, the danger and the remedy", findings},
 	}
 }
@@ -70,6 +72,40 @@ func bounds(t *trial) {
 	if err := b.CheckKey(key); err != nil {
 		t.Errorf("key %q is refused: %v", key, err)
 	}
+}
+
+func lists(t *trial) {
+	l, ok := t.Store.(driver.Lister)
+	if !ok {
+		t.Skipf("the store is no driver.Lister")
+	}
+	held, absent := t.key("listed"), t.key("nothing")
+	t.create(held, []byte("first"))
+	t.listed(l, held, true)
+	all := t.listed(l, absent, false)
+	if !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
+		t.Errorf("the list is not sorted, or has a key twice: %q", all)
+	}
+	for _, remove := range t.removals() {
+		key := t.key("removed")
+		t.create(key, []byte("first"))
+		t.listed(l, key, true)
+		remove(t, key)
+		t.listed(l, key, false)
+	}
+}
+
+// listed waits until the list has a key, or has it no more, and returns the list.
+func (t *trial) listed(l driver.Lister, key string, want bool) []string {
+	t.Helper()
+	ctx, cancel := t.context()
+	defer cancel()
+	var all []string
+	var err error
+	if !t.eventually(func() bool { all, err = l.Keys(ctx); return err == nil && slices.Contains(all, key) == want }) {
+		t.Fatalf("that %q is listed should come to be %v: %v, and the list is %q", key, want, err, all)
+	}
+	return all
 }
 
 func findings(t *trial) {

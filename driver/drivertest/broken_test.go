@@ -27,6 +27,8 @@ type store struct {
 	purge func(key string)
 	// rights answers CheckRights.
 	rights func(ctx context.Context, key string) error
+	// list changes the answer of Keys; nil: not at all.
+	list func(keys []string) []string
 
 	denied   driver.Store
 	minLease time.Duration
@@ -46,6 +48,14 @@ func sound() *store {
 func (s *store) MinLease() time.Duration { return s.minLease }
 
 func (s *store) CheckRights(ctx context.Context, key string) error { return s.rights(ctx, key) }
+
+func (s *store) Keys(ctx context.Context) ([]string, error) {
+	all, err := s.Store.Keys(ctx)
+	if s.list != nil {
+		all = s.list(all)
+	}
+	return all, err
+}
 
 func (s *store) Inspect(context.Context, time.Duration) ([]driver.Finding, error) {
 	return s.findings, nil

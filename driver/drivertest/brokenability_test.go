@@ -2,6 +2,9 @@ package drivertest
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -27,8 +30,39 @@ func brokenAbilities() []breakage {
 			s.rights = func(context.Context, string) error { return driver.ErrDenied }
 		}},
 		{"no shortest lease", []string{"bounds are of use"}, func(s *store) { s.minLease = 0 }},
+		{"a list in no order", []string{listsKeys}, func(s *store) {
+			s.list = func(keys []string) []string { return append(keys, "a") }
+		}},
+		{"a list with a key twice", []string{listsKeys}, func(s *store) {
+			s.list = func(keys []string) []string { return append(keys, keys[len(keys)-1]) }
+		}},
+		{"a list without the last key", []string{listsKeys}, func(s *store) {
+			s.list = func(keys []string) []string { return keys[:max(len(keys)-1, 0)] }
+		}},
+		{"a list with keys that were deleted", []string{listsKeys}, listsAllEver},
 		{"a finding without remedy", []string{"findings say what and how"}, func(s *store) { s.findings[0].Remedy = "" }},
 		{"refused keys end up elsewhere", []string{"refused keys harm nobody"}, refusedKeysElsewhere},
+	}
+}
+
+const listsKeys = "the list has the keys with a value"
+
+func listsAllEver(s *store) {
+	var mu sync.Mutex
+	ever := map[string]bool{}
+	s.list = func(keys []string) []string {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, key := range keys {
+			ever[key] = true
+		}
+		return slices.Sorted(maps.Keys(ever))
+	}
+	s.swap = func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ever[key] = true
+		return s.Store.CompareAndSwap(ctx, key, prev, value)
 	}
 }
 

@@ -69,11 +69,14 @@ func hidesRemovals(s *store) {
 	})
 }
 
+// endsWithSetUp ends at once: a goroutine that stops the watch might come after the next push.
 func endsWithSetUp(s *store) {
 	s.watch = func(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
-		stop, err := s.Store.Watch(ctx, key, see)
-		context.AfterFunc(ctx, stop)
-		return stop, err
+		return s.Store.Watch(ctx, key, func(e driver.Entry) {
+			if ctx.Err() == nil {
+				see(e)
+			}
+		})
 	}
 }
 

@@ -55,6 +55,8 @@ type keyValue interface {
 	// then for later writes; without present, only for these. It goes on until the context has
 	// ended or the library gives up, and closes over then. The context also bounds the set-up.
 	follow(ctx context.Context, keys string, present bool, see func(*revision)) (over <-chan struct{}, err error)
+	// keys returns the keys with a value; if ctx has ended some may be missing.
+	keys(ctx context.Context) ([]string, error)
 	// info describes the stream, or returns an error that wraps errNoInfo if the handle cannot.
 	info(ctx context.Context) (streamInfo, error)
 }

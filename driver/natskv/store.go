@@ -34,6 +34,7 @@ type cells interface {
 	driver.Store
 	source
 	survey(ctx context.Context) (survey, error)
+	keys(ctx context.Context) ([]string, error)
 	bucket() string
 }
 

@@ -63,6 +63,7 @@ type deed int
 const (
 	reading deed = iota
 	writing
+	listing
 )
 
 // explain turns an error of the client library into one of the contract, with the remedy for an

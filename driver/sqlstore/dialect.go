@@ -31,7 +31,7 @@ type Dialect struct {
 }
 
 // statements are those of a dialect for one table.
-type statements struct{ create, era, read, insert, update, rights string }
+type statements struct{ create, era, read, insert, update, rights, keys string }
 
 // render puts the name of the table and the expressions into the statements.
 func (d Dialect) render(t table, era string, notify bool) statements {
@@ -48,6 +48,7 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 	text := statements{
 		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read),
 		insert: outer.Replace(d.insert), update: outer.Replace(d.update), rights: outer.Replace(d.rights),
+		keys: "SELECT name FROM " + quoted,
 	}
 	if notify {
 		text.insert, text.update = fmt.Sprintf(d.notify, text.insert), fmt.Sprintf(d.notify, text.update)

@@ -232,4 +232,5 @@ var (
 	_ driver.Bounded       = (*Store)(nil)
 	_ driver.RightsChecker = (*Store)(nil)
 	_ driver.Inspector     = (*Store)(nil)
+	_ driver.Lister        = (*Store)(nil)
 )
