@@ -3,6 +3,7 @@ package tenure
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure/admin"
@@ -47,6 +48,8 @@ type Status struct {
 	// Eligible reports whether Election.SetEligible, and a Nominator that is a driver.Gate, let
 	// this candidate lead.
 	Eligible bool
+	// Priority is Config.Priority of this candidate.
+	Priority int
 	// Record is the record that was last seen in the store.
 	Record admin.Record
 	// LastContact is when the record was last seen, by this process's wall clock.
@@ -104,6 +107,7 @@ func (m *runner) status() (Status, statusDigest) {
 	s := Status{
 		State: m.state(), Known: known, Leader: leaderOf(m.machine.Leader()), Term: m.machine.Term(),
 		Failures: m.machine.Failures(), Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
+		Priority: m.settings.machine.Priority,
 		WriteErr: m.wrap("write", m.rights.missing()),
 	}
 	if m.refused {
@@ -217,6 +221,12 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 		}
 	}
 }
+
+// Observe observes the election until stop is called, also while this process does not campaign.
+// Status is then up to date, and OnEvent receives changes of the leader, alarms and trouble. It
+// needs no goroutine, so it suits an observer of many elections; for one, Leaders and Wait are
+// simpler. Stop may be called more than once.
+func (e *Election) Observe() (stop func()) { return sync.OnceFunc(e.runner.observe()) }
 
 // observe keeps this process observing the election until the returned function is called.
 func (m *runner) observe() (stop func()) {

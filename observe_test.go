@@ -1,0 +1,63 @@
+package tenure_test
+
+import (
+	"math"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// goroutines counts those of this bubble: the runtime has others at times.
+func goroutines() int {
+	all := make([]byte, 1<<20)
+	stacks := string(all[:runtime.Stack(all, true)])
+	own := regexp.MustCompile(`synctest bubble \d+]`).FindString(stacks) // the first is the caller
+	return strings.Count(stacks, own)
+}
+
+func TestObserveFollowsWithoutAGoroutine(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var told diary
+		o := mustNew(t, store, "observer", func(c *tenure.Config) { c.OnEvent = told.note })
+		before := goroutines()
+		stop, again := o.Observe(), o.Observe()
+		least := math.MaxInt
+		for range 60 { // at times one reads
+			time.Sleep(time.Second)
+			synctest.Wait()
+			least = min(least, goroutines())
+		}
+		if least > before {
+			t.Errorf("%d goroutines at least, %d before", least, before)
+		}
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, 3*lease, a.won, "term")
+		time.Sleep(2 * lease)
+		if s := o.Status(); s.Leader.ID != "a" || !s.Confirmed {
+			t.Errorf("while it observes: %+v", s)
+		}
+		if e := told.find(tenure.EventLeader); e == nil || e.Leader.ID != "a" {
+			t.Errorf("it was told %+v", e)
+		}
+		stop()
+		stop()
+		_ = a.end(t)
+		time.Sleep(2 * lease)
+		if s := o.Status(); s.Leader.Exists() {
+			t.Errorf("one of two observers has stopped: %+v", s)
+		}
+		again()
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		within(t, 3*lease, b.won, "term")
+		time.Sleep(2 * lease)
+		if s := o.Status(); s.Leader.Exists() {
+			t.Errorf("no observer is left: %+v", s)
+		}
+		_ = b.end(t)
+	})
+}
