@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/metrics"
 )
 
 // MaxLease is the longest lease that the protocol allows.
@@ -31,6 +32,7 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 //	Clock         clock.System{}
 //	Logger        discards
 //	OnEvent       none
+//	Metrics       none
 //	Tuning        see there
 //
 // Give all members of an election the same Lease and Tuning, other than Drift and TimerLateness,
@@ -81,6 +83,9 @@ type Config struct {
 	// nothing else: beyond 1,024 events in the queue the oldest are dropped, and Event.Missed
 	// counts them.
 	OnEvent func(Event)
+	// Metrics collects metrics of this election, from New on and until the Election is garbage.
+	// Give one Set to all elections of a process on one store. See package metrics.
+	Metrics *metrics.Set
 
 	// Tuning holds the settings that most programs leave at their defaults.
 	Tuning Tuning

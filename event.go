@@ -104,10 +104,11 @@ type queue struct {
 	empty  chan struct{} // closed when nothing is left
 }
 
-// post queues an event for the log and OnEvent, if either is set.
-func (n *notifier) post(to *shared, e Event) {
+// post queues an event for the log and OnEvent, if either is set. It reports whether it dropped
+// another one for that.
+func (n *notifier) post(to *shared, e Event) (dropped bool) {
 	if to.log == nil && to.onEvent == nil {
-		return
+		return false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,11 +117,12 @@ func (n *notifier) post(to *shared, e Event) {
 		go n.deliver(to)
 	}
 	q := n.queue
-	if len(q.events) == maxQueued {
+	if dropped = len(q.events) == maxQueued; dropped {
 		q.events = q.events[1:]
 		q.missed++
 	}
 	q.events = append(q.events, e)
+	return dropped
 }
 
 func (n *notifier) deliver(to *shared) {

@@ -37,8 +37,8 @@ func (m *runner) nominator() driver.Nominator {
 // next read or renewal. A promised lease is never shortened: this process's own lasts until a
 // renewal is written with the new one, and another's lasts as promised. A larger StopWithin is
 // promised by a renewal that is sent at once, and holds when that is confirmed; a larger Drift or
-// TimerLateness by the next one. ID, Clock, Logger, OnEvent and Nominator cannot change. All but ID
-// are ignored here.
+// TimerLateness by the next one. ID, Clock, Logger, OnEvent, Metrics and Nominator cannot change.
+// All but ID are ignored here.
 //
 // It returns one error with a *ConfigError for each problem, as New does, and then changes nothing.
 //

@@ -177,7 +177,7 @@ func TestStatusShowsHowAMemberFollows(t *testing.T) {
 		time.Sleep(3 * lease)
 		follows("without a watch", false)
 		reconfigure(t, b.election, func(c *tenure.Config) { c.Tuning.NoWatch = false })
-		time.Sleep(time.Second)
+		time.Sleep(lease) // where a watch begins, a read shows no new renewal
 		follows("with the watch again", watched)
 		_ = a.end(t)
 		_ = b.end(t)

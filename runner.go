@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/metrics"
 )
 
 // runner runs the state machine: it passes it the store's answers and the clock's readings, and
@@ -36,6 +37,7 @@ type runner struct {
 	call       call
 	watch      watch
 	nomination *nomination // nil: there is no Nominator
+	meter      *meter
 
 	busy          atomic.Bool // a Run, Start or Campaign is under way; not under the lock
 	refused       bool        // reading was denied before it was ever allowed
@@ -93,8 +95,9 @@ func (m *runner) step(input func(now clock.Reading)) {
 	m.attend()
 	m.rights.checkIfDue(m, now)
 	if m.term != nil {
-		m.term.move(uint32(m.machine.Moves()))
+		m.term.move(m.machine.Moves())
 	}
+	m.meter.follow(m, now)
 	m.wakeStatusWaiters()
 }
 
@@ -114,18 +117,21 @@ func (m *runner) start(op *protocol.Op) {
 	if op.Write {
 		m.calls.start(urgent, func() { m.write(ctx, op) })
 	} else {
-		m.calls.start(urgent, func() { m.read(ctx, op.ID) })
+		m.calls.start(urgent, func() { m.read(ctx, op) })
 	}
 }
 
-func (m *runner) read(ctx context.Context, id uint64) {
+func (m *runner) read(ctx context.Context, op *protocol.Op) {
 	entry, err := m.store.Read(ctx, m.key)
 	var cell protocol.Cell
 	if err == nil {
 		cell = m.decode(entry)
 	}
 	m.latency.answered(ctx, err)
-	m.step(func(now clock.Reading) { m.machine.ReadDone(now, id, cell, outcome(err), m.wrap("read", err)) })
+	m.step(func(now clock.Reading) {
+		m.meter.called(metrics.Read, err, op.Took(now))
+		m.machine.ReadDone(now, op.ID, cell, outcome(err), m.wrap("read", err))
+	})
 }
 
 func (m *runner) write(ctx context.Context, op *protocol.Op) {
@@ -141,7 +147,10 @@ func (m *runner) write(ctx context.Context, op *protocol.Op) {
 	if err == nil {
 		m.rights.learn(nil)
 	}
-	m.step(func(now clock.Reading) { m.machine.WriteDone(now, op.ID, version, outcome(err), m.wrap("write", err)) })
+	m.step(func(now clock.Reading) {
+		m.meter.called(metrics.Write, err, op.Took(now))
+		m.machine.WriteDone(now, op.ID, version, outcome(err), m.wrap("write", err))
+	})
 }
 
 func (m *runner) wrap(what string, err error) error {

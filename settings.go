@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/metrics"
 )
 
 // shared holds the parts of an election that Reconfigure does not change. The name is not among
@@ -21,6 +22,7 @@ type shared struct {
 	clock      clock.Clock
 	log        *slog.Logger // nil, as onEvent may be: no listener
 	onEvent    func(Event)
+	metrics    *metrics.Set // nil: none are collected
 	calls      callLimiter
 	cancels    cancelGroup
 	leaders    leaderInterner
@@ -38,7 +40,7 @@ type settings struct {
 }
 
 func newShared(store driver.Store, given, full *Config) *shared {
-	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent}
+	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent, metrics: given.Metrics}
 	f.watcher, _ = store.(driver.Watcher)
 	f.rights.store, _ = store.(driver.RightsChecker)
 	return f

@@ -62,7 +62,7 @@ func (r root) Value(key any) any {
 }
 
 func newTerm(base context.Context, m *runner, token uint64) *Term {
-	t := &Term{runner: m, token: token, values: base, moves: uint32(m.machine.Moves())}
+	t := &Term{runner: m, token: token, values: base, moves: m.machine.Moves()}
 	t.softly, t.endSoft = context.WithCancelCause(root{t})
 	return t
 }
@@ -285,6 +285,7 @@ func (t *Term) soft(cause error) {
 func (t *Term) end(cause error) {
 	if t.lost == nil {
 		t.lost = cause
+		t.runner.meter.ended(cause)
 		give(t.moved)
 	}
 	t.soft(cause)

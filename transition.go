@@ -40,6 +40,8 @@ func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 		go m.requestHandOver(m.seeker.ctx, t.Term, m.settings.machine.Renew)
 	case protocol.Refused:
 		m.refuse(t.Cause)
+	case protocol.Alarm:
+		m.meter.alarmed(t.Cause)
 	}
 }
 
@@ -53,7 +55,9 @@ var kinds = map[protocol.What]EventKind{
 
 func (m *runner) post(e Event) {
 	e.Election, e.ID = m.key, m.id
-	m.events.post(m.shared, e)
+	if m.events.post(m.shared, e) {
+		m.meter.dropped()
+	}
 }
 
 func (m *runner) report(kind EventKind, cause error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/metrics"
 )
 
 // watch is the subscription to pushes. It is a convenience: without it, and in its silence, the
@@ -39,8 +40,12 @@ func (w *watch) begin(m *runner) {
 	w.end = cancel
 	m.calls.start(false, func() {
 		defer cancel()
+		began := m.clock.Now()
 		stop, err := m.watcher.Watch(ctx, m.key, func(e driver.Entry) { m.pushed(serial, e) })
-		m.step(func(clock.Reading) { w.started(m, serial, stop, err) })
+		m.step(func(now clock.Reading) {
+			m.meter.called(metrics.Watch, err, now.LeaderSince(began.Instant))
+			w.started(m, serial, stop, err)
+		})
 	})
 }
 

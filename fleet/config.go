@@ -28,7 +28,8 @@ type Config struct {
 	// Spread, where the fleet is the Nominator, neither NomineeOnly nor Priority. Renew is
 	// shortened by up to a tenth, differently for each election, so that they do not keep renewing
 	// in the same moment, and Precedence by up to a quarter. A leader writes once each Renew: 1,000
-	// elections with a Lease of 15 s take about 210 writes per second in all.
+	// elections with a Lease of 15 s take about 210 writes per second in all. Metrics count the
+	// elections and not the seats; for many elections use metrics.NewSummary.
 	Election tenure.Config
 	// Elections are the names of the elections, which are their keys in the store: the name of the
 	// fleet is not put before them. New keeps a copy; SetElections changes them.

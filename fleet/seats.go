@@ -85,7 +85,7 @@ func (c *Config) seat(lease, poll time.Duration) tenure.Config {
 	alarm := e.OnEvent
 	e.Lease, e.Tuning.Poll, e.Tuning.PollStable, e.Tuning.Renew, e.Tuning.Retry = lease, min(poll, c.Presence), c.Presence, 0, nil
 	e.Tuning.Grace, e.Tuning.Splay, e.StopWithin, e.Nominator, e.Priority, e.NomineeOnly = 0, 0, 0, nil, 0, false
-	e.OnEvent = nil
+	e.OnEvent, e.Metrics = nil, nil
 	if alarm != nil {
 		e.OnEvent = func(x tenure.Event) {
 			if x.Kind == tenure.EventAlarm {

@@ -66,12 +66,11 @@ type lease struct {
 	nominated bool
 	// requestTaken: a request was obeyed in this term, and no other one will be.
 	requestTaken bool
+	moves        uint32 // see Moves
 	wonAt        clock.Instant
 	asked        error // why this member was asked to leave; nil if it was not
 	// request asks for a hand-over; it is kept because a renewal overwrites it in the cell.
 	request *record.Request
-	// moves: see Moves.
-	moves uint64
 	// vouched is the version of an absence that was read while the term was valid. No other member
 	// can hold a lease in that state, so a released record may replace this absence and no other.
 	vouched driver.Version

@@ -270,7 +270,10 @@ func (m *Machine) giveUp(now clock.Reading) bool {
 
 // Overdue reports whether it is too late to send op, because this process was stopped since Next
 // returned it.
-func (op *Op) Overdue(now clock.Reading) bool { return now.LeaderSince(op.sent.Instant) >= op.Timeout }
+func (op *Op) Overdue(now clock.Reading) bool { return op.Took(now) >= op.Timeout }
+
+// Took returns the time since Next returned the operation.
+func (op *Op) Took(now clock.Reading) time.Duration { return now.LeaderSince(op.sent.Instant) }
 
 // giveUpAt returns when the operation in flight is given up. During a release that is after half of
 // ReleaseWithin at most, so that a lost answer leaves time for another try.

@@ -139,7 +139,10 @@ func (m *Machine) Asked() error {
 func (m *Machine) Term() uint64 { return m.lease.term }
 
 // Moves returns how often Remaining changed, or may have, for reasons other than time passing.
-func (m *Machine) Moves() uint64 { return m.lease.moves }
+func (m *Machine) Moves() uint32 { return m.lease.moves }
+
+// LastConfirmed returns when the last confirmed write of the latest term was sent.
+func (m *Machine) LastConfirmed() clock.Instant { return m.lease.held.sent }
 
 // Holds reports whether a term is open and within its deadline. Unlike Remaining, it changes
 // nothing.

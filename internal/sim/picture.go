@@ -41,8 +41,8 @@ func (f *film) leases(out io.Writer, who string, all []lease) {
 const (
 	left   = 11 // columns before the drawing
 	column = time.Second / 2
-	legend = `┣  a write is sent: its holder counts from here, and once it knows that the
-   write was applied it may act, as far as ━ or, being dead, would have (╍)
+	legend = `┣  a write is sent: its sender counts from here. When it knows that the write
+   was applied, it may act as far as ━. ╍ is what it loses by the crash
 ┫  the holder's deadline, then the margin · up to the end of the lease
 ○  the write is seen: the follower counts from here, and waits as far as ─
 ┤  a whole lease has passed without a newer write
@@ -221,7 +221,7 @@ func (f *film) log(out io.Writer) {
 	}
 	last, since := f.held[0][len(f.held[0])-1], f.seen[len(f.seen)-1]
 	say(last.sent, "a sends its last renewal, for %v of lease", f.w.plan.lease)
-	say(since, "b sees it, and its wait of %v begins anew", f.w.plan.lease)
+	say(since, "b sees it, and starts its wait of %v again", f.w.plan.lease)
 	say(f.crash, "a crashes")
 	for i, at := range f.asked {
 		switch {
@@ -238,6 +238,6 @@ func (f *film) log(out io.Writer) {
 	end := last.sent + f.w.plan.lease
 	fmt.Fprintf(out, "\nAlive but cut off, a would have stopped by itself at %.2f, %.1f s before its\n",
 		last.deadline.Seconds(), (end - last.deadline).Seconds())
-	fmt.Fprintf(out, "lease ended at %.2f. b, who counts from later, waited until %.2f.\n",
+	fmt.Fprintf(out, "lease ended at %.2f. b counts from a later time, and waited until %.2f.\n",
 		end.Seconds(), (since + f.w.plan.lease).Seconds())
 }

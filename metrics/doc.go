@@ -1,0 +1,13 @@
+// Package metrics collects metrics of elections, for any monitoring system. Set
+// [tenure.Config.Metrics] to a [Set], and give the Set to an adapter: package metrics/tenureprom
+// for Prometheus, package metrics/tenureotel for OpenTelemetry. [Set.WriteText] needs no library,
+// and `tenure run --metrics` no code.
+//
+// Each metric has a sample from the creation of an election, with 0 where nothing has happened, so
+// that a rule on it never finds nothing. Terms are values and never labels. docs/observe.md
+// explains each metric, what normal looks like, and what to do about each alert.
+//
+// The package depends on the standard library alone.
+//
+// [tenure.Config.Metrics]: https://pkg.go.dev/github.com/tenure-go/tenure#Config
+package metrics

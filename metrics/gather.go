@@ -1,0 +1,113 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Sample is one value of a metric.
+type Sample struct {
+	*Definition
+	// Election is the name of the election; empty in a summary, and where Scope is Process.
+	Election string
+	// Value and Value2 are those of Label and Label2.
+	Value, Value2 string
+	// Since is when the counting began, from 0.
+	Since time.Time
+	// Number is the value of a Gauge or a Counter.
+	Number float64
+	// Distribution is that of a Histogram.
+	Distribution *Distribution
+}
+
+// Distribution holds the observations of a Histogram.
+type Distribution struct {
+	// Counts has the number of observations up to each of Bounds and above the one before, and last
+	// that of those above all.
+	Counts []uint64
+	// Sum is the sum of all observations.
+	Sum float64
+}
+
+// Gather yields a sample for each metric, election and value of a label, also for those that are 0.
+// The samples of one metric follow one another. It reads the clock for each election, so the value
+// of tenure_leading is that of this moment.
+func (s *Set) Gather(yield func(Sample)) {
+	all, total := s.collect()
+	for _, d := range definitions {
+		switch {
+		case d.Scope == Process:
+			gather(yield, d, "", total)
+		case d.Scope == Election || !s.summary:
+			for _, r := range all {
+				gather(yield, d, r.name, r)
+			}
+		}
+	}
+	s.gatherCalls(yield)
+}
+
+func gather(yield func(Sample), d *Definition, election string, r *reading) {
+	d.read(r, func(value string, number float64) {
+		yield(Sample{Definition: d, Election: election, Value: value, Since: r.since, Number: number})
+	})
+}
+
+func (s *Set) gatherCalls(yield func(Sample)) {
+	for i, op := range operations {
+		for j, outcome := range outcomes {
+			n := float64(s.calls[i][j].Load())
+			yield(Sample{Definition: &calls, Value: op, Value2: outcome, Since: s.since, Number: n})
+		}
+	}
+	for i, op := range operations {
+		yield(Sample{Definition: &callDuration, Value: op, Since: s.since, Distribution: s.took[i].distribution()})
+	}
+}
+
+// reading is the state of all elections of one Recorder.
+type reading struct {
+	*Recorder
+	roles         [len(roles)]int
+	term          uint64
+	lease, margin time.Duration
+	overdue       int
+	unhealthy     int
+}
+
+// collect reads all elections. It returns them in the order of their names, and the roles of all.
+func (s *Set) collect() (all []*reading, total *reading) {
+	s.mu.Lock()
+	members := slices.Collect(maps.Keys(s.members))
+	readings := make(map[*Recorder]*reading, len(s.byName))
+	for _, r := range s.byName {
+		readings[r] = &reading{Recorder: r}
+	}
+	s.mu.Unlock()
+	total = &reading{Recorder: &Recorder{set: s, since: s.since}}
+	for _, m := range members { // their states are read without the lock
+		if state, ok := m.state(); ok {
+			readings[m.Recorder].add(&state)
+			total.roles[state.Role]++
+		}
+	}
+	all = slices.SortedFunc(maps.Values(readings), func(a, b *reading) int { return strings.Compare(a.name, b.name) })
+	return all, total
+}
+
+func (r *reading) add(s *State) {
+	r.roles[s.Role]++
+	r.term = max(r.term, s.Term)
+	r.lease, r.margin = max(r.lease, s.Lease), max(r.margin, s.Margin)
+	if s.Overdue {
+		r.overdue++
+	}
+	if s.Unhealthy {
+		r.unhealthy++
+	}
+}
+
+// leading is how many of the elections this process leads: one at most, but in a summary.
+func (r *reading) leading() int { return r.roles[Leading] }
