@@ -1,0 +1,179 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure/internal/records"
+)
+
+// overview is the answer with many elections.
+type overview struct {
+	Now       time.Time      `json:"now"`
+	Version   string         `json:"version,omitempty"`
+	Actions   bool           `json:"actions"`
+	Problem   string         `json:"problem,omitempty"` // of the history
+	Sources   []sourceRow    `json:"sources"`
+	Counts    map[string]int `json:"counts"`
+	Matching  int            `json:"matching"`
+	Elections []row          `json:"elections"`
+}
+
+// sourceRow is a line about a store.
+type sourceRow struct {
+	Name      string  `json:"name"`
+	Pushed    bool    `json:"pushed"`
+	Interval  int64   `json:"interval_ms,omitempty"`
+	PerMinute float64 `json:"requests_per_minute"`
+	PerMonth  float64 `json:"cost_per_month,omitempty"` // in dollars
+	OK        bool    `json:"ok"`
+	Problem   string  `json:"problem,omitempty"`
+	Elections int     `json:"elections"`
+	// Silent are the members that do not report, with the reasons.
+	Silent []string `json:"silent"`
+}
+
+// overview returns the rows from offset on that match the query, and have the health if one is
+// given, the worst first.
+func (d *Dashboard) overview(query string, only health, offset, limit int) overview {
+	now := time.Now()
+	o := overview{Now: now, Version: d.version, Actions: d.acts, Problem: d.history.problem(), Counts: map[string]int{"all": 0}, Elections: []row{}}
+	for h := range worst {
+		o.Counts[string(h)] = 0
+	}
+	query = strings.ToLower(query)
+	for _, s := range d.sources {
+		all := s.all()
+		o.Sources = append(o.Sources, s.row(len(all)))
+		for _, e := range all {
+			r := e.row(now)
+			o.Counts["all"]++
+			o.Counts[string(r.Health)]++
+			if r.matches(query) && (only == "" || only == r.Health) {
+				o.Elections = append(o.Elections, r)
+			}
+		}
+	}
+	slices.SortFunc(o.Elections, compare)
+	o.Matching = len(o.Elections)
+	o.Elections = o.Elections[min(offset, o.Matching):min(offset+limit, o.Matching)]
+	return o
+}
+
+func (r *row) matches(query string) bool {
+	for _, text := range []string{r.Name, r.Source, r.Leader} {
+		if strings.Contains(strings.ToLower(text), query) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *source) row(elections int) sourceRow {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := sourceRow{Name: s.Name, Pushed: pushes(s.store), OK: s.problem == "", Problem: s.problem, Elections: elections, Silent: s.said.silent()}
+	if s.store != nil && !r.Pushed {
+		r.Interval = s.interval().Milliseconds()
+		r.PerMinute = float64(elections) * float64(time.Minute) / float64(s.interval())
+		r.PerMonth = r.PerMinute * minutesInAMonth / 1000 * s.Price
+	}
+	return r
+}
+
+const minutesInAMonth = 30 * 24 * 60
+
+// detail is the answer about one election.
+type detail struct {
+	Now      time.Time   `json:"now"`
+	Row      row         `json:"row"`
+	Left     *timeLeft   `json:"left,omitempty"`
+	Next     *time.Time  `json:"next_renewal,omitempty"`
+	Record   recordRow   `json:"record"`
+	Terms    []term      `json:"terms"`
+	Unseen   []gap       `json:"unseen"` // when the dashboard did not run
+	Renewals []renewal   `json:"renewals"`
+	Events   []event     `json:"events"`
+	Members  []memberRow `json:"members"`
+}
+
+// timeLeft is the time that is left of a lease, as far as an observer can know it.
+type timeLeft struct {
+	Least int64 `json:"least_ms"`
+	Most  int64 `json:"most_ms"`
+}
+
+// recordRow is the record as it is in the store.
+type recordRow struct {
+	Kind    string           `json:"kind"`
+	Text    string           `json:"text,omitempty"`
+	Updated time.Time        `json:"updated,omitzero"` // by the leader's clock
+	Request *records.Request `json:"request,omitempty"`
+}
+
+func (s *source) detail(e *election) detail {
+	d := e.detail(time.Now())
+	d.Members, d.Unseen = s.said.members(e.key.Name), []gap{}
+	if len(d.Terms) > 0 {
+		d.Unseen = s.kept.unseen(d.Terms[0].From)
+	}
+	return d
+}
+
+func (e *election) detail(now time.Time) detail {
+	d := detail{Now: now, Row: e.row(now)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d.Left = e.timeLeft(now)
+	if d.Left != nil {
+		next := e.renewed.Add(e.lease / 3)
+		d.Next = &next
+	}
+	d.Record = e.recordRow()
+	d.Terms, d.Renewals = clone(e.terms), clone(e.renewals)
+	d.Events = clone(e.events)
+	slices.Reverse(d.Events)
+	return d
+}
+
+// timeLeft counts from the last renewal that was seen. The leader counts from before it sent that,
+// which may be one look, or a second, earlier. It runs under the lock.
+func (e *election) timeLeft(now time.Time) *timeLeft {
+	if e.leader == "" || e.renewed.IsZero() {
+		return nil
+	}
+	most := max(0, e.lease-now.Sub(e.renewed))
+	late := time.Second
+	if !e.pushed {
+		late = e.interval
+	}
+	return &timeLeft{max(0, most-late).Milliseconds(), most.Milliseconds()}
+}
+
+func (e *election) recordRow() recordRow {
+	r := recordRow{Kind: "absent", Text: readable(e.value)}
+	if len(e.value) == 0 {
+		return r
+	}
+	read := e.record()
+	r.Updated, r.Request = read.Updated, read.Wish()
+	switch {
+	case read.Held():
+		r.Kind = "held"
+	case read.Released:
+		r.Kind = "released"
+	case read.Vacant():
+		r.Kind = "vacant"
+	default:
+		r.Kind = "foreign"
+		if json.Valid(e.value) {
+			r.Kind = "malformed"
+		}
+	}
+	return r
+}
+
+// clone returns a copy that is never nil, as the page expects.
+func clone[T any](all []T) []T { return append(make([]T, 0, len(all)), all...) }

@@ -1,0 +1,160 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Dashboard is an http.Handler that shows elections. Its methods may be called concurrently.
+type Dashboard struct {
+	version string
+	acts    bool
+	log     *slog.Logger
+	sources []*source
+	hub     *hub
+	history *history
+	pages   http.Handler
+}
+
+//go:embed page
+var files embed.FS
+
+// New returns a Dashboard that does not observe yet, and opens the history. Call Run to observe:
+// its end also closes the history. The error lists all problems of the Config, or says what is
+// wrong with the history.
+func New(cfg Config) (*Dashboard, error) {
+	cfg = cfg.clone()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	d := &Dashboard{version: cfg.Version, acts: cfg.Actions, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub()}
+	if cfg.History != "" {
+		var err error
+		if d.history, err = openHistory(cfg.History, time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	for _, of := range cfg.Sources {
+		d.sources = append(d.sources, newSource(of, cfg.Clock, d.hub, d.history))
+	}
+	d.pages = d.routes()
+	return d, nil
+}
+
+// Run observes the elections until ctx ends. Call it once.
+func (d *Dashboard) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, s := range d.sources {
+		all.Go(func() { s.run(ctx) })
+		for _, address := range s.Members {
+			all.Go(func() { s.said.run(ctx, address) })
+		}
+	}
+	all.Go(func() { d.history.run(ctx, d.remember, func() { d.hub.changed(key{}) }) })
+	all.Wait()
+}
+
+// remember gives all that the history keeps.
+func (d *Dashboard) remember(add func(line)) {
+	for _, s := range d.sources {
+		for _, e := range s.all() {
+			e.past().write(e.key, add)
+		}
+	}
+}
+
+func (d *Dashboard) routes() http.Handler {
+	page, err := fs.Sub(files, "page")
+	if err != nil {
+		panic(err) // the name is wrong
+	}
+	m := http.NewServeMux()
+	m.HandleFunc("GET /api/overview", d.serveOverview)
+	m.HandleFunc("GET /api/election", d.serveElection)
+	m.HandleFunc("GET /api/stream", d.serveStream)
+	m.Handle("GET /", http.FileServerFS(page))
+	if d.acts {
+		d.actions(m)
+	}
+	return m
+}
+
+// policy lets the page load what this handler serves, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// ServeHTTP serves the page, its files and its API. All URLs of the page are relative: below a
+// prefix, wrap the Dashboard in http.StripPrefix.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-cache")
+	d.pages.ServeHTTP(w, r)
+}
+
+const (
+	usualRows = 100
+	maxRows   = 1000
+)
+
+func (d *Dashboard) serveOverview(w http.ResponseWriter, r *http.Request) {
+	offset, limit := whole(r, "offset", 0), whole(r, "limit", usualRows)
+	if offset < 0 || limit < 1 || limit > maxRows {
+		refuse(w, http.StatusBadRequest, "offset must be at least 0, and limit from 1 to "+strconv.Itoa(maxRows))
+		return
+	}
+	answer(w, http.StatusOK, d.overview(r.FormValue("q"), health(r.FormValue("health")), offset, limit))
+}
+
+// whole returns a parameter, or -1 if it is no number.
+func whole(r *http.Request, name string, usual int) int {
+	text := r.FormValue(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (d *Dashboard) serveElection(w http.ResponseWriter, r *http.Request) {
+	s, e := d.find(asked(r))
+	if e == nil {
+		refuse(w, http.StatusNotFound, "there is no such election")
+		return
+	}
+	answer(w, http.StatusOK, s.detail(e))
+}
+
+// asked returns the election that a request is about.
+func asked(r *http.Request) key { return key{r.FormValue("source"), r.FormValue("name")} }
+
+func (d *Dashboard) find(k key) (*source, *election) {
+	for _, s := range d.sources {
+		if s.Name == k.Source {
+			return s, s.find(k.Name)
+		}
+	}
+	return nil, nil
+}
+
+func answer(w http.ResponseWriter, code int, data any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(encode(data)) // the browser has gone
+}
+
+func refuse(w http.ResponseWriter, code int, why string) {
+	answer(w, code, map[string]string{"error": why})
+}

@@ -1,0 +1,547 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+const lease = 15 * time.Second
+
+// shown is a Dashboard of a test in virtual time, over one store.
+type shown struct {
+	*testing.T
+	*dashboard.Dashboard
+}
+
+func show(t *testing.T, sources ...dashboard.Source) shown {
+	t.Helper()
+	d, err := dashboard.New(dashboard.Config{Sources: sources, Clock: clock.Standard{}, Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go d.Run(t.Context())
+	return shown{t, d}
+}
+
+// get asks for a page and decodes the answer.
+func (s shown) get(path string, into any) {
+	s.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	if w.Code != http.StatusOK {
+		s.Fatalf("%s: %d %s", path, w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		s.Fatalf("%s: %v in %s", path, err, w.Body)
+	}
+}
+
+type line struct {
+	Source, Name, Health, Problem, Leader, Address string
+	Term                                           uint64
+	Changes                                        int
+	Least                                          *float64 `json:"least_left"`
+}
+
+type overview struct {
+	Problem   string
+	Counts    map[string]int
+	Matching  int
+	Elections []line
+	Sources   []struct {
+		Name, Problem string
+		OK, Pushed    bool
+		Elections     int
+		Silent        []string
+		Interval      int     `json:"interval_ms"`
+		PerMonth      float64 `json:"cost_per_month"`
+	}
+}
+
+type about struct {
+	Row  line
+	Left *struct {
+		Least int `json:"least_ms"`
+		Most  int `json:"most_ms"`
+	}
+	Record struct{ Kind, Text string }
+	Terms  []struct {
+		Leader, Ended string
+		Term          uint64
+		From          time.Time
+		To            *time.Time
+		Took          *float64 `json:"took_ms"`
+		Least         *float64 `json:"least_ms"`
+	}
+	Unseen   []struct{ From, To time.Time }
+	Renewals []struct{ Left float64 }
+	Members  []struct {
+		ID, State, Problem, From string
+		Eligible                 bool
+		Priority                 int
+		At                       time.Time
+		LastContact              time.Time `json:"last_contact"`
+		NoReport                 string    `json:"no_report"`
+	}
+	Events []struct{ What, Leader, Text string }
+}
+
+func (s shown) overview(query string) (o overview) {
+	s.Helper()
+	s.get("/api/overview?q="+query, &o)
+	return o
+}
+
+func (s shown) about(name string) (a about) {
+	s.Helper()
+	s.get("/api/election?source=store&name="+url.QueryEscape(name), &a)
+	return a
+}
+
+// lead campaigns until stopped; the stop releases the lease unless the store is cut off first.
+func lead(t *testing.T, store driver.Store, name, id string) (stop func()) {
+	t.Helper()
+	e, err := tenure.New(store, name, tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
+	}()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return stop
+}
+
+// cut is a store that a member loses.
+type cut struct {
+	*memory.Store
+	mu  sync.Mutex
+	off bool
+}
+
+func (c *cut) cut() { c.set(true) }
+
+func (c *cut) set(off bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off = off
+}
+
+func (c *cut) fails() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.off {
+		return fmt.Errorf("cut off")
+	}
+	return nil
+}
+
+func (c *cut) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if err := c.fails(); err != nil {
+		return driver.Entry{}, err
+	}
+	return c.Store.Read(ctx, key)
+}
+
+func (c *cut) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := c.fails(); err != nil {
+		return "", err
+	}
+	return c.Store.CompareAndSwap(ctx, key, prev, value)
+}
+
+// A leader that is cut off, and one that stops.
+func TestTheStoryOfAnElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		time.Sleep(time.Second)
+		if a := s.about("billing"); a.Row.Health != "vacant" || a.Record.Kind != "absent" || a.Left != nil || len(a.Terms) != 0 {
+			t.Errorf("before the first: %+v", a)
+		}
+		way := &cut{Store: store}
+		lead(t, way, "billing", "a")
+		time.Sleep(time.Minute)
+		a := s.about("billing")
+		if a.Row.Health != "ok" || a.Row.Leader != "a" || len(a.Terms) != 1 || a.Terms[0].To != nil || a.Record.Kind != "held" {
+			t.Errorf("led: %+v", a)
+		}
+		if n := len(a.Renewals); n < 8 || a.Renewals[n-1].Left < 0.6 || a.Renewals[n-1].Left > 0.7 {
+			t.Errorf("its renewals are %v", a.Renewals)
+		}
+		if a.Left == nil || a.Left.Most < 9000 || a.Left.Most > 15000 || a.Left.Least != a.Left.Most-1000 {
+			t.Errorf("time left: %+v", a.Left)
+		}
+		stopB := lead(t, store, "billing", "b")
+		time.Sleep(2*lease + time.Second) // b has seen a renew, and no renewal is under way
+		way.cut()
+		time.Sleep(2 * lease)
+		a = s.about("billing")
+		if a.Row.Leader != "b" || len(a.Terms) != 2 || a.Row.Changes != 1 {
+			t.Fatalf("after the silence: %+v", a)
+		}
+		if first := a.Terms[0]; first.Ended != "silence" || *first.Least != 15000 || *first.Took < 15000 || *first.Took > 16000 || first.To.After(a.Terms[1].From) {
+			t.Errorf("a's term: %+v, took %v of at least %v; then %v", first, *first.Took, *first.Least, a.Terms[1].From)
+		}
+		lead(t, store, "billing", "c")
+		time.Sleep(time.Second)
+		stopB()
+		time.Sleep(time.Second)
+		a = s.about("billing")
+		if a.Row.Leader != "c" || len(a.Terms) != 3 || a.Terms[1].Ended != "released" || *a.Terms[1].Least != 0 || *a.Terms[1].Took > 10 {
+			t.Errorf("after the release: %+v", a.Terms)
+		}
+		var told []string
+		for _, e := range a.Events {
+			told = append(told, e.What+" "+e.Leader)
+		}
+		// The vacancy of the hand-over is left out; that of the silence may be as short.
+		if got := strings.Replace(strings.Join(told, ", "), "b, vacant , elected a", "b, elected a", 1); got != "elected c, released b, elected b, elected a, vacant " {
+			t.Errorf("events: %s", got)
+		}
+	})
+}
+
+// The dashboard alone loses a store that it reads, and finds the leader of before.
+func TestALeaderThatWasOutOfSight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		way := &cut{Store: store}
+		s := show(t, dashboard.Source{Name: "store", Store: struct{ driver.Store }{way}, Elections: []string{"billing"}, Interval: time.Second})
+		lead(t, store, "billing", "a")
+		time.Sleep(time.Minute)
+		before := s.about("billing")
+		way.set(true)
+		time.Sleep(2 * lease)
+		if a := s.about("billing"); a.Row.Health != "unknown" || a.Row.Leader != "" {
+			t.Errorf("out of sight: %+v", a.Row)
+		}
+		way.set(false)
+		time.Sleep(2 * lease)
+		if a := s.about("billing"); a.Row.Health != "ok" || a.Row.Leader != "a" || len(a.Terms) != 1 || a.Terms[0].To != nil || a.Row.Term != before.Row.Term {
+			t.Errorf("in sight again: %+v", a)
+		}
+	})
+}
+
+func TestTheWorstComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		names := []string{"calm", "alarm", "empty", "flapping"}
+		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: names})
+		lead(t, store, "calm", "a<script>")
+		time.Sleep(time.Minute)
+		for i := range 7 {
+			stop := lead(t, store, "flapping", fmt.Sprint("f", i))
+			time.Sleep(2 * lease)
+			stop()
+		}
+		lead(t, store, "flapping", "last")
+		store.Put("alarm", []byte("\x1b[31mnot a record\u202e"))
+		time.Sleep(time.Minute)
+		o := s.overview("")
+		var got []string
+		for _, e := range o.Elections {
+			got = append(got, e.Name+" "+e.Health)
+		}
+		if text := strings.Join(got, ", "); text != "alarm vacant, empty vacant, flapping flapping, calm ok" {
+			t.Errorf("the order is %s", text)
+		}
+		if o.Counts["all"] != 4 || o.Counts["vacant"] != 2 || o.Counts["flapping"] != 1 || o.Counts["ok"] != 1 || o.Counts["tight"] != 0 {
+			t.Errorf("counts: %v", o.Counts)
+		}
+		if o = s.overview("&health=flapping"); o.Matching != 1 || o.Elections[0].Name != "flapping" || o.Counts["all"] != 4 {
+			t.Errorf("the flapping ones: %+v", o)
+		}
+		if o = s.overview("SCRIPT"); o.Matching != 1 || o.Elections[0].Name != "calm" || o.Counts["all"] != 4 {
+			t.Errorf("found: %+v", o)
+		}
+		if a := s.about("alarm"); a.Record.Kind != "foreign" || a.Record.Text != "\x1b[31mnot a record\u202e" {
+			t.Errorf("a foreign record: %+v", a.Record)
+		}
+	})
+}
+
+// lister is a store that lists what it is told to.
+type lister struct {
+	*memory.Polled
+	mu    sync.Mutex
+	names []string
+	err   error
+}
+
+func (l *lister) Keys(context.Context) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names, l.err
+}
+
+func (l *lister) lists(err error, names ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.names, l.err = names, err
+}
+
+func TestElectionsThatTheStoreLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lister{Polled: memory.NewPolled()}
+		store.lists(fmt.Errorf("list: %w", driver.ErrDenied))
+		s := show(t, dashboard.Source{Name: "store", Store: store, Price: 0.0004, Interval: 15 * time.Second})
+		time.Sleep(time.Second)
+		if o := s.overview(""); o.Sources[0].OK || !strings.Contains(o.Sources[0].Problem, "right to list") {
+			t.Errorf("without the right: %+v", o.Sources)
+		}
+		var names []string
+		for i := range 1000 {
+			names = append(names, fmt.Sprintf("shard-%04d", i))
+		}
+		store.lists(nil, names...)
+		time.Sleep(2 * time.Minute)
+		o := s.overview("")
+		if of := o.Sources[0]; !of.OK || of.Elections != 1000 || of.Pushed || of.Interval != 15000 || of.PerMonth < 69 || of.PerMonth > 70 {
+			t.Errorf("with it: %+v", of)
+		}
+		if len(o.Elections) != 100 || o.Matching != 1000 || o.Elections[0].Name != "shard-0000" {
+			t.Errorf("%d of %d rows, from %s on", len(o.Elections), o.Matching, o.Elections[0].Name)
+		}
+		store.lists(fmt.Errorf("away"))
+		time.Sleep(2 * time.Minute)
+		if o = s.overview(""); o.Sources[0].OK || o.Sources[0].Elections != 1000 {
+			t.Errorf("while it is away: %+v", o.Sources[0])
+		}
+	})
+}
+
+// recorder collects a stream.
+type recorder struct {
+	*httptest.ResponseRecorder
+	mu sync.Mutex
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ResponseRecorder.Write(b)
+}
+
+func (r *recorder) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Body.String()
+}
+
+// stream follows a stream until the test ends.
+func (s shown) stream(query, lastID string) (r *recorder, stop func()) {
+	r = &recorder{ResponseRecorder: httptest.NewRecorder()}
+	ctx, cancel := context.WithCancel(s.Context())
+	request := httptest.NewRequest(http.MethodGet, "/api/stream?"+query, nil).WithContext(ctx)
+	if lastID != "" {
+		request.Header.Set("Last-Event-ID", lastID)
+	}
+	go s.ServeHTTP(r, request)
+	synctest.Wait() // it has begun
+	return r, cancel
+}
+
+func TestStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing", "other"}})
+		time.Sleep(time.Second)
+		all, stopAll := s.stream("", "")
+		one, _ := s.stream("source=store&name=billing", "")
+		lead(t, store, "billing", "a")
+		lead(t, store, "other", "b")
+		time.Sleep(time.Minute)
+		const change = `event: change` + "\n" + `data: {"source":"store","name":"%s"}`
+		for _, name := range []string{"billing", "other"} {
+			if !strings.Contains(all.text(), fmt.Sprintf(change, name)) {
+				t.Errorf("no change of %s in\n%s", name, all.text())
+			}
+		}
+		if strings.Contains(all.text(), "renewal") || !strings.Contains(one.text(), "event: renewal\ndata: {\"at\":") || strings.Contains(one.text(), "other") {
+			t.Errorf("all:\n%s\none:\n%s", all.text(), one.text())
+		}
+		if !strings.Contains(one.text(), ": still here\n\n") {
+			t.Error("nothing keeps the connection")
+		}
+
+		stopAll()
+		ids := strings.Split(all.text(), "id: ")
+		last, _, _ := strings.Cut(ids[len(ids)-1], "\n")
+		stop := lead(t, store, "other", "c")
+		time.Sleep(time.Second)
+		stop()
+		store.Delete("other")
+		time.Sleep(2 * lease)
+		resumed, _ := s.stream("", last)
+		lost, _ := s.stream("", "elsewhere-7")
+		time.Sleep(time.Second)
+		if text := resumed.text(); !strings.Contains(text, fmt.Sprintf(change, "other")) || strings.Contains(text, "reset") {
+			t.Errorf("resumed:\n%s", text)
+		}
+		if !strings.Contains(lost.text(), "event: reset") {
+			t.Errorf("with the id of another process:\n%s", lost.text())
+		}
+	})
+}
+
+// A browser that takes nothing costs a bounded number of messages, and is told that it missed some.
+func TestASlowStreamIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		slow := &stuck{recorder: recorder{ResponseRecorder: httptest.NewRecorder()}, on: make(chan struct{})}
+		go s.ServeHTTP(slow, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(t.Context()))
+		synctest.Wait()
+		for i := range 100 {
+			stop := lead(t, store, "billing", fmt.Sprint(i))
+			time.Sleep(2 * lease)
+			stop()
+		}
+		close(slow.on)
+		time.Sleep(time.Second)
+		if text := slow.text(); !strings.Contains(text, "event: reset") || strings.Count(text, "event: change") > 70 {
+			t.Errorf("it got %d messages:\n%.300s", strings.Count(text, "event: change"), text)
+		}
+	})
+}
+
+// stuck takes its first bytes late.
+type stuck struct {
+	recorder
+	on chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	<-s.on
+	return s.recorder.Write(b)
+}
+
+func TestTooManyStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
+		for range 256 {
+			s.stream("", "")
+		}
+		time.Sleep(time.Second)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil))
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("one more got %d", w.Code)
+		}
+	})
+}
+
+func TestRequests(t *testing.T) {
+	d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: []string{"x"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, code := range map[string]int{
+		"/": 200, "/nothing": 404, "/api/overview": 200, "/api/overview?limit=0": 400, "/api/overview?offset=-1": 400,
+		"/api/overview?limit=x": 400, "/api/overview?limit=1001": 400, "/api/overview?offset=100000": 200,
+		"/api/election?source=store&name=none": 404, "/api/election": 404,
+	} {
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != code {
+			t.Errorf("%s: %d, want %d", path, w.Code, code)
+		}
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
+			t.Errorf("%s has the policy %q", path, csp)
+		}
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/overview", nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("a POST got %d", w.Code)
+	}
+}
+
+// A store that cannot be reached at first is shown with the reason.
+func TestAStoreThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		there := make(chan struct{})
+		s := show(t, dashboard.Source{Name: "store", Elections: []string{"billing"}, Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
+			waiting(fmt.Errorf("connection refused"))
+			select {
+			case <-there:
+				return memory.New(), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}})
+		time.Sleep(time.Minute)
+		if of := s.overview("").Sources[0]; of.OK || of.Problem != "connection refused" || of.Elections != 0 {
+			t.Errorf("before: %+v", of)
+		}
+		close(there)
+		time.Sleep(time.Minute)
+		if of := s.overview("").Sources[0]; !of.OK || of.Elections != 1 || !of.Pushed {
+			t.Errorf("after: %+v", of)
+		}
+	})
+}
+
+func TestWrongConfigs(t *testing.T) {
+	store := memory.New()
+	for want, sources := range map[string][]dashboard.Source{
+		"there is no source":    nil,
+		"has no name":           {{Store: store, Elections: []string{"x"}}},
+		"two sources":           {{Name: "a", Store: store, Elections: []string{"x"}}, {Name: "a", Store: store, Elections: []string{"x"}}},
+		"has no store":          {{Name: "a", Elections: []string{"x"}}},
+		"must be from 1s to 1h": {{Name: "a", Store: store, Elections: []string{"x"}, Interval: time.Millisecond}},
+	} {
+		if _, err := dashboard.New(dashboard.Config{Sources: sources}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// BenchmarkOverview is one answer of the overview with many elections, after the store showed all.
+func BenchmarkOverview(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint("elections=", n), func(b *testing.B) {
+			names := make([]string, n)
+			for i := range names {
+				names[i] = fmt.Sprintf("shard-%05d", i)
+			}
+			d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: names}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			go d.Run(b.Context())
+			ask := func() string {
+				w := httptest.NewRecorder()
+				d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/overview", nil))
+				return w.Body.String()
+			}
+			for !strings.Contains(ask(), fmt.Sprintf(`"vacant":%d`, n)) { // until its own limit
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				ask()
+			}
+		})
+	}
+}

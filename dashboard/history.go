@@ -1,0 +1,220 @@
+package dashboard
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// history keeps the terms and events of all elections in a file, across restarts. A nil one keeps
+// nothing.
+type history struct {
+	out  historyFile
+	gaps []gap
+
+	mu      sync.Mutex
+	pasts   map[key]past // of elections that are not observed yet
+	unsaved bytes.Buffer // lines
+	lost    bool         // there were more: a rewrite is due
+	damage  string       // what was wrong with the file at the start
+	trouble string       // what is wrong with it now
+}
+
+// line is one of the file, a JSON object. The first line names the format. A term, or an event,
+// replaces an earlier line about it. What happened is there up to the last time that was seen, but
+// for what fell into a gap.
+type line struct {
+	Format int        `json:"tenure_dashboard_history,omitempty"`
+	Source string     `json:"source,omitempty"`
+	Name   string     `json:"name,omitempty"`
+	Term   *term      `json:"term,omitempty"`
+	Event  *event     `json:"event,omitempty"`
+	Gap    *gap       `json:"gap,omitempty"`
+	Seen   *time.Time `json:"seen,omitempty"`
+}
+
+// gap is a time in which the dashboard did not run.
+type gap struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// past is what is known of an election from before the start.
+type past struct {
+	terms  []term
+	events []event
+}
+
+const (
+	historyFormat = 1
+	maxGaps       = 50
+	// maxUnsaved bounds the memory for a disk that takes nothing, in bytes.
+	maxUnsaved = 8 << 20
+)
+
+// openHistory reads the file, or begins one. A damaged file is kept beside the new one, and what
+// could be read of it is used.
+func openHistory(path string, now time.Time) (*history, error) {
+	h := &history{out: historyFile{path: path}, pasts: map[key]past{}}
+	unlock, err := lockFile(path + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: history %s: %w", path, err)
+	}
+	h.out.unlock = unlock
+	if err = h.load(now); err == nil {
+		err = h.rewrite(nil)
+	}
+	if err != nil {
+		unlock()
+		return nil, fmt.Errorf("dashboard: history %s: %w", path, err)
+	}
+	return h, nil
+}
+
+func (h *history) load(now time.Time) error {
+	f, err := os.Open(h.out.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	seen, err := h.read(f)
+	var damaged errDamaged
+	if errors.As(err, &damaged) {
+		aside := h.out.path + ".damaged-" + now.UTC().Format("20060102T150405Z")
+		h.damage = fmt.Sprintf("the history was damaged in line %d: see %s", damaged, aside)
+		err = os.Rename(h.out.path, aside)
+	}
+	if err != nil || seen.IsZero() {
+		return err
+	}
+	h.gaps = bounded(append(h.gaps, gap{seen, now}), maxGaps)
+	for _, p := range h.pasts {
+		if n := len(p.terms); n > 0 && p.terms[n-1].To == nil { // goes on if its leader is found
+			p.terms[n-1].To, p.terms[n-1].Ended = &seen, endUnknown
+		}
+	}
+	return nil
+}
+
+// errDamaged is the number of a line that cannot be read.
+type errDamaged int
+
+func (e errDamaged) Error() string { return fmt.Sprintf("line %d is damaged", int(e)) }
+
+// read takes the lines, and returns until when the elections were seen. A last line that does not
+// end is left out: the dashboard was killed while it wrote.
+func (h *history) read(r io.Reader) (seen time.Time, err error) {
+	lines := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		text, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF) && (n > 1 || len(text) == 0):
+			return seen, nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return seen, err
+		}
+		var l line
+		if json.Unmarshal(text, &l) != nil || (l.Format > 0) != (n == 1) {
+			return seen, errDamaged(n)
+		}
+		if l.Format > historyFormat {
+			return seen, errors.New("a later version of the dashboard has written it")
+		}
+		if l.Seen != nil {
+			seen = *l.Seen
+		}
+		h.take(&l)
+	}
+}
+
+func (h *history) take(l *line) {
+	if l.Gap != nil {
+		h.gaps = bounded(append(h.gaps, *l.Gap), maxGaps)
+		return
+	}
+	k := key{l.Source, l.Name}
+	p := h.pasts[k]
+	switch {
+	case l.Term != nil:
+		p.terms = put(p.terms, *l.Term, maxTerms, func(t term) bool { return t.Term == l.Term.Term && t.Leader == l.Term.Leader })
+	case l.Event != nil:
+		p.events = put(p.events, *l.Event, maxEvents, func(e event) bool { return e.ID == l.Event.ID })
+	default:
+		return
+	}
+	h.pasts[k] = p
+}
+
+// put replaces the one that is the same, or adds it.
+func put[T any](all []T, one T, most int, same func(T) bool) []T {
+	for i := range slices.Backward(all) {
+		if same(all[i]) {
+			all[i] = one
+			return all
+		}
+	}
+	return bounded(append(all, one), most)
+}
+
+// of returns the past of an election. Once it is observed, forget it here.
+func (h *history) of(k key) past {
+	if h == nil {
+		return past{}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pasts[k]
+}
+
+func (h *history) forget(k key) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.pasts, k)
+}
+
+// add saves a line soon.
+func (h *history) add(l line) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost = h.lost || h.unsaved.Len() >= maxUnsaved; !h.lost {
+		h.unsaved.Write(encodeLine(l))
+	}
+}
+
+func encodeLine(l line) []byte { return append(encode(l), '\n') }
+
+// unseen returns the gaps after a time.
+func (h *history) unseen(after time.Time) []gap {
+	if h == nil {
+		return []gap{}
+	}
+	return slices.DeleteFunc(clone(h.gaps), func(g gap) bool { return g.To.Before(after) })
+}
+
+// problem says what is wrong with the file, if anything is.
+func (h *history) problem() string {
+	if h == nil {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return cmp.Or(h.trouble, h.damage)
+}

@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+// historyFile is the file of a history, used by one goroutine.
+type historyFile struct {
+	path    string
+	unlock  func()
+	file    *os.File
+	size    int64
+	compact int64 // its size after the last rewrite
+	saves   int
+}
+
+const (
+	// saveEach is how much of the past a crash may take.
+	saveEach = time.Second
+	// seenEach is after how many saves the file says that there was nothing else to see.
+	seenEach = 30
+	// leastGrowth is by how much the file grows, in bytes, before a rewrite leaves out what is
+	// forgotten. It at least doubles.
+	leastGrowth = 4 << 20
+)
+
+// run saves until ctx ends, and then once more. All gives what is observed. It calls changed when
+// there is other trouble.
+func (h *history) run(ctx context.Context, all func(add func(line)), changed func()) {
+	if h == nil {
+		return
+	}
+	defer h.out.unlock()
+	each := time.NewTicker(saveEach)
+	defer each.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-each.C:
+			h.report(h.save(all, time.Now()), changed)
+		case <-ctx.Done():
+		}
+	}
+	h.out.saves = 0 // the last save says until when there was somebody to see
+	h.report(h.save(all, time.Now()), changed)
+	_ = h.out.file.Close()
+}
+
+func (h *history) report(err error, changed func()) {
+	trouble := ""
+	if err != nil {
+		trouble = "the history is not saved: " + err.Error()
+	}
+	h.mu.Lock()
+	news := trouble != h.trouble
+	h.trouble = trouble
+	h.mu.Unlock()
+	if news {
+		changed()
+	}
+}
+
+// save appends the lines that are unsaved, after a rewrite if one is due.
+func (h *history) save(all func(add func(line)), now time.Time) error {
+	if h.out.saves%seenEach == 0 {
+		h.add(line{Seen: &now})
+	}
+	h.mu.Lock()
+	lost, text := h.lost, bytes.Clone(h.unsaved.Bytes())
+	h.mu.Unlock()
+	if lost || h.out.size > h.out.compact+max(h.out.compact, leastGrowth) {
+		if err := h.rewrite(all); err != nil {
+			return err
+		}
+	}
+	if err := h.out.append(text); err != nil {
+		return err
+	}
+	h.out.saves++
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unsaved.Next(len(text))
+	return nil
+}
+
+// append leaves no line that is cut off, which would be damage.
+func (f *historyFile) append(text []byte) error {
+	n, err := f.file.Write(text)
+	if err != nil {
+		return errors.Join(err, f.file.Truncate(f.size))
+	}
+	f.size += int64(n)
+	return nil
+}
+
+// rewrite replaces the file by one with what is remembered.
+func (h *history) rewrite(all func(add func(line))) error {
+	h.mu.Lock()
+	h.lost = false // what is dropped from now on may be missing
+	h.mu.Unlock()
+	f, err := os.OpenFile(h.out.path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil {
+		w := bufio.NewWriter(f)
+		h.remember(w, all)
+		err = errors.Join(w.Flush(), os.Rename(f.Name(), h.out.path))
+	}
+	if err != nil {
+		h.mu.Lock()
+		h.lost = true
+		h.mu.Unlock()
+		return err
+	}
+	if h.out.file != nil {
+		_ = h.out.file.Close()
+	}
+	h.out.file = f
+	h.out.size, err = f.Seek(0, io.SeekEnd)
+	h.out.compact = h.out.size
+	return err
+}
+
+// remember writes all that is known. Errors stay in the writer.
+func (h *history) remember(w *bufio.Writer, all func(add func(line))) {
+	add := func(l line) { _, _ = w.Write(encodeLine(l)) }
+	add(line{Format: historyFormat})
+	for _, g := range h.gaps {
+		add(line{Gap: &g})
+	}
+	h.mu.Lock()
+	for k, p := range h.pasts {
+		p.write(k, add)
+	}
+	h.mu.Unlock()
+	if all != nil {
+		all(add)
+	}
+}
+
+func (p past) write(k key, add func(line)) {
+	for i := range p.terms {
+		add(line{Source: k.Source, Name: k.Name, Term: &p.terms[i]})
+	}
+	for i := range p.events {
+		add(line{Source: k.Source, Name: k.Name, Event: &p.events[i]})
+	}
+}

@@ -1,0 +1,25 @@
+//go:build unix && !solaris && !illumos && !aix
+
+package dashboard
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFile keeps other processes from the lock until unlock, or the end of this process.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errors.New("another process uses it")
+		}
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}

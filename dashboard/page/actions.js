@@ -1,0 +1,66 @@
+// What the reader may do, where the dashboard allows it: have another leader, and replace a record
+// that stops the election. The server refuses if what was shown has changed since.
+import { h } from './dom.js'
+import { leaderOf } from './health.js'
+import { value } from './values.js'
+
+const usualLease = 15 // seconds
+
+export class Actions {
+  #outcome = null // of the last one
+  #view
+
+  constructor(view) {
+    this.#view = view
+    view.root.addEventListener('submit', (event) => this.#submit(event))
+  }
+
+  render(data) {
+    const { row, record } = data
+    const form = leaderOf(row) ? handOver(data) : ['foreign', 'malformed'].includes(record.kind) && reset()
+    if (!data.actions || !(form || this.#outcome)) return null
+    return [form, h('p', { class: 'outcome', role: 'status' }, this.#outcome)]
+  }
+
+  async #submit(event) {
+    event.preventDefault()
+    const { action } = event.target.dataset
+    const fields = Object.fromEntries(new FormData(event.target))
+    const { row, record } = this.#view.data
+    const request = { source: row.source, name: row.name }
+    if (action === 'hand-over') Object.assign(request, { to: fields.to, term: row.term })
+    else Object.assign(request, { confirm: fields.confirm, lease_ms: Math.round(fields.lease * 1000), text: record.text ?? '' })
+    this.#say(['The request is under way.'])
+    await this.#view.post('api/' + action, request).then(
+      () => this.#say(done(action, row, fields)),
+      (error) => this.#say([h('span', { class: 'problem' }, 'Nothing was done: ', value(error.message, 300))]))
+  }
+
+  #say(outcome) {
+    this.#outcome = outcome
+    this.#view.redraw()
+  }
+}
+
+function done(action, row, { to }) {
+  if (action === 'reset') return ['The record was replaced. Candidates wait for a lease before one of them leads.']
+  return [value(row.leader, 60), ' is asked to hand over to ', to ? value(to, 60) : 'any candidate', '. It finishes its work first.']
+}
+
+function handOver({ row, terms }) {
+  const others = [...new Set(terms.map((term) => term.leader))].filter((name) => name !== row.leader).reverse()
+  return h('form', { 'data-action': 'hand-over', 'data-key': 'hand-over' },
+    h('label', null, 'Next leader ', h('input', { name: 'to', list: 'others', placeholder: 'any candidate', autocomplete: 'off', spellcheck: 'false' })),
+    h('datalist', { id: 'others' }, others.map((name) => h('option', { value: name }))),
+    h('button', { class: 'button' }, 'Ask the leader to hand over'))
+}
+
+function reset() {
+  return h('form', { 'data-action': 'reset', 'data-key': 'reset' },
+    h('p', null, 'A reset replaces the record below by a vacant one, so that a candidate can lead. ',
+      'The bytes are lost. It is safe if no other program needs or writes them, and if no candidate has a longer lease than this.'),
+    h('label', null, 'Longest lease, in seconds ',
+      h('input', { name: 'lease', type: 'number', min: 0.001, max: 3600, step: 'any', value: usualLease, required: true })),
+    h('label', null, 'Name of the election ', h('input', { name: 'confirm', required: true, autocomplete: 'off', spellcheck: 'false' })),
+    h('button', { class: 'button danger' }, 'Replace the record'))
+}

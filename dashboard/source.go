@@ -1,0 +1,188 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/records"
+)
+
+// source observes the elections of one store.
+type source struct {
+	Source
+	clock clock.Clock
+	hub   *hub
+	kept  *history
+	said  *reports
+
+	mu        sync.Mutex
+	store     driver.Store  // nil: not reached yet
+	group     *tenure.Group // of that store
+	elections map[string]*election
+	problem   string // why the elections cannot be listed, or are not all shown
+}
+
+// maxElections bounds the memory that a store's list can take.
+const maxElections = 20_000
+
+func newSource(of Source, c clock.Clock, h *hub, kept *history) *source {
+	return &source{Source: of, clock: c, hub: h, kept: kept, said: newReports(&of, h), elections: map[string]*election{}}
+}
+
+// run observes until ctx ends.
+func (s *source) run(ctx context.Context) {
+	defer s.stop()
+	store := s.Store
+	if store == nil {
+		var err error
+		if store, err = s.Connect(ctx, func(why error) { s.report(why.Error()) }); err != nil {
+			s.report(err.Error())
+			return
+		}
+	}
+	if err := s.use(store); err != nil {
+		s.report(err.Error())
+		return
+	}
+	s.report("")
+	if _, lists := store.(driver.Lister); len(s.Elections) > 0 || !lists {
+		if len(s.Elections) == 0 {
+			s.report("this store cannot list its elections: name them")
+		}
+		s.add(ctx, s.Elections)
+		<-ctx.Done()
+		return
+	}
+	again := time.NewTicker(listEach)
+	defer again.Stop()
+	for {
+		s.list(ctx)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// use makes the elections' common part.
+func (s *source) use(store driver.Store) error {
+	tapped := records.Tap(store, func(name string, e driver.Entry) {
+		if one := s.find(name); one != nil {
+			one.see(e, time.Now())
+		}
+	})
+	group, err := tenure.NewGroup(tapped, s.observing(store, s.clock, func(e tenure.Event) {
+		if one := s.find(e.Election); one != nil {
+			one.hear(e)
+		}
+	}))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store, s.group = store, group
+	return err
+}
+
+// list adds the elections that the store has by now. None is removed: an election whose record was
+// deleted still has candidates that wait.
+func (s *source) list(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, listEach/2)
+	defer cancel()
+	names, err := s.store.(driver.Lister).Keys(bounded)
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, errors.ErrUnsupported):
+		s.report("this store cannot list its elections: name them")
+	case errors.Is(err, driver.ErrDenied):
+		s.report("the right to list the elections is missing: name them, or grant it")
+	case err != nil:
+		s.report("the elections cannot be listed: " + err.Error())
+	default:
+		s.report("")
+		s.add(ctx, names)
+	}
+}
+
+func (s *source) report(problem string) {
+	s.mu.Lock()
+	news := s.problem != problem
+	s.problem = problem
+	s.mu.Unlock()
+	if news {
+		s.hub.changed(key{Source: s.Name})
+	}
+}
+
+// add observes those of the elections that are new.
+func (s *source) add(ctx context.Context, names []string) {
+	added := false
+	for _, name := range names {
+		if s.find(name) != nil {
+			continue
+		}
+		if err := s.observe(ctx, name); err != nil {
+			s.report(err.Error())
+			return
+		}
+		added = true
+	}
+	if added {
+		s.hub.changed(key{Source: s.Name})
+	}
+}
+
+func (s *source) observe(ctx context.Context, name string) error {
+	e, err := s.group.Election(name, nil)
+	if err != nil {
+		return err
+	}
+	one := &election{
+		key: key{s.Name, name}, pushed: pushes(s.store), interval: s.interval(), hub: s.hub,
+		history: s.kept, observed: e, store: s.store,
+	}
+	one.resume(s.kept.of(one.key))
+	s.mu.Lock()
+	full := len(s.elections) >= maxElections
+	if !full {
+		s.elections[name] = one
+	}
+	s.mu.Unlock()
+	if full {
+		return fmt.Errorf("only the first %d elections are shown", maxElections)
+	}
+	s.kept.forget(one.key)
+	one.stop = e.Observe()
+	go func() {
+		if status, err := e.Wait(ctx, func(now tenure.Status) bool { return now.Known }); err == nil {
+			one.begin(status, e.ID())
+		}
+	}()
+	return nil
+}
+
+func (s *source) find(name string) *election {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.elections[name]
+}
+
+// all returns the elections, in no order.
+func (s *source) all() []*election {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.elections))
+}
+
+func (s *source) stop() {
+	for _, e := range s.all() {
+		e.stop()
+	}
+}

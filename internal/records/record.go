@@ -1,0 +1,89 @@
+// Package records reads an election's record as a store shows it, for people. No decision depends
+// on it: the election alone decides which member leads, and whether bytes are a record at all.
+package records
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Record holds those fields of the documented record that matter to people. Bytes that are none
+// show nothing.
+type Record struct {
+	// Absent: there is none.
+	Absent bool
+	// Leader is the ID of the leader that wrote it, also if it is released; empty if it is vacant.
+	Leader string
+	// Address is the published address of the leader.
+	Address string
+	Term    uint64
+	Lease   time.Duration
+	// Nonce is new in every write of a leader. It stays when another member adds a request.
+	Nonce string
+	// Updated is when the leader wrote it, by the leader's clock.
+	Updated  time.Time
+	Released bool
+	// Request is nil if there is no request to hand over.
+	Request *Request
+}
+
+// Request asks the leader to hand over.
+type Request struct {
+	Term uint64 `json:"term"`
+	// To is empty for any candidate.
+	To string `json:"to"`
+	By string `json:"by"`
+}
+
+// Asked describes a request to a leader.
+func Asked(to, by string) string {
+	text := "to hand over"
+	if to != "" {
+		text += " to " + to
+	}
+	if by != "" {
+		text += ", by " + by
+	}
+	return text
+}
+
+// Held reports whether a leader holds the election by this record.
+func (r Record) Held() bool { return r.Leader != "" && !r.Released }
+
+// Vacant reports whether it is a record without a leader that was not released.
+func (r Record) Vacant() bool { return r.Leader == "" && r.Lease > 0 }
+
+// Wish is the request, unless it is for an earlier term and so means nothing any more.
+func (r Record) Wish() *Request {
+	if r.Request == nil || r.Request.Term != r.Term || !r.Held() {
+		return nil
+	}
+	return r.Request
+}
+
+// Read takes the fields out of an entry.
+func Read(e driver.Entry) Record {
+	if e.Absent() {
+		return Record{Absent: true}
+	}
+	var w struct {
+		LeaderID    string    `json:"leaderID"`
+		LeaderAddr  string    `json:"leaderAddr"`
+		Term        uint64    `json:"term"`
+		LeaseMillis int64     `json:"leaseMillis"`
+		Nonce       string    `json:"nonce"`
+		LastUpdated time.Time `json:"lastUpdated"`
+		Released    bool      `json:"released"`
+		Successor   string    `json:"successor"`
+		Request     *Request  `json:"request"`
+	}
+	if json.Unmarshal(e.Value, &w) != nil {
+		return Record{}
+	}
+	return Record{
+		Leader: w.LeaderID, Address: w.LeaderAddr, Term: w.Term, Lease: time.Duration(w.LeaseMillis) * time.Millisecond, Nonce: w.Nonce, Updated: w.LastUpdated,
+		Released: w.Released, Request: w.Request,
+	}
+}

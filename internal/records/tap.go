@@ -1,0 +1,56 @@
+package records
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Tap returns the store, with see called for each entry that an election sees there, by reading or
+// by a push, before the election does. See must return at once, and may be called concurrently. Of
+// the store's optional abilities the result has driver.Bounded and driver.Watcher.
+func Tap(s driver.Store, see func(key string, e driver.Entry)) driver.Store {
+	t := &tap{s, unbounded{}, see}
+	if b, ok := s.(driver.Bounded); ok {
+		t.Bounded = b
+	}
+	if w, ok := s.(driver.Watcher); ok {
+		return &watchedTap{t, w}
+	}
+	return t
+}
+
+type tap struct {
+	driver.Store
+	driver.Bounded
+	see func(string, driver.Entry)
+}
+
+// unbounded is what a store without limits says of them.
+type unbounded struct{}
+
+func (unbounded) MinLease() time.Duration { return time.Millisecond }
+func (unbounded) CheckKey(string) error   { return nil }
+
+// Read is the store's.
+func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := t.Store.Read(ctx, key)
+	if err == nil {
+		t.see(key, e)
+	}
+	return e, err
+}
+
+type watchedTap struct {
+	*tap
+	watcher driver.Watcher
+}
+
+// Watch is the store's.
+func (t *watchedTap) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	return t.watcher.Watch(ctx, key, func(e driver.Entry) {
+		t.see(key, e)
+		see(e)
+	})
+}
