@@ -15,32 +15,32 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
-const aboutDemo = `Starts candidates as processes of their own, lets them elect a leader, and every few seconds
-kills the leader, freezes it, or asks it to end. A terminal shows who leads, the time left on the
-lease as an observer can know it, who led when, and what failovers took beside the least that they
-could take; q ends it. Elsewhere, and with --plain, each line shows when a candidate did what in
-which term and why, and a new leader's line what the failover took.
+const aboutDemo = `Starts candidates as separate processes, lets them elect a leader, and every few seconds kills the
+leader, freezes it, or asks it to end. A terminal shows the leader, the time left on the lease as an
+observer can know it, which candidate led when, and how long failovers took beside the least that
+they could take; q ends it. Elsewhere, and with --plain, each line shows one event with its time,
+candidate, term and reason. The line of a new leader has the time of the failover.
 
-Meanwhile every act of every leader is checked: none may come after the first act of a later term.
-An overlap is reported and makes the exit code 1. Terms are numbered as the demo saw them, #1, #2 and
-so on, with the fencing token beside. Tokens grow, with gaps: a new leader takes one above all writes
-to the bucket or topic, on NATS and object storage above a clock of the server, so that none is ever
-used twice.
+The demo checks every act of every leader: none may come after the first act of a later term. It
+reports an overlap, and then exits with code 1. Terms are numbered as the demo saw them, #1, #2 and
+so on, with the fencing token beside the number. Tokens grow, with gaps, and none is ever used twice.
+A new leader takes a token above all writes to the bucket or topic, and on NATS and object storage
+above a clock of the server.
 
-Without --store and --context a NATS server with JetStream is started for the demo, with --store
-s3-embedded: a server of object storage, with kafka-embedded: three brokers of Kafka. As long as
-they last, anybody on this machine can look into them with the nats command, with curl or with
-Kafka's tools.
+Without --store and --context the demo starts a NATS server with JetStream. With --store s3-embedded:
+it starts a server of object storage, and with kafka-embedded: three brokers of Kafka. While they
+run, every user of this machine can inspect them with the nats command, with curl or with Kafka's
+tools.
 
-The flags that name a store take what they take for tenure run, and the parameters of Kafka may
-follow kafka-embedded: too. With --peer, a port of 0 is a free one for each candidate, another one
-the first candidate's, and the others take those after it.
+The flags that name a store take the same values as in tenure run, and the parameters of Kafka may
+follow kafka-embedded: too. With --peer and port 0, each candidate gets a free port. With another
+port, the first candidate gets that port, and the others the ports after it.
 
 ` + cli.AboutStores + `
 
 Each line of --json has time, event, election, id and term. The library's events have their own
 names (candidate, elected, leaving, lost, released, leader, trouble, ...) and perhaps a cause. The
-demo's are named "demo" and have what it does in "do"; the last line is the "summary".
+demo's events are named "demo", with the action in "do"; the last line is the "summary".
 
 Environment, where the flag is not given:
   TENURE_*   any flag: TENURE_STORE for --store, TENURE_CRASH_EVERY for --crash-every and so on
@@ -48,7 +48,7 @@ Environment, where the flag is not given:
   WORKERS    --candidates
   CONTEXT    --context, unless --store or TENURE_STORE is given
   NOSPLAY    1: --splay 0, no random delay at the start; that is the default, so it changes nothing
-  NO_COLOR   no colours
+  NO_COLOR   no colors
   TERM       dumb: line by line`
 
 const examplesDemo = `  tenure-demo

@@ -43,7 +43,7 @@ func (d *demoFlags) define(f *pflag.FlagSet) {
 			"finds servers that ignore conditions")
 	d.peers.Define(f)
 	f.StringVar(&d.Election, "election", "demo", "name of the election, the key in the bucket")
-	f.DurationVar(&d.Splay, "splay", 0, "most of a random delay before a candidate's first claim")
+	f.DurationVar(&d.Splay, "splay", 0, "maximum random delay before a candidate's first claim")
 	f.BoolVar(&d.JSON, "json", false, "one JSON object per line")
 	f.BoolVar(&d.Plain, "plain", false, "line by line on a terminal too")
 	f.BoolVarP(&d.Verbose, "verbose", "v", false, "line by line, and also what each follower sees (--json always tells that)")

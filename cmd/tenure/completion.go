@@ -18,7 +18,7 @@ func addGenerated(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "completion":
-			c.Short = "Write the script with which a shell completes what is typed"
+			c.Short = "Write the script for completion in a shell"
 			c.Args, c.RunE = cli.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
 			for _, shell := range c.Commands() {
 				shell.Args = cli.NoArgs

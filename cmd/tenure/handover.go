@@ -12,28 +12,31 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/units"
 )
 
-const aboutHandOver = `Asks the leader, wherever it is, to finish its work and hand over: to the candidate named by --to, or to
-anybody. The request is written into the record, and the leader meets it at its next renewal at the latest.
+const aboutHandOver = `Asks the leader, wherever it runs, to finish its work and hand over: to the candidate named by --to, or
+to any candidate. The request is written into the record. The leader sees it at its next renewal at
+the latest.
 
-With --to that candidate has a head start when the lease is released. If it is not there, or not eligible,
-another one leads, perhaps the same as before: then this is an error, and somebody leads all the same. If it
-leads already, nothing is asked.
+With --to, that candidate has a head start when the lease is released. If it is not there, or not
+eligible, another candidate leads, perhaps the same as before. That is an error, although there is a
+leader. If the candidate leads already, nothing is asked.
 
-Waits for up to --wait until leadership has moved. Work that finishes slowly takes as long as its --finish-within,
-10 s by default; after that the leader's lease runs out.
+Waits for up to --wait until leadership has moved. Work that finishes slowly takes as long as its
+--finish-within, 10 s by default; after that the leader's lease runs out.
 
 Exit codes:
-  0  leadership has moved, to --to if that is given; or that one leads already; or with --wait 0, the
-     leader is asked
-  1  it has not, or to another one, or the store failed
+  0  leadership has moved, to --to if that is given; or that candidate leads already; or with --wait 0,
+     the leader is asked
+  1  leadership has not moved, or moved to another candidate, or the store failed
   2  a flag, an argument or a variable is wrong
-  3  nobody leads, so that nobody could be asked; or nobody has followed
+  3  nobody leads, so there is no leader to ask; or no candidate has followed
 
-The lines of --json are objects with time, event, election, id (of this command), term and leader: "asked", also
-with to, once the leader of that term is asked; "moved", also with from and millis since then, when there is a
-new leader; "unchanged" if --to leads already, and also if the same leader leads again, which is an error.`
+The lines of --json are objects with time, event, election, id (of this command), term and leader.
+Event "asked", also with to: the leader of that term is asked. Event "moved", also with from, and
+millis since the leader was asked: there is a new leader. Event "unchanged": --to leads already, or
+the same leader leads again, which is an error.`
 
 const examplesHandOver = `  tenure hand-over --store nats://host:4222/ELECTIONS --election billing
   tenure hand-over --store nats://host:4222/ELECTIONS --election billing --to node-2 --wait 1m
@@ -57,7 +60,7 @@ func newHandOver() *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return h.run(c) },
 	}
 	h.define(c.Flags())
-	c.Flags().StringVar(&h.to, "to", "", "ID of the candidate that is to lead (default any)")
+	c.Flags().StringVar(&h.to, "to", "", "ID of the candidate that should lead next (default any)")
 	c.Flags().DurationVar(&h.wait, "wait", cli.UsualTimeout, "how long to wait until leadership has moved; 0: not at all")
 	return c
 }
@@ -187,7 +190,7 @@ func (t handOverText) asked(_ *observer, leader tenure.Leader, to string) {
 }
 
 func (t handOverText) moved(_ *observer, _, to tenure.Leader, took time.Duration) {
-	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, output.Seconds(took))))
+	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took))))
 }
 
 func (t handOverText) unchanged(_ *observer, leader tenure.Leader) {
@@ -210,7 +213,7 @@ func (t handOverJSON) asked(o *observer, leader tenure.Leader, to string) {
 }
 
 func (t handOverJSON) moved(o *observer, from, to tenure.Leader, took time.Duration) {
-	ms := output.Millis(took)
+	ms := units.Millis(took)
 	output.JSON(t.out, step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms})
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/records"
+	"github.com/tenure-go/tenure/internal/records"
 )
 
 func TestHandOver(t *testing.T) {

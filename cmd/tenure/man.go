@@ -47,7 +47,7 @@ func newMan() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "tell which pages were written, one JSON object per line")
+	c.Flags().BoolVar(&asJSON, "json", false, "list the pages that were written, one JSON object per line")
 	return c
 }
 

@@ -16,33 +16,36 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
-	"github.com/tenure-go/tenure/cmd/internal/records"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/records"
 )
 
-const aboutReset = `Puts a vacant record in place of what is no record of an election, or a malformed one, by one
-compare-and-swap. A sound record is left as it is: to have another leader, ask the present one with hand-over.
+const aboutReset = `Replaces a foreign or malformed record with a vacant record, by one compare-and-swap. A sound record
+stays as it is: to have another leader, ask the present one with hand-over.
 
-It is the deliberate way out where the election does nothing by itself:
-  foreign    the key holds something else, such as what another program wrote there, or an older kind of
-             election. Tenure never overwrites what may be somebody else's, so nobody leads.
+Use it where the election does nothing by itself:
+  foreign    the key holds something else, such as bytes of another program, or an older kind of
+             election. Tenure never overwrites bytes that may belong to another program, so nobody
+             leads.
   malformed  a record that breaks a limit, such as after a hand edit, or shows a term that no candidate
              can have reached. Candidates wait for the lease that it shows, up to an hour, and claim
              over it.
-It is right when you know that the bytes are nobody else's any more, that no program goes on writing them, and
-that nobody leads with a longer lease than --lease.
+It is safe if you know that the bytes belong to no other program any more, that no program goes on
+writing them, and that no leader has a longer lease than --lease.
 
-Nobody is elected before the vacant record has been seen for the longer of --lease and what a malformed record
-shows. A lease in it that is out of range, below 1 ms or from an hour on, counts for nothing. A leader that is still there steps down when it meets the vacant record, before that.
+No candidate is elected before the vacant record has been seen for the longer of --lease and the lease
+that a malformed record shows. A lease in it that is out of range, below 1 ms or from an hour on,
+counts for nothing. A leader that is still there steps down before that, when it sees the vacant
+record.
 
 Exit codes:
   0  there is a vacant record now
-  1  there is not: the record is sound, or has changed meanwhile, or the store failed
+  1  there is none: the record is sound, or has changed in the meantime, or the store failed
   2  a flag, an argument or a variable is wrong, or --force is missing
 
-The one line of --json has time, event ("reset"), election, id (of this command), term (of the vacant record),
-was ("foreign" or "malformed"), bytes, beginning (of what was there), problem, and waitMillis: how long
-nobody can be elected.`
+The one line of --json has time, event ("reset"), election, id (of this command), term (of the vacant
+record), was ("foreign" or "malformed"), bytes, beginning (of the bytes that were there), problem, and
+waitMillis: how long nobody can be elected.`
 
 const examplesReset = `  tenure reset --store nats://host:4222/ELECTIONS --election billing --force
   tenure reset --context prod --election billing --lease 1m --force`
@@ -58,7 +61,7 @@ func newReset() *cobra.Command {
 	var r resetFlags
 	c := &cobra.Command{
 		Use:     "reset --store URL --election NAME --force",
-		Short:   "Replace what is no record of an election, or a malformed one",
+		Short:   "Replace a foreign or malformed record",
 		Long:    aboutReset,
 		Example: examplesReset,
 		Args:    cli.NoArgs,
@@ -66,7 +69,7 @@ func newReset() *cobra.Command {
 	}
 	r.define(c.Flags())
 	c.Flags().DurationVar(&r.lease, "lease", 15*time.Second, "the longest lease of any candidate")
-	c.Flags().BoolVar(&r.force, "force", false, "do it: what is there belongs to nobody, and is lost")
+	c.Flags().BoolVar(&r.force, "force", false, "confirm that no program needs the present bytes; they are lost")
 	return c
 }
 
@@ -110,7 +113,7 @@ type wreck struct {
 	value []byte
 }
 
-func (w *wreck) see(e driver.Entry) {
+func (w *wreck) see(_ string, e driver.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.value = e.Value

@@ -5,20 +5,20 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 )
 
-const about = `Tenure elects one leader among many processes on the store that they already run.
+const about = `Tenure elects one leader among the copies of a service, on the store that you already run.
 
-The demo is a command of its own, tenure-demo.
+The demo is a separate command, tenure-demo.
 
 Exit codes:
   0  done
-  1  error: the lines that begin with "error:" say which, the one with "hint:" what to do
+  1  error: the lines with "error:" describe it, and the line with "hint:" gives the remedy
   2  usage: a flag, an argument or a variable is wrong
   3  nobody leads
-What tenure run exits with is its command's: see its help.
+tenure run exits with the code of the program that it runs: see tenure help run.
 
-Any flag may be set by a variable of the environment instead, TENURE_STORE for --store and so on. There, or
-in the files that the flags name, passwords are out of sight of others on the machine; those in URLs are never
-shown. Errors go to standard error as text, also with --json.`
+Any flag may come from the environment instead: TENURE_STORE for --store, and so on. Other users of
+the machine cannot see a password in a variable, or in a file that a flag names. Tenure never prints
+a password of a URL. Errors go to standard error as text, also with --json.`
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -28,7 +28,7 @@ func newRoot() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cli.SetUp(root)
-	root.AddCommand(newRun(), newStatus(), newWatch(), newHandOver(), newReset(), newStores(), newDemo(), newMan(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newWatch(), newDashboard(), newHandOver(), newReset(), newStores(), newDemo(), newMan(), newVersion())
 	addGenerated(root)
 	complete(root)
 	return root

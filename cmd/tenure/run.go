@@ -126,6 +126,11 @@ func coded(code int, err error) error {
 
 // campaign takes part in the election until there is no more to do.
 func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err error) {
+	m, err := r.measure(log)
+	if err != nil {
+		return 0, err
+	}
+	defer m.close()
 	s, err := r.where.Connect(w.Context(), r.place, r.election, stores.Options{Client: "tenure run " + r.id, Lease: r.lease, Logger: log},
 		func(err error) { log.Warn("the store cannot be reached yet", "cause", err) })
 	if err != nil {
@@ -140,10 +145,12 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 		return 0, err
 	}
 	defer p.leave()
+	p.config.Metrics = m.set
 	e, err := tenure.New(p.store, r.election, p.config)
 	if err != nil {
 		return 0, cli.Flags{}.InFlags(err)
 	}
+	m.joined(e)
 	defer comment(e, r.lease, log)()
 	return w.Run(e)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/web"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 )
 
@@ -22,6 +23,7 @@ import (
 type runFlags struct {
 	where    cli.StoreFlags
 	peers    peers.Flags
+	web      web.Flags
 	election string
 	id       string
 
@@ -36,6 +38,7 @@ type runFlags struct {
 	// Values that follow from these.
 	place   stores.Place
 	members *peers.Settings
+	scraped *web.Settings // nil: no metrics are served
 	level   slog.Level
 }
 
@@ -49,16 +52,18 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&r.stopWithin, "stop-within", 0,
-		"time from SIGTERM to the end of SIGKILL when the lease is lost, a part of it (default a fifth of the lease, at most 5s; at least 100ms)")
+		"time from SIGTERM until SIGKILL has ended the command when the lease is lost; it is part of the lease (default a fifth of the lease, at most 5s; at least 100ms)")
 	f.DurationVar(&r.finishWithin, "finish-within", 10*time.Second,
-		"how long the command may take to finish when it is asked to, with the lease renewed meanwhile")
-	f.DurationVar(&r.splay, "splay", 0, "most of a random delay before the first claim")
-	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher one asks the leader to hand over, once it has been well for two leases")
-	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, rather than seek it again; --restart applies until then", wrap.CodeLost))
+		"how long the command may take to finish when it is asked to; until then the lease is renewed")
+	f.DurationVar(&r.splay, "splay", 0, "maximum random delay before the first claim")
+	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority asks the leader to hand over, once it has been healthy for two leases")
+	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, and do not campaign again; --restart applies until then", wrap.CodeLost))
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
-	f.BoolVar(&r.inspect, "inspect", false, "try the store out first, refuse one that is unsafe, and warn of all else; on object storage that takes some 1,130 requests")
+	f.BoolVar(&r.inspect, "inspect", false, "test the store first, refuse it if it is unsafe, and warn of lesser findings; on object storage that takes about 1,130 requests")
 	r.peers.Define(f)
+	r.web = web.Flags{Name: "metrics"}
+	r.web.Define(f, "metrics for Prometheus")
 	f.StringVar(&r.format, "log-format", "text", "text or json, on standard error")
 	f.StringVar(&r.loudness, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&r.json, "json", false, "the same as --log-format json")
@@ -80,6 +85,9 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 		return err
 	}
 	if r.members, err = r.peers.Settings(from.Named); err != nil {
+		return err
+	}
+	if r.scraped, err = r.web.Settings(from.Named); err != nil {
 		return err
 	}
 	if r.members != nil && r.place.Pushes() {

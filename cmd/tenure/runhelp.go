@@ -1,37 +1,38 @@
 package main
 
-const aboutRun = `Runs COMMAND while this candidate leads the election, and never while another does. It is executed as
-it is, without a shell, and inherits standard input, output and error. Logs go to standard error.
+const aboutRun = `Runs COMMAND while this candidate leads the election, and never while another candidate leads. The
+command runs without a shell, and inherits standard input, output and error. Logs go to standard
+error.
 
-The command is told TENURE_ELECTION, TENURE_ID and TENURE_TOKEN in its environment. The token is higher in
-every later term: a resource that refuses writes with a lower one than it has seen is safe even from a
-command that was frozen and resumes.
+The command finds TENURE_ELECTION, TENURE_ID and TENURE_TOKEN in its environment. The token is
+higher in every later term. So a resource that refuses writes with a lower token than it has seen is
+safe even from a command that was frozen and resumes.
 
-When the lease is lost the command's process group gets SIGTERM, and SIGKILL early enough that it is dead
-before anybody else can be elected; then this candidate campaigns again, or exits, with --once. A guard, a
-process of its own, sees to that even if this one dies, is stopped or hangs.
+When the lease is lost, the command's process group gets SIGTERM, and SIGKILL early enough that it is
+dead before another candidate can be elected. A guard, a second process, ensures this even if this
+process dies, is stopped or hangs. Then this candidate campaigns again, or with --once exits.
 
-On SIGTERM or SIGINT the command gets the signal and --finish-within to finish, with the lease renewed
-meanwhile. Then the lease is released, so that the next leader starts at once. A second signal kills the
-command at once. Other signals are passed on to the command. When the command ends by itself, what it has
-left behind is ended too, the lease is released, and its exit code is that of run.
+On SIGTERM or SIGINT the command gets the signal, and has --finish-within to finish; until then the
+lease is renewed. Then the lease is released, so that the next leader starts at once. A second signal
+kills the command at once. Other signals are passed on to the command. When the command ends by
+itself, run ends its leftover processes, releases the lease, and exits with the command's code.
 
-After a command that ended within 5 seconds (1 second with code 0) run waits for the rest of that
-time before it exits, in case a supervisor starts it again at once: leadership should not move all
-the time. With --restart the command is run again in the same term and with the same token, after
-pauses that grow from 1 second. Meanwhile nobody acts. After five quick failures, and if the command
-cannot be started, other candidates get their turn.
+If the command ended within 5 seconds (1 second with code 0), run waits for the rest of that time
+before it exits. A supervisor may start it again at once, and leadership should not move all the
+time. With --restart the command is run again in the same term and with the same token, after pauses
+that grow from 1 second. During a pause no command runs. After five quick failures, and if the
+command cannot be started, other candidates get their turn.
 
 Exit codes:
-  N    the command's, if it ended by itself or was asked to by a signal to run; 128+S if signal S ended it
+  N    the command's, if it ended by itself or because run was asked to end; 128+S if signal S ended it
   0    run was asked to end while it did not lead
   121  leadership was lost or handed over, with --once
   125  no election could be held: wrong flags, no store, no rights
   126  the command cannot be executed
   127  there is no such command
 
-TENURE_* stands for any flag that is not given: TENURE_STORE for --store, TENURE_STOP_WITHIN for
---stop-within and so on. tenure help stores says what --store and --peer take.`
+A flag that is not given may come from the environment: TENURE_STORE for --store, TENURE_STOP_WITHIN
+for --stop-within, and so on. tenure help stores explains the values of --store and --peer.`
 
 const examplesRun = `  tenure run --store nats://nats:4222/ELECTIONS --election billing -- ./billing-scheduler --config prod.yaml
   tenure run --store s3://bucket/elections --election nightly --lease 30s --once -- backup.sh

@@ -12,25 +12,28 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-const aboutStatus = `Says who leads an election. It takes no part in it and writes nothing.
+const aboutStatus = `Shows the leader of an election. It takes no part in the election and writes nothing.
 
-One look at the record shows who wrote it last. If that was less than a lease ago, by the clock that the
-leader wrote into it, this is the leader. If not, as where clocks differ or a leader died and nobody
-followed, the record is watched for up to --wait: until it is renewed, or the lease has run out.
+One look at the record shows which candidate wrote it last. If that was less than a lease ago, by the
+time that the leader wrote into the record, this candidate leads. Otherwise status watches the record
+for up to --wait, until it is renewed or the lease has run out: clocks may differ, or a leader died
+and no candidate followed.
 
-How long the lease has left is known to its leader alone. From outside it is what the leader's clock says
-of its last renewal, and in any case no more than a lease from now. No clock decides who is elected.
+Only the leader knows how long its lease still lasts. Others see the time of its last renewal by the
+leader's clock, and know that the lease lasts no more than one lease from now. No clock decides which
+candidate is elected.
 
 Exit codes:
-  0  somebody leads
-  1  it could not be found out, or the record is none of an election: the error says what to do
+  0  there is a leader
+  1  the leader could not be found out, or the key holds no election record: the error gives the remedy
   2  a flag, an argument or a variable is wrong
   3  nobody leads
 
-Each line of --json is one object. It has time, event ("status"), election, id (of this command), term, store,
-record ("held", "released", "vacant", "absent", "malformed" or "foreign"), and where there are such: leader,
-address, metadata, priority, leaseMillis, renewed (by the leader's clock), leftMillis (by that clock), mostMillis,
-confirmed (whether a renewal was seen), from (who led last), request {to, by}, problem.`
+Each line of --json is one object. It has time, event ("status"), election, id (of this command), term,
+store and record ("held", "released", "vacant", "absent", "malformed" or "foreign"). It also has those
+of these that are known: leader, address, metadata, priority, leaseMillis, renewed (by the leader's
+clock), leftMillis (by that clock), mostMillis, confirmed (whether a renewal was seen), from (the last
+leader), request {to, by}, problem.`
 
 const examplesStatus = `  tenure status --store nats://host:4222/ELECTIONS --election billing
   tenure status --store 's3://bucket/elections?region=eu-central-1' --election nightly --json
@@ -47,7 +50,7 @@ func newStatus() *cobra.Command {
 	var s statusFlags
 	c := &cobra.Command{
 		Use:     "status --store URL --election NAME",
-		Short:   "Say who leads an election",
+		Short:   "Show the leader of an election",
 		Long:    aboutStatus,
 		Example: examplesStatus,
 		Args:    cli.NoArgs,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/output"
-	"github.com/tenure-go/tenure/cmd/internal/records"
+	"github.com/tenure-go/tenure/internal/records"
 )
 
 // print writes it for people, a line for each thing that is known.

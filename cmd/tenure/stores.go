@@ -7,7 +7,7 @@ import (
 
 const aboutStores = `NATS, --store nats://[USER:PASSWORD@]HOST[:PORT],.../BUCKET[?...] or tls://..., takes these parameters:
   migrating=true     candidates of nats-kv-leader-elect take part
-  pristine=true      nobody knew an earlier bucket of this name, so nobody waits for a lease from it
+  pristine=true      no candidate led in an earlier bucket of this name, so none waits for a lease
 With --context NAME[/BUCKET] the servers and credentials come from a context of the nats command.
 
 ` + cli.AboutStores

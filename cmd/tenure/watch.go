@@ -14,20 +14,20 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-const aboutWatch = `Tells who leads an election, and every change of it, until Ctrl-C or --for. It takes no part in it and
-writes nothing.
+const aboutWatch = `Shows the leader of an election, and every change, until Ctrl-C or --for. It takes no part in the
+election and writes nothing.
 
-On a terminal it shows a live view: who leads, the time left on the lease as far as an observer can know it,
-who led when, and what failovers took. It numbers the terms that it saw, #1, #2 and so on, and shows the
-fencing token beside. With --plain, --json, or where standard output is no terminal, it
-writes a line for each change.
+On a terminal it shows a live view: the leader, the time left on the lease as far as an observer can
+know it, which candidate led when, and how long failovers took. It numbers the terms that it saw, #1,
+#2 and so on, and shows the fencing token beside the number. With --plain or --json, or if standard
+output is no terminal, it writes a line for each change.
 
-A failover is counted from the last sign of the leader before: from its release, or from its last renewal that was
-seen. Then the least that it can take is the lease. A store that does not push, object storage, is read once or twice
-a second, so times there are no finer than that.
+A failover is counted from the last sign of the previous leader: its release, or its last renewal
+that was seen. After a renewal it takes at least the lease. A store that does not push, such as
+object storage, is read once or twice a second, so times there are no finer than that.
 
 The lines of --json are objects with time, event, election, id (of this command) and term:
-  leader    leader, address: who leads now; without leader: nobody does
+  leader    leader, address: the present leader; without leader: nobody leads
   failover  leader, from, kind ("graceful": the lease was released, "forced": the record was deleted,
             "silence": it was not renewed), millis, and leastMillis if that is known
   asked     leader, to, by: the leader of that term is asked to hand over
@@ -50,7 +50,7 @@ func newWatch() *cobra.Command {
 	var w watchFlags
 	c := &cobra.Command{
 		Use:     "watch --store URL --election NAME",
-		Short:   "Tell who leads an election, and every change",
+		Short:   "Show the leader of an election, and every change",
 		Long:    aboutWatch,
 		Example: examplesWatch,
 		Args:    cli.NoArgs,

@@ -22,8 +22,11 @@ type StoreFlags struct {
 	Serves string
 	// Bucket is that of a context that is given without one.
 	Bucket string
+	// Several: --store may be given more than once. Places returns all.
+	Several bool
 
 	store, context string
+	stores         []string
 	properties     string
 
 	// Timeout and Create are the given values.
@@ -54,9 +57,14 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	if s.Bucket == "" {
 		s.Bucket = usualBucket
 	}
-	f.StringVar(&s.store, FlagStore, "", "bucket, topic or table on a running server: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., "+
-		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME], kafka://host[:port],.../TOPIC[?mode=neli&group=NAME], "+
-		"postgres://user@host/DATABASE[?table=NAME], mysql://..., or sqlite:FILE"+store)
+	usage := "bucket, topic or table on a running server: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., " +
+		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME], kafka://host[:port],.../TOPIC[?mode=neli&group=NAME], " +
+		"postgres://user@host/DATABASE[?table=NAME], mysql://..., or sqlite:FILE" + store
+	if s.Several {
+		f.StringArrayVar(&s.stores, FlagStore, nil, usage+"; may be given more than once")
+	} else {
+		f.StringVar(&s.store, FlagStore, "", usage)
+	}
 	f.StringVar(&s.context, FlagContext, "",
 		"context of the nats command, NAME[/BUCKET], which keeps passwords off the command line; the bucket is "+s.Bucket+" by default")
 	f.StringVar(&s.properties, flagProperties, "",
@@ -73,6 +81,25 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 func (s *StoreFlags) Place(f *pflag.FlagSet, from Sources, env func(string) string) (stores.Place, error) {
 	p, err := s.named(f, from, env)
 	return p, fault.OfValue(err)
+}
+
+// Places are all that the flags name.
+func (s *StoreFlags) Places(f *pflag.FlagSet, from Sources, env func(string) string) ([]stores.Place, error) {
+	var all []stores.Place
+	urls := s.stores
+	if len(urls) == 0 {
+		urls = []string{""} // it may be a context
+	}
+	for _, url := range urls {
+		one := *s
+		one.store = url
+		p, err := one.Place(f, from, env)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 func (s *StoreFlags) named(f *pflag.FlagSet, from Sources, env func(string) string) (stores.Place, error) {

@@ -32,14 +32,14 @@ const (
 // Define adds the flags to those of a command.
 func (p *Flags) Define(f *pflag.FlagSet) {
 	f.StringVar(&p.listen, flagPeer, "",
-		"HOST:PORT to tell other members of renewals and releases at, where the store does not push; port 0: a free one")
+		"HOST:PORT at which to listen for other members, and report renewals and releases to them, if the store does not push; port 0: a free one")
 	f.StringVar(&p.address, flagAddress, "",
 		"HOST:PORT at which others reach --peer; port 0: that of --peer (default --peer itself)")
 	f.StringVar(&p.ca, flagCA, "", "file with the authorities of all members' certificates, in PEM; with --peer-cert and --peer-key: mutual TLS")
 	f.StringVar(&p.cert, flagCert, "", "file with this member's certificate, for a server and a client, for the host of its address")
 	f.StringVar(&p.key, flagKey, "", "file with its key")
 	f.StringVar(&p.allow, flagAllow, "",
-		"networks in which leaders may be dialled, as 10.0.0.0/8,fd00::/8 (default loopback if the address is, else the private networks)")
+		"networks in which leaders may be dialed, such as 10.0.0.0/8,fd00::/8 (default loopback if this member's own address is a loopback address, else the private networks)")
 }
 
 // Settings returns the settings of the flags, nil without --peer. Named returns the source of a

@@ -10,13 +10,14 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/test/certificates"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func TestMembersHearOfOneAnother(t *testing.T) {
-	ca, cert, key := certificates(t)
+	ca, cert, key := certificates.New(t)
 	for name, args := range map[string][]string{
 		"http":  {"--peer", "127.0.0.1:0"},
 		"https": {"--peer", "127.0.0.1:0", "--peer-ca", ca, "--peer-cert", cert, "--peer-key", key},

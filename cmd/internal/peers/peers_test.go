@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/test/certificates"
 )
 
 func parse(t *testing.T, args ...string) (*peers.Settings, error) {
@@ -85,8 +86,8 @@ func TestWhatIsNotAllowedUnlessSomebodySaysSo(t *testing.T) {
 }
 
 func TestWrongSettingsAreToldWithARemedy(t *testing.T) {
-	ca, cert, key := certificates(t)
-	otherCA, _, _ := certificates(t)
+	ca, cert, key := certificates.New(t)
+	otherCA, _, _ := certificates.New(t)
 	tls := func(ca, cert, key string) string {
 		return fmt.Sprintf(" --peer-ca %s --peer-cert %s --peer-key %s", ca, cert, key)
 	}

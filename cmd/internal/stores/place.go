@@ -36,6 +36,14 @@ type kind interface {
 	commands(key string) Commands
 }
 
+// Price is what a thousand reads cost, in dollars; 0 if they cost nothing, or that is not known.
+func (p Place) Price() float64 {
+	if p.S3 != nil && p.S3.Endpoint == "" {
+		return 0.0004 // AWS, S3 Standard, us-east-1: docs/object-storage.md
+	}
+	return 0
+}
+
 // Commands are commands for a person to work on an election from outside.
 type Commands struct {
 	// Look prints the record.

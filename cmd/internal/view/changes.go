@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/units"
 )
 
 // Widths of the columns of failovers.
@@ -53,7 +53,7 @@ func (m *Model) change(c change, f frame, names int, most bool) string {
 	if c.fact.Took <= 0 {
 		return line + m.ink.with(dim, padLeft("-", tookWidth))
 	}
-	line += m.ink.with(strong, padLeft(output.Seconds(c.fact.Took), tookWidth)) + padLeft(limit(c.fact.Least, c.fact.Least >= 0), leastWidth)
+	line += m.ink.with(strong, padLeft(units.Seconds(c.fact.Took), tookWidth)) + padLeft(limit(c.fact.Least, c.fact.Least >= 0), leastWidth)
 	if most {
 		line += padLeft(limit(c.fact.Most, c.fact.Most > 0), leastWidth)
 	}
@@ -64,7 +64,7 @@ func limit(d time.Duration, known bool) string {
 	if !known {
 		return "-"
 	}
-	return output.Seconds(d)
+	return units.Seconds(d)
 }
 
 // compare draws a failover: thin for the time that it had to take, and thick for the rest. All are

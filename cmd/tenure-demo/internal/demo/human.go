@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/units"
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
@@ -177,13 +178,13 @@ var befell = map[kind]string{
 
 // String is the time that it took beside the time that it had to take.
 func (f *failover) String() string {
-	text := fmt.Sprintf("%s after %s %s", output.Seconds(f.took), f.from, befell[f.kind])
+	text := fmt.Sprintf("%s after %s %s", units.Seconds(f.took), f.from, befell[f.kind])
 	if !f.known {
 		return text
 	}
-	text += "; the least is " + output.Seconds(f.least)
+	text += "; the least is " + units.Seconds(f.least)
 	if f.most > 0 {
-		text += ", the most " + output.Seconds(f.most)
+		text += ", the most " + units.Seconds(f.most)
 	}
 	return text
 }

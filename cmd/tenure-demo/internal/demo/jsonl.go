@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/units"
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
@@ -67,7 +68,7 @@ func (j *jsonLines) failover(e *event, f *failover) {
 		LeastMillis *float64 `json:"leastMillis,omitempty"`
 		MostMillis  *float64 `json:"mostMillis,omitempty"`
 	}{
-		j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, output.Millis(f.took), optional(f.least, f.known),
+		j.head(e.Time, "demo", e.ID, e.Term), "failover", f.kind, f.from, units.Millis(f.took), optional(f.least, f.known),
 		optional(f.most, f.most > 0),
 	})
 }
@@ -120,6 +121,6 @@ func optional(d time.Duration, known bool) *float64 {
 	if !known {
 		return nil
 	}
-	ms := output.Millis(d)
+	ms := units.Millis(d)
 	return &ms
 }

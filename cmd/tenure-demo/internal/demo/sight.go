@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/internal/records"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/records"
 )
 
 // sight is the election's record as the store showed it.

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/units"
 )
 
 // end prints a table of the times of failovers, and the verdict.
@@ -89,12 +89,12 @@ func (r row) cells() []string {
 	if r.n == 0 {
 		return c
 	}
-	c[0], c[1], c[2] = output.Seconds(r.median), output.Seconds(r.max), "unknown"
+	c[0], c[1], c[2] = units.Seconds(r.median), units.Seconds(r.max), "unknown"
 	if r.known {
-		c[2], c[3] = output.Seconds(r.leastMedian), output.Seconds(r.leastMax)
+		c[2], c[3] = units.Seconds(r.leastMedian), units.Seconds(r.leastMax)
 	}
 	if r.mostMax > 0 {
-		c[4], c[5] = output.Seconds(r.mostMedian), output.Seconds(r.mostMax)
+		c[4], c[5] = units.Seconds(r.mostMedian), units.Seconds(r.mostMax)
 	}
 	return c
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/output"
-	"github.com/tenure-go/tenure/cmd/internal/view"
 	"github.com/tenure-go/tenure/internal/loglimit"
+	"github.com/tenure-go/tenure/internal/story"
+	"github.com/tenure-go/tenure/internal/units"
 )
 
 // lines are for people, one for each change.
@@ -26,15 +27,15 @@ func newLines(o Options) *lines {
 }
 
 func (l *lines) tell(i item) {
-	f := i.fact
+	f := i.Fact
 	switch f.What {
-	case view.Elected:
+	case story.Elected:
 		l.line(f.At, "%s leads in term %d%s", f.Who, f.Term, l.circumstances(i))
-	case view.Nobody:
+	case story.Nobody:
 		l.line(f.At, "nobody leads: %s", f.Text)
-	case view.Asked:
+	case story.Asked:
 		l.line(f.At, "%s is asked %s", f.Who, f.Text)
-	case view.Trouble, view.Alarm:
+	case story.Trouble, story.Alarm:
 		l.worry(f)
 	case connection:
 		l.line(f.At, "%s: %s", f.What, f.Text)
@@ -42,7 +43,7 @@ func (l *lines) tell(i item) {
 }
 
 // worry says how often one cause was met since it was told last.
-func (l *lines) worry(f view.Fact) {
+func (l *lines) worry(f story.Fact) {
 	if l.begun.IsZero() {
 		l.begun = f.At
 	}
@@ -61,18 +62,18 @@ func (l *lines) line(at time.Time, format string, args ...any) {
 
 // circumstances are the leader's address, and how long its election took.
 func (l *lines) circumstances(i item) string {
-	f, text := i.fact, ""
+	f, text := i.Fact, ""
 	if f.Address != "" {
 		text = ", at " + f.Address
 	}
-	took := output.Seconds(f.Took)
+	took := units.Seconds(f.Took)
 	switch f.Text {
-	case graceful:
-		text += fmt.Sprintf(", %s after %s released the lease", took, i.before.ID)
-	case forced:
-		text += fmt.Sprintf(", %s after the record of %s was deleted", took, i.before.ID)
-	case silence:
-		text += fmt.Sprintf(", %s after %s last renewed; the least is %s", took, i.before.ID, output.Seconds(f.Least))
+	case story.Graceful:
+		text += fmt.Sprintf(", %s after %s released the lease", took, i.Before.ID)
+	case story.Forced:
+		text += fmt.Sprintf(", %s after the record of %s was deleted", took, i.Before.ID)
+	case story.Silence:
+		text += fmt.Sprintf(", %s after %s last renewed; the least is %s", took, i.Before.ID, units.Seconds(f.Least))
 	}
 	return text
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/output"
-	"github.com/tenure-go/tenure/cmd/internal/view"
+	"github.com/tenure-go/tenure/internal/story"
+	"github.com/tenure-go/tenure/internal/units"
 )
 
 // objects writes one for each thing: the library's events as they are, and others that begin alike.
@@ -15,13 +16,13 @@ type objects struct {
 }
 
 func (o *objects) tell(i item) {
-	if i.event != nil {
-		output.JSON(o.out, i.event)
+	if i.Event != nil {
+		output.JSON(o.out, i.Event)
 	}
-	switch f := i.fact; {
-	case f.What == view.Elected && f.Text != "":
+	switch f := i.Fact; {
+	case f.What == story.Elected && f.Text != "":
 		o.failover(i)
-	case f.What == view.Asked:
+	case f.What == story.Asked:
 		o.asked(i)
 	case f.What == connection:
 		o.connection(i)
@@ -41,9 +42,9 @@ func (o *objects) failover(i item) {
 		Kind        string   `json:"kind"`
 		Millis      float64  `json:"millis"`
 		LeastMillis *float64 `json:"leastMillis,omitempty"`
-	}{o.head(i.fact.At, "failover", i.fact.Term), i.fact.Who, i.before.ID, i.fact.Text, output.Millis(i.fact.Took), nil}
-	if i.fact.Least >= 0 {
-		least := output.Millis(i.fact.Least)
+	}{o.head(i.At, "failover", i.Term), i.Who, i.Before.ID, i.Text, units.Millis(i.Took), nil}
+	if i.Least >= 0 {
+		least := units.Millis(i.Least)
 		line.LeastMillis = &least
 	}
 	output.JSON(o.out, line)
@@ -55,7 +56,7 @@ func (o *objects) asked(i item) {
 		Leader string `json:"leader"`
 		To     string `json:"to"`
 		By     string `json:"by"`
-	}{o.head(i.fact.At, "asked", i.fact.Term), i.fact.Who, i.request.To, i.request.By})
+	}{o.head(i.At, "asked", i.Term), i.Who, i.Request.To, i.Request.By})
 }
 
 func (o *objects) connection(i item) {
@@ -67,5 +68,5 @@ func (o *objects) connection(i item) {
 		output.Head
 		Up    bool   `json:"up"`
 		Cause string `json:"cause,omitempty"`
-	}{o.head(i.fact.At, "store", 0), i.up, cause})
+	}{o.head(i.At, "store", 0), i.up, cause})
 }

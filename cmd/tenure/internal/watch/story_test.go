@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/records"
-	"github.com/tenure-go/tenure/cmd/internal/view"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/records"
+	"github.com/tenure-go/tenure/internal/story"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -22,12 +22,12 @@ func at(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Mil
 
 // plot is an election as an observer meets it, in milliseconds from noon.
 type plot struct {
-	story
+	story.Story
 	told []item
 	seq  int
 }
 
-func newPlot() *plot { return &plot{story: story{signs: map[uint64]*sign{}}} }
+func newPlot() *plot { return &plot{} }
 
 // wrote: the store shows a leader's write.
 func (p *plot) wrote(millis int, leader string, term uint64, more string) {
@@ -36,14 +36,20 @@ func (p *plot) wrote(millis int, leader string, term uint64, more string) {
 }
 
 func (p *plot) shows(millis int, value string) {
-	p.told = append(p.told, p.see(driver.Entry{Value: []byte(value)}, at(millis))...)
+	p.tells(p.See(driver.Entry{Value: []byte(value)}, at(millis)))
 }
 
 // says: the election tells of it.
 func (p *plot) says(millis int, kind tenure.EventKind, l tenure.Leader, cause error) {
-	p.told = append(p.told, p.hear(tenure.Event{
+	p.tells(p.Hear(tenure.Event{
 		Time: at(millis), Kind: kind, Election: "billing", ID: "me", Term: l.Term, Leader: l, Cause: cause,
-	})...)
+	}))
+}
+
+func (p *plot) tells(all []story.Item) {
+	for _, i := range all {
+		p.told = append(p.told, item{Item: i})
+	}
 }
 
 func (p *plot) leads(millis int, id string, term uint64) {
@@ -56,8 +62,8 @@ func (p *plot) nobody(millis int) { p.says(millis, tenure.EventLeader, tenure.Le
 func whole() *plot {
 	p := newPlot()
 	p.shows(0, "")
-	p.told = append(p.told, p.begin(tenure.Status{Known: true}, "billing", "me")...)
-	p.told[0].event.Time, p.told[0].fact.At = at(1), at(1)
+	p.tells(p.Begin(tenure.Status{Known: true}, "billing", "me"))
+	p.told[0].Event.Time, p.told[0].At = at(1), at(1)
 	p.wrote(100, "a", 1, "")
 	p.says(102, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Address: "10.0.0.1:80"}, nil)
 	p.wrote(700, "a", 1, "")
@@ -77,10 +83,10 @@ func whole() *plot {
 	p.says(6500, tenure.EventTrouble, tenure.Leader{}, errors.New("no\nanswer"))
 	p.says(6600, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
 	p.told = append(p.told, item{
-		fact: view.Fact{At: at(7000), What: connection, Text: connectionText(false, errors.New("EOF"))}, cause: errors.New("EOF"),
+		Item: story.Item{Fact: story.Fact{At: at(7000), What: connection, Text: connectionText(false, errors.New("EOF"))}}, cause: errors.New("EOF"),
 	})
 	p.nobody(8001)
-	p.told = append(p.told, item{fact: view.Fact{At: at(9000), What: connection, Text: connectionText(true, nil)}, up: true})
+	p.told = append(p.told, item{Item: story.Item{Fact: story.Fact{At: at(9000), What: connection, Text: connectionText(true, nil)}}, up: true})
 	p.shows(9100, "other")
 	p.says(9101, tenure.EventAlarm, tenure.Leader{}, tenure.ErrForeign)
 	p.nobody(9102)
@@ -136,7 +142,7 @@ func TestNobodyLeadsByARecordWithoutALease(t *testing.T) {
 	p := newPlot()
 	p.shows(0, `{"leaderID":"a","term":1,"leaseMillis":0,"nonce":"1"}`)
 	p.nobody(1)
-	if got := p.told[len(p.told)-1].fact.Text; got != "what is there is no sound record" {
+	if got := p.told[len(p.told)-1].Text; got != "what is there is no sound record" {
 		t.Errorf("nobody leads: %s", got)
 	}
 }
@@ -167,25 +173,25 @@ func TestFacts(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		plot func(p *plot)
-		want []view.Fact
+		want []story.Fact
 	}{
 		{"a renewal is told once, and a request is none", func(p *plot) {
 			p.shows(0, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)
 			p.shows(5, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)
 			p.shows(9, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n","request":{"term":1}}`)
 			p.shows(9, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n","request":{"term":1}}`)
-		}, []view.Fact{
-			{At: at(0), What: view.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
-			{At: at(9), What: view.Asked, Who: "a", Term: 1, Text: "to hand over"},
+		}, []story.Fact{
+			{At: at(0), What: story.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
+			{At: at(9), What: story.Asked, Who: "a", Term: 1, Text: "to hand over"},
 		}},
 		{"a leader leads since its record was first seen", func(p *plot) {
 			p.wrote(0, "a", 1, "")
 			p.leads(5, "a", 1)
 			p.says(9, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Address: "x"}, nil)
-		}, []view.Fact{
-			{At: at(0), What: view.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
-			{At: at(0), What: view.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
-			{At: at(9), What: view.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1, Address: "x"},
+		}, []story.Fact{
+			{At: at(0), What: story.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
+			{At: at(0), What: story.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
+			{At: at(9), What: story.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1, Address: "x"},
 		}},
 		{"a release is told once, and counted from", func(p *plot) {
 			p.wrote(0, "a", 1, "")
@@ -194,19 +200,19 @@ func TestFacts(t *testing.T) {
 			p.wrote(500, "a", 1, `,"released":true`)
 			p.wrote(510, "b", 2, "")
 			p.leads(511, "b", 2)
-		}, []view.Fact{
-			{At: at(0), What: view.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
-			{At: at(0), What: view.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
-			{At: at(500), What: view.Released, Who: "a", Term: 1},
-			{At: at(510), What: view.Renewed, Who: "b", Term: 2, Lease: 2 * time.Second},
-			{At: at(510), What: view.Elected, Who: "b", Term: 2, Lease: 2 * time.Second, Took: 10 * time.Millisecond, Text: graceful},
+		}, []story.Fact{
+			{At: at(0), What: story.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
+			{At: at(0), What: story.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
+			{At: at(500), What: story.Released, Who: "a", Term: 1},
+			{At: at(510), What: story.Renewed, Who: "b", Term: 2, Lease: 2 * time.Second},
+			{At: at(510), What: story.Elected, Who: "b", Term: 2, Lease: 2 * time.Second, Took: 10 * time.Millisecond, Text: story.Graceful},
 		}},
 		{"what was not seen is not measured", func(p *plot) {
 			p.leads(0, "a", 1)
 			p.leads(511, "b", 2)
-		}, []view.Fact{
-			{At: at(0), What: view.Elected, Who: "a", Term: 1, Least: -1},
-			{At: at(511), What: view.Elected, Who: "b", Term: 2, Least: -1},
+		}, []story.Fact{
+			{At: at(0), What: story.Elected, Who: "a", Term: 1, Least: -1},
+			{At: at(511), What: story.Elected, Who: "b", Term: 2, Least: -1},
 		}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -216,8 +222,8 @@ func TestFacts(t *testing.T) {
 				t.Fatalf("told %+v", p.told)
 			}
 			for i, got := range p.told {
-				if got.fact != c.want[i] {
-					t.Errorf("got  %+v\nwant %+v", got.fact, c.want[i])
+				if got.Fact != c.want[i] {
+					t.Errorf("got  %+v\nwant %+v", got.Fact, c.want[i])
 				}
 			}
 		})
@@ -226,28 +232,16 @@ func TestFacts(t *testing.T) {
 
 func TestNobodyIsToldOnceAtTheBeginning(t *testing.T) {
 	p := newPlot()
-	if got := p.begin(tenure.Status{Leader: tenure.Leader{ID: "a"}}, "billing", "me"); got != nil {
+	if got := p.Begin(tenure.Status{Leader: tenure.Leader{ID: "a"}}, "billing", "me"); got != nil {
 		t.Errorf("with a leader: got %+v", got)
 	}
 	p.leads(0, "a", 1)
-	if got := p.begin(tenure.Status{}, "billing", "me"); got != nil {
+	if got := p.Begin(tenure.Status{}, "billing", "me"); got != nil {
 		t.Errorf("after a leader: got %+v", got)
 	}
 	q := newPlot()
-	if len(q.begin(tenure.Status{}, "billing", "me")) != 1 || q.begin(tenure.Status{}, "billing", "me") != nil {
+	if len(q.Begin(tenure.Status{}, "billing", "me")) != 1 || q.Begin(tenure.Status{}, "billing", "me") != nil {
 		t.Error("told otherwise than once")
-	}
-}
-
-// The memory of earlier terms is bounded.
-func TestEarlierTermsAreForgotten(t *testing.T) {
-	p := newPlot()
-	for term := uint64(1); term < 100; term++ {
-		p.wrote(0, "a", term, "")
-		p.leads(0, "a", term)
-	}
-	if len(p.signs) > 3 {
-		t.Errorf("%d terms are known", len(p.signs))
 	}
 }
 
@@ -257,11 +251,11 @@ func TestNewsThatNobodyReadsAreDropped(t *testing.T) {
 	for range 2 * queued {
 		w.Connection(false, errors.New("x"))
 	}
-	if len(w.news) != queued || w.story.lease() != usualLease {
-		t.Errorf("%d wait, lease %v", len(w.news), w.story.lease())
+	if len(w.news) != queued || w.story.Lease() != story.UsualLease {
+		t.Errorf("%d wait, lease %v", len(w.news), w.story.Lease())
 	}
-	w.story.see(driver.Entry{Value: []byte(`{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)}, noon)
-	if records.Read(driver.Entry{}).Lease != 0 || w.story.lease() != 2*time.Second {
-		t.Errorf("lease %v", w.story.lease())
+	w.story.See(driver.Entry{Value: []byte(`{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)}, noon)
+	if records.Read(driver.Entry{}).Lease != 0 || w.story.Lease() != 2*time.Second {
+		t.Errorf("lease %v", w.story.Lease())
 	}
 }

@@ -1,7 +1,4 @@
 // Package watch reports what happens in an election, to an observer that takes no part in it.
-//
-// It folds two sources into one story: the election names the leader, and the record that it sees
-// says when it was renewed, released, or its leader asked to hand over.
 package watch
 
 import (
@@ -12,9 +9,10 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/records"
 	"github.com/tenure-go/tenure/cmd/internal/view"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/records"
+	"github.com/tenure-go/tenure/internal/story"
 )
 
 // Options say what to watch, and how to report it.
@@ -36,7 +34,7 @@ type Options struct {
 // Watcher watches one election.
 type Watcher struct {
 	options Options
-	story   story
+	story   story.Story
 	news    chan item
 }
 
@@ -45,15 +43,13 @@ const queued = 1024
 
 // New returns one that has not begun.
 func New(o Options) *Watcher {
-	w := &Watcher{options: o, news: make(chan item, queued)}
-	w.story.signs = map[uint64]*sign{}
-	return w
+	return &Watcher{options: o, news: make(chan item, queued)}
 }
 
 // Connection reports the connection to the store, as stores.Options.OnConnection is called. It does
 // not block.
 func (w *Watcher) Connection(up bool, err error) {
-	w.post(item{fact: view.Fact{At: time.Now(), What: connection, Text: connectionText(up, err)}, up: up, cause: err})
+	w.post(item{Item: story.Item{Fact: story.Fact{At: time.Now(), What: connection, Text: connectionText(up, err)}}, up: up, cause: err})
 }
 
 func connectionText(up bool, err error) string {
@@ -68,20 +64,29 @@ func connectionText(up bool, err error) string {
 }
 
 // connection is a fact about the connection; the live view shows it unchanged.
-const connection view.What = "store"
+const connection story.What = "store"
 
 // item is one thing to tell.
 type item struct {
-	fact view.Fact
-	// event is the library's, nil if it has none for this.
-	event *tenure.Event
-	// before is the leader before that of an Elected, if there was one.
-	before tenure.Leader
-	// request is that of an Asked.
-	request *records.Request
+	story.Item
 	// up and cause are about the connection.
 	up    bool
 	cause error
+}
+
+// fact is what the live view shows of it.
+func (i *item) fact() view.Fact {
+	return view.Fact{
+		At: i.At, What: view.What(i.What), Who: i.Who, Term: i.Term, Text: i.Text, Address: i.Address,
+		Lease: i.Lease, Took: i.Took, Least: i.Least,
+	}
+}
+
+// tells passes on what the story says.
+func (w *Watcher) tells(all []story.Item) {
+	for _, i := range all {
+		w.post(item{Item: i})
+	}
 }
 
 // post drops news that cannot be printed in time.
@@ -100,8 +105,8 @@ func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cfg := w.options.Config
-	cfg.OnEvent = func(e tenure.Event) { w.post(w.story.hear(e)...) }
-	see := func(e driver.Entry) { w.post(w.story.see(e, time.Now())...) }
+	cfg.OnEvent = func(e tenure.Event) { w.tells(w.story.Hear(e)) }
+	see := func(_ string, e driver.Entry) { w.tells(w.story.See(e, time.Now())) }
 	e, err := tenure.New(records.Tap(store, see), w.options.Election, cfg)
 	if err != nil {
 		return err
@@ -114,7 +119,7 @@ func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 		cancel()
 	}()
 	if s, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Known }); err == nil {
-		w.post(w.story.begin(s, w.options.Election, e.ID())...)
+		w.tells(w.story.Begin(s, w.options.Election, e.ID()))
 		if err := w.tell(ctx, cancel); err != nil {
 			return err
 		}
@@ -170,17 +175,17 @@ func (w *Watcher) show(ctx context.Context, cancel func()) error {
 	go func() {
 		defer close(done)
 		w.each(ctx, func(i item) {
-			if i.fact.What == view.Elected || i.fact.What == view.Nobody {
+			if i.What == story.Elected || i.What == story.Nobody {
 				last = i
 			}
 			select {
-			case facts <- i.fact:
+			case facts <- i.fact():
 			default:
 			}
 		})
 	}()
 	err := view.Run(ctx, o.In, o.Screen, view.Screen{
-		Title: "tenure watch", Place: o.Place.String(), Election: o.Election, Lease: w.story.lease(), Hints: o.Hints, Colour: o.Colour,
+		Title: "tenure watch", Place: o.Place.String(), Election: o.Election, Lease: w.story.Lease(), Hints: o.Hints, Colour: o.Colour,
 	}, facts)
 	cancel()
 	<-done

@@ -1,4 +1,5 @@
-package peers_test
+// Package certificates makes certificates for tests.
+package certificates
 
 import (
 	"crypto/ecdsa"
@@ -15,8 +16,8 @@ import (
 	"time"
 )
 
-// certificates writes an authority and a certificate for 127.0.0.1, good for both ends, into files.
-func certificates(t *testing.T) (ca, cert, key string) {
+// New writes an authority and a certificate for 127.0.0.1, good for both ends, into files.
+func New(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	dir := t.TempDir()
 	root := &x509.Certificate{

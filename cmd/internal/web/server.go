@@ -1,0 +1,132 @@
+package web
+
+import (
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"golang.org/x/net/netutil"
+)
+
+// Settings are those of one server.
+type Settings struct {
+	name             string // that of the flag, for errors
+	address          string
+	connections      int
+	cert, key, token string // files; empty: none
+}
+
+// The limits of a server. Clients beyond them wait or are cut off, so that they cost little memory.
+const (
+	usualConnections = 128
+	headerWithin     = 2 * time.Second  // from a request's first byte to the last of its header
+	answerWithin     = 10 * time.Second // from there to the last byte of the answer
+	idleFor          = time.Minute
+	maxHeader        = 16 << 10
+)
+
+// Server is one that listens.
+type Server struct {
+	// URL is where it is reached.
+	URL  string
+	http http.Server
+	done chan struct{}
+}
+
+// Open listens, and serves until Close. Failures of single connections are logged for debugging.
+func (s *Settings) Open(h http.Handler, log *slog.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return nil, fault.New("choose an address of this machine and a port that no other process has", "%s %s: %w", s.name, s.address, err)
+	}
+	w := &Server{URL: s.scheme() + "://" + l.Addr().String(), done: make(chan struct{})}
+	w.http = http.Server{
+		Handler: s.guarded(h), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
+		IdleTimeout: idleFor, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	l = netutil.LimitListener(l, s.connections)
+	if s.cert != "" {
+		w.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate}
+	}
+	go func() {
+		defer close(w.done)
+		if err := w.serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("nothing is served any more", "address", s.address, "cause", err)
+		}
+	}()
+	return w, nil
+}
+
+func (w *Server) serve(l net.Listener) error {
+	if w.http.TLSConfig != nil {
+		return w.http.ServeTLS(l, "", "")
+	}
+	return w.http.Serve(l)
+}
+
+// Close ends it, with all connections.
+func (w *Server) Close() error {
+	err := w.http.Close()
+	<-w.done
+	return err
+}
+
+func (s *Settings) scheme() string {
+	if s.cert != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// certificate reads the files, which may have been renewed.
+func (s *Settings) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+	return &pair, err
+}
+
+// Secret reads a token from a file.
+func Secret(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", errors.New("the file does not hold one word")
+	}
+	return token, nil
+}
+
+// HasToken reports whether requests must show a token.
+func (s *Settings) HasToken() bool { return s.token != "" }
+
+// guarded lets only requests with the token through, if there is one.
+func (s *Settings) guarded(h http.Handler) http.Handler {
+	if s.token == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, err := Secret(s.token) // it may have been renewed
+		if err != nil {
+			http.Error(w, "the file with the token cannot be read", http.StatusInternalServerError)
+			return
+		}
+		shown := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if _, password, ok := r.BasicAuth(); ok {
+			shown = password // browsers ask people for one
+		}
+		if subtle.ConstantTimeCompare([]byte(shown), []byte(token)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="tenure", charset="UTF-8"`)
+			http.Error(w, "show the token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,197 @@
+//go:build integration
+
+package web_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure/cmd/internal/test/certificates"
+	"github.com/tenure-go/tenure/cmd/internal/web"
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+// settings are those of flags such as "--pages 0".
+func settings(t *testing.T, args ...string) *web.Settings {
+	t.Helper()
+	w := web.Flags{Name: "pages"}
+	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	w.Define(f, "pages")
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.Settings(func(flag string) string { return "--" + flag })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// open serves a page until the test ends.
+func open(t *testing.T, page http.HandlerFunc, args ...string) *web.Server {
+	t.Helper()
+	s, err := settings(t, append([]string{"--pages", "0"}, args...)...).Open(page, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
+
+// ask makes one request over a connection of its own, and returns the status code.
+func ask(ctx context.Context, url, token string, secure *tls.Config) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", token)
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+func wants(t *testing.T, want int, url, token string, secure *tls.Config) {
+	t.Helper()
+	if code, err := ask(wait.Context(t), url, token, secure); err != nil || code != want {
+		t.Errorf("with %q: %d, %v; want %d", token, code, err, want)
+	}
+}
+
+func TestWithoutAHostItListensOnLoopback(t *testing.T) {
+	s := open(t, hello)
+	if !strings.HasPrefix(s.URL, "http://127.0.0.1:") {
+		t.Errorf("it is at %s", s.URL)
+	}
+	wants(t, http.StatusOK, s.URL, "", nil)
+	_, port, _ := strings.Cut(s.URL, "1:")
+	_, err := settings(t, "--pages", port).Open(http.HandlerFunc(hello), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "--pages 127.0.0.1:"+port+": ") || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("an address in use: %v", err)
+	}
+}
+
+func TestToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(token string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("s3cret\n")
+	s := open(t, hello, "--pages-token-file", file)
+	for token, code := range map[string]int{"Bearer s3cret": 200, "": 401, "Bearer s3cre": 401, "Bearer": 401, "Basic s3cret": 401,
+		"Basic " + base64.StdEncoding.EncodeToString([]byte("me:s3cret")): 200, "Basic " + base64.StdEncoding.EncodeToString([]byte("s3cret:me")): 401} {
+		wants(t, code, s.URL, token, nil)
+	}
+	write("renewed")
+	wants(t, http.StatusUnauthorized, s.URL, "Bearer s3cret", nil)
+	wants(t, http.StatusOK, s.URL, "Bearer renewed", nil)
+	for _, damaged := range []string{"", "two words", " \n"} {
+		write(damaged)
+		wants(t, http.StatusInternalServerError, s.URL, "Bearer renewed", nil)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	ca, cert, key := certificates.New(t)
+	s := open(t, hello, "--pages-cert", cert, "--pages-key", key)
+	trusts := func(ca string) *tls.Config {
+		text, err := os.ReadFile(ca)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(text)
+		return &tls.Config{RootCAs: roots}
+	}
+	wants(t, http.StatusOK, s.URL, "", trusts(ca))
+	otherCA, otherCert, otherKey := certificates.New(t)
+	if err := errors.Join(os.Rename(otherCert, cert), os.Rename(otherKey, key)); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, http.StatusOK, s.URL, "", trusts(otherCA))
+	if code, err := ask(wait.Context(t), s.URL, "", trusts(ca)); err == nil {
+		t.Errorf("the old certificate is still in use: %d", code)
+	}
+	wants(t, http.StatusBadRequest, strings.Replace(s.URL, "https", "http", 1), "", nil)
+}
+
+// Idle clients hold a bounded number of connections, and only for a time.
+func TestAThousandClientsThatSendNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, hello)
+	address := strings.TrimPrefix(s.URL, "http://")
+	for range 1000 {
+		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	wait.Succeeds(t, "another client is served", func(ctx context.Context) error {
+		code, err := ask(ctx, s.URL, "", nil)
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("it got %d", code)
+		}
+		return err
+	})
+}
+
+// An answer that is not read ends, and with it the memory that it takes.
+func TestClientsThatReadNothing(t *testing.T) {
+	t.Parallel()
+	var serving, most atomic.Int64
+	s := open(t, func(w http.ResponseWriter, r *http.Request) {
+		n := serving.Add(1)
+		defer serving.Add(-1)
+		most.Store(max(most.Load(), n))
+		for r.Context().Err() == nil { // more than any buffer takes
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				return
+			}
+		}
+	})
+	const clients = 200
+	for range clients {
+		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", strings.TrimPrefix(s.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait.Until(t, "answers are written", func() bool { return most.Load() > 0 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wait.Until(t, "no answer is written any more", func() bool { return serving.Load() == 0 })
+	if n := most.Load(); n > 128 {
+		t.Errorf("%d clients were served at once", n)
+	}
+}

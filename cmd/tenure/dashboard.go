@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/web"
+	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/driver"
+)
+
+const aboutDashboard = `Serves a page that shows all elections of one store or several: who leads each, who led before, how
+close renewals came to their deadlines, and how long failovers took beside the least possible. It takes part
+in no election, and writes nothing to a store unless --allow-actions is given. Each action is logged.
+
+It lists the elections of a store by itself, each minute. Where the right to list is missing, name them with
+--election. Of the time before it started it knows what --history has kept.
+
+Eligibility, priority and the last contact with the store are known to the members alone. Give each with
+--member: what it says of itself is shown as such.
+
+A store that does not push changes, object storage and most databases, is read each --interval, once for each
+election. The page shows what that costs.
+
+The object of --json has time, event ("serving") and url.`
+
+const examplesDashboard = `  tenure dashboard --store nats://host:4222/ELECTIONS
+  tenure dashboard --store nats://host:4222/ELECTIONS --store postgres://user@host/db --listen 0.0.0.0:8420 --listen-token-file token
+  tenure dashboard --store nats://host:4222/ELECTIONS --history /var/lib/tenure/history --allow-actions --listen-token-file token
+  tenure dashboard --store s3://bucket/elections --election nightly --interval 1m`
+
+// dashboardFlags are those of dashboard.
+type dashboardFlags struct {
+	where     cli.StoreFlags
+	web       web.Flags
+	elections []string
+	interval  time.Duration
+	members   memberFlags
+	history   string
+	actions   bool
+	json      bool
+
+	places []stores.Place
+	at     *web.Settings
+}
+
+func newDashboard() *cobra.Command {
+	var d dashboardFlags
+	c := &cobra.Command{
+		Use:     "dashboard --store URL",
+		Short:   "Show all elections in a browser",
+		Long:    aboutDashboard,
+		Example: examplesDashboard,
+		Args:    cli.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return d.run(c) },
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	d.where = cli.StoreFlags{Several: true}
+	d.where.Define(f)
+	_ = f.MarkHidden("connect-timeout") // the page waits without limit, and says so
+	f.StringArrayVar(&d.elections, "election", nil, "name of an election, the key in the store; may be given more than once (default all that the store lists)")
+	// a browser has one stream open, and a few more connections at times
+	d.web = web.Flags{Name: "listen", Address: "127.0.0.1:8420", Connections: 512}
+	d.web.Define(f, "the page")
+	f.DurationVar(&d.interval, "interval", 15*time.Second, "time between two looks at an election where the store does not push changes, 1s to 1h")
+	d.members.define(f)
+	f.StringVar(&d.history, "history", "", "file that keeps who led when, so that the page shows it after a restart (default none)")
+	f.BoolVar(&d.actions, "allow-actions", false, "let the page hand over leadership and reset records; needs --listen-token-file")
+	f.BoolVar(&d.json, "json", false, "the line that says where the page is, and the log, as JSON objects")
+	return c
+}
+
+func (d *dashboardFlags) settle(c *cobra.Command) error {
+	f := c.Flags()
+	from, err := cli.Fill(f, os.Getenv, nil)
+	if err != nil {
+		return err
+	}
+	if d.places, err = d.where.Places(f, from, os.Getenv); err != nil {
+		return err
+	}
+	if err := d.members.settle(from.Named, len(d.places)); err != nil {
+		return err
+	}
+	if d.interval < time.Second || d.interval > time.Hour {
+		return fault.OfValue(fmt.Errorf("%s is %v; it must be from 1s to 1h0m0s", from.Named("interval"), d.interval))
+	}
+	if d.at, err = d.web.Settings(from.Named); err == nil && d.at == nil {
+		return fault.OfUsage(fmt.Errorf("%s is empty", from.Named("listen")))
+	}
+	if err == nil && d.actions && !d.at.HasToken() {
+		err = fault.OfUsage(fault.New("write a secret word into a file, and give the file; browsers ask for it as a password",
+			"%s needs --listen-token-file", from.Named("allow-actions")))
+	}
+	return err
+}
+
+func (d *dashboardFlags) run(c *cobra.Command) error {
+	if err := d.settle(c); err != nil {
+		return err
+	}
+	var connections connections
+	defer connections.close()
+	log := d.logger(c)
+	cfg := dashboard.Config{Version: version(), Actions: d.actions, History: d.history, Logger: log}
+	for _, p := range d.places {
+		cfg.Sources = append(cfg.Sources, d.source(p, &connections))
+	}
+	board, err := dashboard.New(cfg)
+	if err != nil {
+		return err
+	}
+	server, err := d.at.Open(board, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	d.say(c, server.URL+"/")
+	board.Run(c.Context())
+	return nil
+}
+
+func (d *dashboardFlags) logger(c *cobra.Command) *slog.Logger {
+	if d.json {
+		return slog.New(slog.NewJSONHandler(output.Escaping{Writer: c.ErrOrStderr()}, nil))
+	}
+	return slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+}
+
+// say prints where the page is.
+func (d *dashboardFlags) say(c *cobra.Command, url string) {
+	if !d.json {
+		fmt.Fprintf(c.OutOrStdout(), "The dashboard is at %s\nCtrl-C ends it.\n", url)
+		return
+	}
+	output.JSON(c.OutOrStdout(), struct {
+		Time  time.Time `json:"time"`
+		Event string    `json:"event"`
+		URL   string    `json:"url"`
+	}{time.Now().UTC(), "serving", url})
+}
+
+// source is a place as the dashboard knows it. It is reached in the background, so that the page
+// can say what is wrong.
+func (d *dashboardFlags) source(p stores.Place, all *connections) dashboard.Source {
+	key := "dashboard" // any does for the first look
+	if len(d.elections) > 0 {
+		key = d.elections[0]
+	}
+	return dashboard.Source{
+		Name: p.String(), Elections: d.elections, Interval: d.interval, Price: p.Price(),
+		Members: d.members.addresses, MembersClient: d.members.client(),
+		Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
+			how := stores.Options{Client: "tenure dashboard"}
+			for {
+				s, err := stores.Connect(ctx, p, key, how, stores.Patience{Limit: stores.Forever, Told: waiting})
+				if err == nil {
+					all.add(s)
+					return s.Driver, nil
+				}
+				if ctx.Err() != nil {
+					return nil, err
+				}
+				waiting(explained(err))
+				select {
+				case <-time.After(againAfter):
+				case <-ctx.Done():
+				}
+			}
+		},
+	}
+}
+
+// againAfter is the time before another try where an operator has to mend something first.
+const againAfter = 10 * time.Second
+
+// connections are the stores that were reached.
+type connections struct {
+	mu  sync.Mutex
+	all []*stores.Store
+}
+
+func (c *connections) add(s *stores.Store) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, s)
+}
+
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.all {
+		_ = s.Close()
+	}
+}
+
+// explained puts the remedy behind the error: the page has one line for both.
+func explained(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Hint != "" {
+		return fmt.Errorf("%w (%s)", err, f.Hint)
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+//go:build integration && unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	neturl "net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+var dashboardAt = regexp.MustCompile(`"url":"(http://[^"]+/)"`)
+
+// dashboard starts one, and returns where it is.
+func startDashboard(t *testing.T, args ...string) (w *wrapped, url string) {
+	t.Helper()
+	w = tenureRuns(t, append([]string{"dashboard", "--json", "--listen", "0"}, args...)...).start()
+	w.says(`"serving"`)
+	return w, dashboardAt.FindStringSubmatch(w.out.String())[1]
+}
+
+// overviewed is what a test reads of the overview.
+type overviewed struct {
+	Elections []struct{ Source, Name, Health, Leader string }
+	Sources   []struct {
+		Name, Problem string
+		OK            bool
+	}
+}
+
+// overview waits until the overview is as wanted.
+func (w *wrapped) overview(url, what string, want func(overviewed) bool) {
+	w.Helper()
+	wait.Succeeds(w.T, what, func(ctx context.Context) error {
+		text, err := scrape(ctx, url+"api/overview")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(text, "s3cret") {
+			w.Fatalf("it shows the password: %s", text)
+		}
+		var o overviewed
+		if err := json.Unmarshal([]byte(text), &o); err != nil || !want(o) {
+			return fmt.Errorf("%w: %s", err, text)
+		}
+		return nil
+	})
+}
+
+func TestDashboardShowsALeader(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	w, url := startDashboard(t, "--store", h.url, "--election", "billing", "--election", "unused")
+	h.wrap(nil, "sh", "-c", "exec sleep 1000").start()
+	w.overview(url, "billing is led, and unused is not", func(o overviewed) bool {
+		return len(o.Elections) == 2 && o.Elections[0].Name == "unused" && o.Elections[0].Health == "vacant" &&
+			o.Elections[1].Leader == "node-1" && o.Elections[1].Health == "ok" && o.Sources[0].OK
+	})
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+}
+
+// Several stores, one of which cannot be reached, and one with a wrong password.
+func TestDashboardShowsStoresThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	wrong := strings.Replace(h.url, "s3cret", "s3cret-not", 1)
+	w, url := startDashboard(t, "--store", h.url, "--store", "nats://127.0.0.1:1/E", "--store", wrong+"&migrating=true", "--election", "billing")
+	w.overview(url, "one of three stores answers", func(o overviewed) bool {
+		return len(o.Sources) == 3 && o.Sources[0].OK && !o.Sources[1].OK && o.Sources[1].Problem != "" && o.Sources[2].Problem != "" &&
+			len(o.Elections) == 1
+	})
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+}
+
+func TestDashboardWithWrongSettings(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(wait.Context(t), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const at = "dashboard --store nats://127.0.0.1:1/E --election x "
+	for args, want := range map[string]string{
+		at + "--listen " + l.Addr().String():                   "error: --listen " + l.Addr().String() + ": ",
+		at + "--listen x":                                      `error: --listen "x": has a port`,
+		at + "--interval 1ms":                                  "error: --interval is 1ms; it must be from 1s to 1h",
+		at + "--store redis://x":                               `error: --store "redis://x": unknown scheme`,
+		at + "--store nats://127.0.0.1:1/E":                    "error: dashboard: two sources have the name",
+		"dashboard":                                            "error: --store is missing",
+		at + "--member node-1:9464":                            "error: --member: is no URL of a member",
+		at + "--member http://me:s3cret@node-1":                "error: --member: is no URL of a member",
+		at + "--member-token-file /none":                       "error: --member-token-file needs --member",
+		at + "--member http://node-1 --store sqlite:/tmp/x.db": "error: --member needs a single --store",
+		at + "--allow-actions":                                 "error: --allow-actions needs --listen-token-file",
+		at + "--history /none/history":                         "error: dashboard: history /none/history: open /none/history.lock: no such file",
+	} {
+		code, said := try(t, strings.Fields(args)...)
+		if code == 0 || !strings.HasPrefix(said, want) {
+			t.Errorf("%s: exit code %d, %s", args, code, said)
+		}
+	}
+}
+
+// 200 browsers, with a stream each, leave room for requests.
+func TestDashboardServesManyStreams(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	_, url := startDashboard(t, "--store", h.url, "--election", "billing")
+	for range 200 {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"api/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatal(response.Status)
+		}
+	}
+	if _, err := scrape(wait.Context(t), url+"api/overview"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A dashboard that was killed knows what happened before.
+func TestDashboardHasAHistory(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	args := []string{"--store", h.url, "--election", "billing", "--history", filepath.Join(t.TempDir(), "history")}
+	h.wrap(nil, "sh", "-c", "exec sleep 1000").start()
+	knows := func(url, what string) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			text, err := scrape(ctx, url+"api/election?source="+neturl.QueryEscape(sourceOf(ctx, t, url))+"&name=billing")
+			if err == nil && !strings.Contains(text, what) {
+				err = fmt.Errorf("it has no %s: %s", what, text)
+			}
+			return err
+		}
+	}
+	w, url := startDashboard(t, args...)
+	wait.Succeeds(t, "the leader is seen", knows(url, `"leader":"node-1"`))
+	saved := args[len(args)-1]
+	wait.Until(t, "it is saved", func() bool {
+		text, err := os.ReadFile(saved)
+		return err == nil && strings.Contains(string(text), `"seen"`) && strings.Contains(string(text), `"leader":"node-1"`)
+	})
+	w.signal(syscall.SIGKILL)
+	w.ends(-1)
+	_, url = startDashboard(t, args...)
+	wait.Succeeds(t, "the time without a dashboard is known", knows(url, `"unseen":[{"from":`))
+}
+
+// sourceOf returns the name of the only store.
+func sourceOf(ctx context.Context, t *testing.T, url string) string {
+	t.Helper()
+	text, err := scrape(ctx, url+"api/overview")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o overviewed
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o.Sources[0].Name
+}
+
+// A member whose metrics ask for a token reports itself.
+func TestDashboardShowsMembers(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("open-sesame"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := h.wrap([]string{"--metrics", "0", "--metrics-token-file", token, "--priority", "3"}, "sh", "-c", "exec sleep 1000").start()
+	at := strings.TrimSuffix(run.metricsAt(), "/metrics")
+	_, url := startDashboard(t, "--store", h.url, "--election", "billing", "--member", at, "--member-token-file", token)
+	wait.Succeeds(t, "it reports itself", func(ctx context.Context) error {
+		text, err := scrape(ctx, url+"api/election?source="+neturl.QueryEscape(sourceOf(ctx, t, url))+"&name=billing")
+		const want = `"members":[{"election":"billing","id":"node-1","state":"leader","eligible":true,"priority":3,`
+		if err == nil && !strings.Contains(text, want) {
+			err = fmt.Errorf("it has no %s: %s", want, text)
+		}
+		return err
+	})
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/web"
+)
+
+// memberFlags name the members that report themselves.
+type memberFlags struct {
+	addresses []string
+	token     string
+}
+
+func (m *memberFlags) define(f *pflag.FlagSet) {
+	f.StringArrayVar(&m.addresses, "member", nil, "URL of the metrics of a member, as tenure run --metrics serves them; may be given more than once")
+	f.StringVar(&m.token, "member-token-file", "", "file with the token that the members ask for")
+}
+
+// settle checks the flags, and completes the addresses.
+func (m *memberFlags) settle(named func(flag string) string, stores int) error {
+	for i, a := range m.addresses {
+		u, err := url.Parse(a)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+			return fault.OfValue(fault.New("give a URL such as http://node-1:9464, and a token in a file", "%s: is no URL of a member", named("member")))
+		}
+		m.addresses[i] = u.Scheme + "://" + u.Host + "/member"
+	}
+	switch {
+	case len(m.addresses) > 0 && stores > 1:
+		return fault.OfUsage(fault.New("run one dashboard for each store, since members name their elections and not the store",
+			"%s needs a single --store", named("member")))
+	case m.token != "" && len(m.addresses) == 0:
+		return fault.OfUsage(errors.New(named("member-token-file") + " needs --member"))
+	case m.token != "":
+		if _, err := web.Secret(m.token); err != nil {
+			return fault.OfValue(fault.New("put the token into the file, alone on one line", "%s %s: %w", named("member-token-file"), m.token, err))
+		}
+	}
+	return nil
+}
+
+// client shows the token, and goes nowhere else with it.
+func (m *memberFlags) client() *http.Client {
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if m.token == "" {
+		return &http.Client{CheckRedirect: stay}
+	}
+	return &http.Client{CheckRedirect: stay, Transport: bearer(m.token)}
+}
+
+// bearer is a file with a token, which may be renewed.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := web.Secret(string(b))
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return http.DefaultTransport.RoundTrip(r)
+}

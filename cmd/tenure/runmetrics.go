@@ -1,0 +1,72 @@
+//go:build unix
+
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/web"
+	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/metrics"
+)
+
+// measures are the metrics of this process, and the server that shows them. The zero value has
+// neither.
+type measures struct {
+	set    *metrics.Set
+	server *web.Server
+	// absent stands for the election until the store was reached.
+	absent   *metrics.Member
+	election atomic.Pointer[tenure.Election]
+}
+
+// measure begins to serve metrics if that is asked for. Until the store is reached, the process
+// sees no leader and could not take over.
+func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
+	m := &measures{}
+	if r.scraped == nil {
+		return m, nil
+	}
+	m.set = metrics.New()
+	lease, margin := r.lease, r.config().Margin()
+	m.absent = m.set.Add(r.election, func() (metrics.State, bool) {
+		return metrics.State{Role: metrics.Leaderless, Lease: lease, Margin: margin, Unhealthy: true}, true
+	})
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", metrics.TextType)
+		_ = m.set.WriteText(w) // the client has gone, or is too slow
+	})
+	pages.Handle("GET /member", dashboard.Report(m.elections))
+	var err error
+	if m.server, err = r.scraped.Open(pages, log); err != nil {
+		return nil, err
+	}
+	log.Info("metrics are served", "url", m.server.URL+"/metrics")
+	return m, nil
+}
+
+// elections are none until the store was reached.
+func (m *measures) elections() []*tenure.Election {
+	if e := m.election.Load(); e != nil {
+		return []*tenure.Election{e}
+	}
+	return nil
+}
+
+// joined comes when the election itself is in the Set.
+func (m *measures) joined(e *tenure.Election) {
+	m.election.Store(e)
+	if m.set != nil {
+		m.set.Remove(m.absent)
+	}
+}
+
+func (m *measures) close() {
+	if m.server != nil {
+		_ = m.server.Close()
+	}
+}

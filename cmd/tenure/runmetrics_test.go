@@ -1,0 +1,127 @@
+//go:build integration && unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+var servedAt = regexp.MustCompile(`url=(http://\S+/metrics)`)
+
+// metricsAt waits until metrics are served, and returns where.
+func (w *wrapped) metricsAt() (url string) {
+	w.Helper()
+	w.says("metrics are served")
+	return servedAt.FindStringSubmatch(w.errs.String())[1]
+}
+
+func scrape(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// shows waits until metrics have a line.
+func (w *wrapped) shows(url, line string) {
+	w.Helper()
+	wait.Succeeds(w.T, "metrics show "+line, func(ctx context.Context) error {
+		text, err := scrape(ctx, url)
+		if err == nil && !strings.Contains(text, line+"\n") {
+			err = fmt.Errorf("they are\n%s", text)
+		}
+		return err
+	})
+}
+
+func TestRunServesMetrics(t *testing.T) {
+	t.Parallel()
+	w := natsHome(t).wrap([]string{"--metrics", "0"}, "sh", "-c", "exec sleep 1000").start()
+	url := w.metricsAt()
+	w.shows(url, `tenure_leading{election="billing"} 1`)
+	w.shows(url, `tenure_lease_seconds{election="billing"} 600`)
+	w.signal(syscall.SIGTERM)
+	w.ends(143)
+}
+
+// The election is in the metrics before the store is.
+func TestRunServesMetricsWithoutAStore(t *testing.T) {
+	t.Parallel()
+	w := tenureRuns(t, "run", "--store", "nats://127.0.0.1:1/E", "--election", "billing", "--metrics", "0", "--", "true").start()
+	url := w.metricsAt()
+	w.shows(url, `tenure_leading{election="billing"} 0`)
+	w.shows(url, `tenure_unhealthy{election="billing"} 1`)
+	w.shows(url, `tenure_elections{role="leaderless"} 1`)
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+}
+
+func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(wait.Context(t), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	address := l.Addr().String()
+	w := natsHome(t).wrap([]string{"--metrics", address}, "true").start()
+	w.ends(125)
+	if got := w.errs.String(); !strings.Contains(got, "error: --metrics "+address+": ") || !strings.Contains(got, "hint: choose an address") {
+		t.Errorf("it says %s", got)
+	}
+}
+
+// Scrapers that hold connections and read nothing cost no lease.
+func TestRunLeadsOnAmongBadScrapers(t *testing.T) {
+	t.Parallel()
+	w := natsHome(t).wrap([]string{"--metrics", "0", "--lease", "2s"}, "sh", "-c", "exec sleep 1000").start()
+	url := w.metricsAt()
+	w.shows(url, `tenure_leading{election="billing"} 1`)
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
+	for i := range 1000 {
+		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%2 == 0 {
+			if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 1000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// Ten renewals, seen through the crowd.
+	wait.Succeeds(t, "it leads on", func(ctx context.Context) error {
+		text, err := scrape(ctx, url)
+		if err != nil {
+			return err
+		}
+		renewed := regexp.MustCompile(`tenure_renewals_total\{election="billing",left="half"\} \d\d`)
+		if !strings.Contains(text, `reason="expired"} 0`) || !strings.Contains(text, `tenure_leading{election="billing"} 1`) {
+			t.Fatalf("it lost the lease:\n%s", text)
+		}
+		if !renewed.MatchString(text) {
+			return fmt.Errorf("not yet renewed ten times:\n%s", text)
+		}
+		return nil
+	})
+	w.signal(syscall.SIGTERM)
+	w.ends(143)
+}
