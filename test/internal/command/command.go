@@ -1,0 +1,65 @@
+// Package command builds and starts the command for tests.
+package command
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Build returns the path of a fresh tenure.
+func Build(t testing.TB) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "tenure")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/tenure-go/tenure/cmd/tenure")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// Process is a program that runs until the test ends.
+type Process struct {
+	*exec.Cmd
+	t   testing.TB
+	log string // a file
+}
+
+// Start starts a program. What it says is logged if the test fails.
+func Start(t testing.TB, program string, args ...string) *Process {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{exec.Command(program, args...), t, file.Name()}
+	p.Stdout, p.Stderr = file, file
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		_ = file.Close()
+		if t.Failed() {
+			t.Logf("%s says\n%s", program, p.Says())
+		}
+	})
+	return p
+}
+
+// Kill ends it at once, if it has not ended, and waits for that.
+func (p *Process) Kill() {
+	_ = p.Process.Kill()
+	_ = p.Wait()
+}
+
+// Says returns what it has written so far.
+func (p *Process) Says() string {
+	p.t.Helper()
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(text)
+}
