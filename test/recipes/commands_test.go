@@ -45,6 +45,10 @@ func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 		t.Fatal(err)
 	}
 	c := exec.CommandContext(wait.Context(t), path, args...)
+	c.Dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(c.Dir, "client.properties"), []byte("security.protocol=SSL\n"), 0o600); err != nil {
+		t.Fatal(err) // it is the file that a document names
+	}
 	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TENURE_") })
 	for name, value := range env {
 		c.Env = append(c.Env, name+"="+value)

@@ -28,13 +28,18 @@ type cluster struct {
 	Budget     policy.PodDisruptionBudget
 }
 
-// manifest decodes into the types of Kubernetes' own API, and refuses any field that they do not
-// have.
 func manifest(t *testing.T) cluster {
 	t.Helper()
 	var c cluster
-	into := map[string]any{"apps/v1 Deployment": &c.Deployment, "policy/v1 PodDisruptionBudget": &c.Budget}
-	documents := split.NewYAMLReader(bufio.NewReader(strings.NewReader(text(t, manifestFile))))
+	decode(t, manifestFile, map[string]any{"apps/v1 Deployment": &c.Deployment, "policy/v1 PodDisruptionBudget": &c.Budget})
+	return c
+}
+
+// decode decodes into the types of Kubernetes' own API, and refuses any field that they do not
+// have.
+func decode(t *testing.T, file string, into map[string]any) {
+	t.Helper()
+	documents := split.NewYAMLReader(bufio.NewReader(strings.NewReader(text(t, file))))
 	for {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
@@ -53,7 +58,6 @@ func manifest(t *testing.T) cluster {
 	if len(into) != 0 {
 		t.Fatalf("missing: %v", into)
 	}
-	return c
 }
 
 // container is the only one.

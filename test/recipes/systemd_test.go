@@ -21,10 +21,10 @@ const (
 	unitTenure = "/usr/local/bin/tenure"
 )
 
-// values are all that the unit says for one name.
-func values(t *testing.T, name string) []string {
+// values are all that a unit says for one name.
+func values(t *testing.T, file, name string) []string {
 	t.Helper()
-	options, err := unit.DeserializeOptions(strings.NewReader(text(t, unitFile)))
+	options, err := unit.DeserializeOptions(strings.NewReader(text(t, file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func values(t *testing.T, name string) []string {
 }
 
 // value is the only one.
-func value(t *testing.T, name string) string {
+func value(t *testing.T, file, name string) string {
 	t.Helper()
-	all := values(t, name)
+	all := values(t, file, name)
 	if len(all) != 1 {
 		t.Fatalf("%s is said %d times", name, len(all))
 	}
@@ -50,7 +50,17 @@ func value(t *testing.T, name string) string {
 // service is the unit as a recipe. What systemd would replace in words must be known here.
 func service(t *testing.T) recipe {
 	t.Helper()
-	line := strings.ReplaceAll(value(t, "ExecStart"), "%H", "host-1")
+	stop, err := time.ParseDuration(value(t, unitFile, "TimeoutStopSec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recipe{name: unitFile, args: startOf(t, unitFile), stop: stop}
+}
+
+// startOf are the arguments with which a unit starts tenure.
+func startOf(t *testing.T, file string) []string {
+	t.Helper()
+	line := strings.ReplaceAll(value(t, file, "ExecStart"), "%H", "host-1")
 	if strings.ContainsAny(line, `"'\$%;@`) {
 		t.Fatalf("%s is more than words", line)
 	}
@@ -58,11 +68,7 @@ func service(t *testing.T) recipe {
 	if words[0] != unitTenure {
 		t.Fatalf("%s does not start %s", line, unitTenure)
 	}
-	stop, err := time.ParseDuration(value(t, "TimeoutStopSec"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return recipe{name: unitFile, args: words[1:], stop: stop}
+	return words[1:]
 }
 
 func TestUnitStopsTenureAlone(t *testing.T) {
@@ -73,7 +79,7 @@ func TestUnitStopsTenureAlone(t *testing.T) {
 		"NoNewPrivileges": "yes",      // the parent-death signal lasts
 		"Restart":         "always",
 	} {
-		if got := value(t, name); got != want {
+		if got := value(t, unitFile, name); got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
 		}
 	}
@@ -94,9 +100,9 @@ func analyze(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// laidOut puts the unit into a directory of its own, with a program that exists in the place of
+// laidOut puts a unit into a directory of its own, with a program that exists in the place of
 // tenure, and returns its path.
-func laidOut(t *testing.T, withDropIn bool) string {
+func laidOut(t *testing.T, file string, withDropIn bool) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -116,17 +122,21 @@ func laidOut(t *testing.T, withDropIn bool) string {
 	if withDropIn {
 		write("billing.service.d/kafka.conf", text(t, dropIn))
 	}
-	return write("billing.service", strings.ReplaceAll(text(t, unitFile), unitTenure, self))
+	return write(filepath.Base(file), strings.ReplaceAll(text(t, file), unitTenure, self))
 }
 
 // systemd ignores what it does not know and says so: anything said is a mistake.
-func TestSystemdKnowsAllThatTheUnitSays(t *testing.T) {
-	for _, withDropIn := range []bool{false, true} {
-		out, err := analyze(t, "verify", "--man=no", "--recursive-errors=no", laidOut(t, withDropIn))
+func TestSystemdKnowsAllThatTheUnitsSay(t *testing.T) {
+	verify := func(file string, withDropIn bool) {
+		t.Helper()
+		out, err := analyze(t, "verify", "--man=no", "--recursive-errors=no", laidOut(t, file, withDropIn))
 		if err != nil || out != "" {
-			t.Errorf("drop-in %t: %v\n%s", withDropIn, err, out)
+			t.Errorf("%s, drop-in %t: %v\n%s", file, withDropIn, err, out)
 		}
 	}
+	verify(unitFile, false)
+	verify(unitFile, true)
+	verify(dashboardUnit, false)
 }
 
 // What the guard and the Go runtime call, of the groups that people leave out.
@@ -148,7 +158,7 @@ func TestFilterOfTheUnitAllowsWhatTheGuardCalls(t *testing.T) {
 			}
 		}
 	}
-	for group := range strings.FieldsSeq(value(t, "SystemCallFilter")) {
+	for group := range strings.FieldsSeq(value(t, unitFile, "SystemCallFilter")) {
 		add(group)
 	}
 	for _, call := range []string{
@@ -159,7 +169,7 @@ func TestFilterOfTheUnitAllowsWhatTheGuardCalls(t *testing.T) {
 			t.Errorf("%s is not allowed", call)
 		}
 	}
-	if slices.Contains(values(t, "SystemCallFilter"), "") {
+	if slices.Contains(values(t, unitFile, "SystemCallFilter"), "") {
 		t.Error("an empty filter allows everything")
 	}
 }

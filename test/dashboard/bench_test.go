@@ -1,0 +1,177 @@
+//go:build integration && linux
+
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+// BenchmarkThousandElections is what the dashboard of a store that pushes takes up. Another process
+// leads all of them with the default lease.
+func BenchmarkThousandElections(b *testing.B) {
+	const n = 1000
+	s := newStage(b)
+	lead(b, s.server.URL(), n)
+	s.startDashboard()
+	wait.Until(b, "all are shown", func() bool { return s.healthy(b) == n })
+	const measured = 20 * time.Second
+	for b.Loop() {
+		before := cpu(b, s.dashboard.Process.Pid)
+		time.Sleep(measured)
+		b.ReportMetric(100*(cpu(b, s.dashboard.Process.Pid)-before).Seconds()/measured.Seconds(), "%core")
+	}
+	b.ReportMetric(resident(b, s.dashboard.Process.Pid), "MB")
+	p := openPage(b, s.url)
+	p.until("a hundred rows", `document.querySelectorAll('tbody tr').length === 100`)
+	b.ReportMetric(value[float64](p, "performance.now()"), "ms-first-view")
+}
+
+// lead leads elections in this process.
+func lead(b *testing.B, url string, n int) {
+	b.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	store, err := natskv.Open(wait.Context(b), js, "ELECTIONS", natskv.Pristine())
+	if err != nil {
+		b.Fatal(err)
+	}
+	g, err := tenure.NewGroup(store, tenure.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("shard-%04d", i)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- g.Run(ctx, tenure.Lead(func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil }), names...)
+	}()
+	b.Cleanup(func() { stop(); <-done; conn.Close() })
+}
+
+// healthy returns how many elections the dashboard shows as healthy.
+func (s *stage) healthy(b *testing.B) int {
+	response, err := http.Get(s.url + "api/overview") //nolint:noctx // a benchmark
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+	var o struct{ Counts map[string]int }
+	if err := json.NewDecoder(response.Body).Decode(&o); err != nil {
+		b.Fatal(err)
+	}
+	return o.Counts["ok"]
+}
+
+// cpu returns the processor time of a process so far.
+func cpu(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	stat := strings.Fields(readProc(b, pid, "stat"))
+	var ticks int
+	for _, field := range stat[13:15] { // user and system, in hundredths of a second
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// resident returns the memory of a process in MB.
+func resident(b *testing.B, pid int) float64 {
+	b.Helper()
+	for line := range strings.Lines(readProc(b, pid, "status")) {
+		if text, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, err := strconv.Atoi(strings.Fields(text)[0])
+			if err != nil {
+				b.Fatal(err)
+			}
+			return float64(kb) / 1000
+		}
+	}
+	b.Fatal("the memory is not known")
+	return 0
+}
+
+func readProc(b *testing.B, pid int, file string) string {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(text)
+}
+
+// BenchmarkEventToBrowser is the time from a claim, by the wall clock of the claimant, until a real
+// browser shows the leader: the median of twenty hand-overs.
+func BenchmarkEventToBrowser(b *testing.B) {
+	s := newStage(b)
+	s.startDashboard("billing")
+	s.start("billing", "node-1")
+	s.start("billing", "node-2")
+	p := openPage(b, s.url)
+	leader := p.leads("billing", "node-1", "node-2")
+	value[any](p, `(() => { // when the page first showed each leader
+		window.shown = []
+		const look = () => {
+			const leader = `+leaderCell("billing")+`
+			if (leader && leader !== '–' && leader !== window.shown.at(-1)?.leader) window.shown.push({ leader, at: Date.now() })
+		}
+		new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true })
+		look()
+	})()`)
+	var took []float64
+	for b.Loop() {
+		took = nil
+		for range 20 {
+			next := map[string]string{"node-1": "node-2", "node-2": "node-1"}[leader]
+			s.do("hand-over", "--store", s.store, "--election", "billing", "--to", next)
+			p.leads("billing", next)
+			leader = next
+			took = append(took, value[float64](p, `window.shown.at(-1).at`)-s.elected(b))
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2], "ms-median")
+	b.ReportMetric(took[len(took)-1], "ms-max")
+}
+
+// elected returns when the leader claimed, in milliseconds.
+func (s *stage) elected(b *testing.B) float64 {
+	e, err := s.bucket.Get(wait.Context(b), "billing")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var record struct {
+		Seq         int
+		LastUpdated time.Time
+	}
+	if err := json.Unmarshal(e.Value(), &record); err != nil || record.Seq != 1 {
+		b.Fatalf("%v, and the leader has renewed already: %s", err, e.Value())
+	}
+	return float64(record.LastUpdated.UnixMicro()) / 1000
+}
