@@ -18,16 +18,24 @@ func inspectMySQL(i *inspection) {
 		i.find(driver.Warning, "innodb_flush_log_at_trx_commit", "a crash may lose the writes of the last second: another "+
 			"candidate may claim beside a living leader, in a lower term", "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	}
-	if on, ok := i.ask("SELECT @@global.log_bin"); ok && on == "1" {
-		if v, ok := i.ask("SELECT @@global.sync_binlog"); ok && v != "1" {
-			i.find(driver.Warning, "sync_binlog", "a crash of the server's machine may lose acknowledged writes: another candidate "+
-				"may claim beside a living leader, in a lower term", "SET GLOBAL sync_binlog = 1")
-		}
-	}
+	i.binaryLog()
 	i.mysqlReplicas()
 	if v, ok := i.ask("SELECT @@wsrep_on"); ok && v == "1" {
 		i.find(driver.Advice, "wsrep_on", "Galera certifies writes at commit: of two claims on two nodes one fails with a "+
 			"deadlock, which an election takes as a conflict", "let all members use one node while it lives")
+	}
+}
+
+// binaryLog asks whether a write that others can read is durable.
+func (i *inspection) binaryLog() {
+	if on, ok := i.ask("SELECT @@global.log_bin"); ok && on == "0" {
+		i.find(driver.Warning, "log_bin", "without a binary log, members can read a write just before it is durable: if the server "+
+			"crashes then, another candidate may claim beside a living leader", "start the server with --log-bin and --sync-binlog=1")
+		return
+	}
+	if v, ok := i.ask("SELECT @@global.sync_binlog"); ok && v != "1" {
+		i.find(driver.Warning, "sync_binlog", "a crash of the server's machine may lose acknowledged writes: another candidate "+
+			"may claim beside a living leader, in a lower term", "SET GLOBAL sync_binlog = 1")
 	}
 }
 

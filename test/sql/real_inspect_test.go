@@ -68,9 +68,17 @@ func TestRealInspectFsync(t *testing.T) {
 	inspect(t, "fsync", open(t, p.Open(t, "postgres", "postgres"), sqlstore.Postgres()), map[string]driver.Severity{"fsync": driver.Warning})
 }
 
-func TestRealInspectMariaDB(t *testing.T) {
+func TestRealInspectMariaDBByDefault(t *testing.T) {
 	t.Parallel()
 	m := sqld.StartMariaDB(t)
+	run(t, m.Open(t, "root", ""), "CREATE DATABASE app")
+	s := open(t, m.Open(t, "root", "app"), sqlstore.MySQL())
+	inspect(t, "no binary log", s, map[string]driver.Severity{"log_bin": driver.Warning})
+}
+
+func TestRealInspectMariaDB(t *testing.T) {
+	t.Parallel()
+	m := sqld.StartMariaDB(t, "--log-bin", "--sync-binlog=1")
 	run(t, m.Open(t, "root", ""), "CREATE DATABASE app")
 	admin := m.Open(t, "root", "app")
 	open(t, admin, sqlstore.MySQL())
