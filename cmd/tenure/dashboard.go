@@ -112,7 +112,7 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 	}
 	var connections connections
 	defer connections.close()
-	log := d.logger(c)
+	log := cli.NewLogger(c.ErrOrStderr(), slog.LevelInfo, d.json)
 	cfg := dashboard.Config{Version: version(), Actions: d.actions, History: d.history, Logger: log}
 	for _, p := range d.places {
 		cfg.Sources = append(cfg.Sources, d.source(p, &connections))
@@ -129,13 +129,6 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 	d.say(c, server.URL+"/")
 	board.Run(c.Context())
 	return nil
-}
-
-func (d *dashboardFlags) logger(c *cobra.Command) *slog.Logger {
-	if d.json {
-		return slog.New(slog.NewJSONHandler(output.Escaping{Writer: c.ErrOrStderr()}, nil))
-	}
-	return slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 }
 
 // say prints where the page is.

@@ -15,7 +15,6 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
-	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
@@ -202,14 +201,5 @@ func guardOf() *exec.Cmd {
 }
 
 func (r *runFlags) logger(out io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: r.level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if cause, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(cli.Cause(cause))
-		}
-		return a
-	}}
-	if r.format == "json" {
-		return slog.New(slog.NewJSONHandler(output.Escaping{Writer: out}, o))
-	}
-	return slog.New(slog.NewTextHandler(out, o))
+	return cli.NewLogger(out, r.level, r.format == "json")
 }

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/internal/output"
+)
+
+// NewLogger writes text, or with json an object per line. In both, durations read as 15s.
+func NewLogger(out io.Writer, level slog.Leveler, json bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch value := a.Value.Any().(type) {
+		case error:
+			a.Value = slog.StringValue(Cause(value))
+		case time.Duration:
+			a.Value = slog.StringValue(value.String())
+		}
+		return a
+	}}
+	if json {
+		return slog.New(slog.NewJSONHandler(output.Escaping{Writer: out}, o))
+	}
+	return slog.New(slog.NewTextHandler(out, o))
+}
