@@ -30,6 +30,8 @@ too) and sqlite:FILE, take these parameters:
   push=off           of postgres: poll, instead of listening to notifications
   listen=HOST:PORT   of postgres: the server's own address, if the URL leads to a pooler
   tls=MODE           of mysql: true, false, skip-verify or preferred, which is the default
+  ssl-ca=FILE        of mysql: authorities of the server's certificate, in PEM, for tls=true
+  ssl-cert=FILE      of mysql: the client's own certificate, with ssl-key=FILE
 PostgreSQL also takes the parameters of its own tools, such as sslmode, service and
 target_session_attrs, and their variables and files: PGPASSFILE, PGPASSWORD, PGSERVICEFILE. MySQL
 takes MYSQL_PWD and the section client of ~/.my.cnf. A file of SQLite is for processes on one

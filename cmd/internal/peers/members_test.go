@@ -10,9 +10,9 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
-	"github.com/tenure-go/tenure/cmd/internal/test/certificates"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/certificates"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 

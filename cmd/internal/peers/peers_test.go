@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
-	"github.com/tenure-go/tenure/cmd/internal/test/certificates"
+	"github.com/tenure-go/tenure/internal/test/certificates"
 )
 
 func parse(t *testing.T, args ...string) (*peers.Settings, error) {

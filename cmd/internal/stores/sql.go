@@ -37,17 +37,18 @@ type database struct {
 	connect func(*SQL, Options) (*sql.DB, error)
 	// client is the beginning of a command that runs a statement; the text of the value in SQL.
 	client, text string
+	authority    string // the parameter that names its file
 }
 
 var databases = map[string]database{
 	"postgres": {
-		"PostgreSQL", shapePostgres, sqlstore.Postgres, (*SQL).openPostgres, "psql %s -c", "convert_from(value, 'UTF8')",
+		"PostgreSQL", shapePostgres, sqlstore.Postgres, (*SQL).openPostgres, "psql %s -c", "convert_from(value, 'UTF8')", "sslrootcert=FILE",
 	},
 	"mysql": {
-		"MySQL", shapeMySQL, sqlstore.MySQL, (*SQL).openMySQL, "mysql %s -e", "convert(value USING utf8mb4)",
+		"MySQL", shapeMySQL, sqlstore.MySQL, (*SQL).openMySQL, "mysql %s -e", "convert(value USING utf8mb4)", "ssl-ca=FILE",
 	},
 	"sqlite": {
-		"SQLite", shapeSQLite, sqlstore.SQLite, (*SQL).openSQLite, "sqlite3 %s", "CAST(value AS TEXT)",
+		"SQLite", shapeSQLite, sqlstore.SQLite, (*SQL).openSQLite, "sqlite3 %s", "CAST(value AS TEXT)", "",
 	},
 }
 

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"crypto/tls"
 	"errors"
 	"strings"
 
@@ -20,9 +21,12 @@ func (s *SQL) explain(err error) *fault.Error {
 		return fault.New(madeBy(s.createStatement()), "there is no table %s in this database: %w", s.table(), theServers(err))
 	case errors.Is(err, driver.ErrDenied):
 		return fault.New("docs/sql.md has the rights of a candidate and of an observer; passwords come from the URL, PGPASSFILE, "+
-			"PGPASSWORD, MYSQL_PWD or ~/.my.cnf", "%w: %w", driver.ErrDenied, theServers(err))
+			"PGPASSWORD, MYSQL_PWD or ~/.my.cnf; tenure help stores has the parameters for TLS and certificates", "%w: %w", driver.ErrDenied, theServers(err))
 	case s.Scheme == "sqlite" && strings.Contains(err.Error(), "unable to open"):
 		return fault.New("check the path; --create, which tenure run and tenure-demo have, makes the file", "cannot be opened: %w", theServers(err))
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return fault.New("give the authority's file as "+d.authority+"; the URL's host must be one of the certificate's names",
+			"the server's certificate is not accepted: %w", theServers(err))
 	case away(err), passes(err):
 		return fault.Passing("check host and port in the URL, and that the server runs and takes connections", "no answer of %s: %w", d.name, theServers(err))
 	}

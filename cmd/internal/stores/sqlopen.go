@@ -1,19 +1,13 @@
 package stores
 
 import (
-	"cmp"
-	"context"
 	"database/sql"
-	"database/sql/driver"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -73,65 +67,6 @@ func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {
 		cfg.RuntimeParams["application_name"] = o.Client
 	}
 	return cfg, nil
-}
-
-// openMySQL reads the variables and the file that the client mysql reads.
-func (s *SQL) openMySQL(Options) (*sql.DB, error) {
-	u, err := url.Parse("mysql:" + s.URL)
-	if err != nil {
-		return nil, fault.New("give a URL such as "+shapeMySQL+", with special characters of the password as in %40", "is not a valid URL")
-	}
-	_ = mysql.SetLogger(&mysql.NopLogger{}) // it would print each lost connection
-	cfg := mysql.NewConfig()
-	file := clientFile()
-	password, given := u.User.Password()
-	cfg.User = cmp.Or(u.User.Username(), file["user"], os.Getenv("USER"))
-	cfg.Passwd = password
-	if !given {
-		cfg.Passwd = cmp.Or(os.Getenv("MYSQL_PWD"), file["password"])
-	}
-	cfg.Net, cfg.DBName = "tcp", strings.TrimPrefix(u.Path, "/")
-	cfg.Addr = net.JoinHostPort(cmp.Or(u.Hostname(), file["host"], "127.0.0.1"), cmp.Or(u.Port(), file["port"], "3306"))
-	cfg.TLSConfig = cmp.Or(u.Query().Get("tls"), "preferred")
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, fault.New("tls is true, false, skip-verify or preferred; a URL is such as "+shapeMySQL, "%w", err)
-	}
-	return sql.OpenDB(promptConnector{connector}), nil
-}
-
-// promptConnector bounds the whole of connecting. Config.Timeout bounds only the dial.
-type promptConnector struct{ driver.Connector }
-
-// Connect connects within connectWithin.
-func (c promptConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectWithin)
-	defer cancel()
-	return c.Connector.Connect(ctx)
-}
-
-// clientFile returns the settings of the section client of ~/.my.cnf.
-func clientFile() map[string]string {
-	settings := map[string]string{}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return settings
-	}
-	text, err := os.ReadFile(filepath.Join(home, ".my.cnf"))
-	if err != nil {
-		return settings
-	}
-	section := ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			section = strings.Trim(line, "[]")
-		}
-		if key, value, ok := strings.Cut(line, "="); ok && section == "client" {
-			settings[strings.TrimSpace(key)] = strings.Trim(strings.TrimSpace(value), `"'`)
-		}
-	}
-	return settings
 }
 
 // openSQLite makes the file only where it may make the table.

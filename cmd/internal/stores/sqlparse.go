@@ -20,9 +20,11 @@ const (
 
 // sqlParameters are those that show no secrets.
 var sqlParameters = []string{
-	"table", "listen", "push", "tls", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
+	"table", "listen", "push", "tls", "ssl-ca", "ssl-cert", "ssl-key", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
 	"application_name", "default_query_exec_mode", "host", "port", "user", "dbname",
 }
+
+var mysqlParameters = []string{"table", "tls", "ssl-ca", "ssl-cert", "ssl-key"}
 
 // secretParameters have values that other users of the machine could see.
 var secretParameters = regexp.MustCompile(`(?i)pass|secret|token`)
@@ -81,8 +83,10 @@ func (s *SQL) takeOwn(query string) (rest string, err error) {
 			return "", fault.New("leave out one of them", "parameter %.40q is given twice", key)
 		case all[0] == "":
 			return "", fault.New("give a URL such as "+databases[s.Scheme].shape, "parameter %.40q is empty", key)
-		case s.Scheme == "mysql" && !slices.Contains([]string{"table", "tls"}, key):
-			return "", fault.New("known are table and tls", "parameter %.40q is unknown", key)
+		case s.Scheme == "mysql" && !slices.Contains(mysqlParameters, key):
+			return "", fault.New("known are "+strings.Join(mysqlParameters, ", "), "parameter %.40q is unknown", key)
+		case s.Scheme == "mysql" && strings.HasPrefix(key, "ssl-") && !slices.Contains([]string{"", "true"}, values.Get("tls")):
+			return "", fault.New("give tls=true, or leave tls out", "has %s, and tls=%.40s, which checks no certificate", key, values.Get("tls"))
 		}
 	}
 	s.Table = values.Get("table")

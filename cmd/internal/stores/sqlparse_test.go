@@ -22,6 +22,7 @@ func TestParseSQL(t *testing.T) {
 		{"postgres://h/db?push=off", "postgres://h/db?push=off", SQL{Scheme: "postgres", URL: "//h/db", Push: "off"}},
 		{"postgres://h/db?listen=i:2", "postgres://h/db?listen=i:2", SQL{Scheme: "postgres", URL: "//h/db", Listen: "i:2"}},
 		{"mysql://bob@h/db?tls=true", "mysql://***@h/db?tls=true", SQL{Scheme: "mysql", URL: "//bob@h/db?tls=true"}},
+		{"mysql://h/db?ssl-ca=a.pem", "mysql://h/db?ssl-ca=a.pem", SQL{Scheme: "mysql", URL: "//h/db?ssl-ca=a.pem"}},
 		{"sqlite:/a/b.db?table=t", "sqlite:/a/b.db?table=t", SQL{Scheme: "sqlite", URL: "/a/b.db", Table: "t"}},
 		{"sqlite:///a/b.db", "sqlite:/a/b.db", SQL{Scheme: "sqlite", URL: "/a/b.db"}},
 		{"sqlite:b.db", "sqlite:b.db", SQL{Scheme: "sqlite", URL: "b.db"}},
@@ -36,26 +37,27 @@ func TestParseSQL(t *testing.T) {
 
 func TestParseSQLRefuses(t *testing.T) {
 	for raw, want := range map[string]string{
-		"postgres://h/db?password=geheim":     `--store "postgres://h/db?password=***": has a secret behind ?, where others could see it`,
-		"postgres://h/db?table=a.b.c":         `--store "postgres://h/db?table=a.b.c": sqlstore: table "a.b.c": more than one dot`,
-		"postgres://h/db?table=":              `--store "postgres://h/db?table=": parameter "table" is empty`,
-		"postgres://h/db?table=a&table=b":     `--store "postgres://h/db?table=a&table=b": parameter "table" is given twice`,
-		"postgres://u:p?geheim@h/db":          `--store "postgres://***@h/db": has an @ behind the first / or ?`,
-		"postgres://u:12/geheim@h/db":         `--store "postgres://***@h/db": has an @ behind the first / or ?`,
-		"mysql://u:p?geheim=x@h/db":           `--store "mysql://***@h/db": has an @ behind the first / or ?`,
-		"postgres://u:geheim?x=1@h/db":        `--store "postgres://***@h/db": has an @ behind the first / or ?`,
-		"postgres://h/db?push=no":             `--store "postgres://h/db?push=no": push is "no"`,
-		"postgres://h/db?push=off&listen=a:1": `--store "postgres://h/db?push=off&listen=a:1": has push=off and an address to listen at`,
-		"postgres://h/db?listen=a":            `--store "postgres://h/db?listen=a": listen is "a"`,
-		"mysql://h/db?push=off":               `--store "mysql://h/db?push=off": parameter "push" is unknown`,
-		"postgres://h/db#x":                   `--store "postgres://h/db#***": has a fragment behind #`,
-		"mysql://h":                           `--store "mysql://h": names no database`,
-		"mysql://h/":                          `--store "mysql://h/": names no database`,
-		"mysql://h/db?sslmode=x":              `--store "mysql://h/db?sslmode=x": parameter "sslmode" is unknown`,
-		"sqlite:":                             `--store "sqlite:": names no file, which all candidates can share`,
-		"sqlite::memory:":                     `--store "sqlite::memory:": names no file, which all candidates can share`,
-		"sqlite:a.db?mode=ro":                 `--store "sqlite:a.db?mode=ro": has a parameter that SQLite does not take`,
-		"mysql://bob:geheim@h/db?charset=abc": `--store "mysql://***@h/db?charset=***": parameter "charset" is unknown`,
+		"postgres://h/db?password=geheim":       `--store "postgres://h/db?password=***": has a secret behind ?, where others could see it`,
+		"postgres://h/db?table=a.b.c":           `--store "postgres://h/db?table=a.b.c": sqlstore: table "a.b.c": more than one dot`,
+		"postgres://h/db?table=":                `--store "postgres://h/db?table=": parameter "table" is empty`,
+		"postgres://h/db?table=a&table=b":       `--store "postgres://h/db?table=a&table=b": parameter "table" is given twice`,
+		"postgres://u:p?geheim@h/db":            `--store "postgres://***@h/db": has an @ behind the first / or ?`,
+		"postgres://u:12/geheim@h/db":           `--store "postgres://***@h/db": has an @ behind the first / or ?`,
+		"mysql://u:p?geheim=x@h/db":             `--store "mysql://***@h/db": has an @ behind the first / or ?`,
+		"postgres://u:geheim?x=1@h/db":          `--store "postgres://***@h/db": has an @ behind the first / or ?`,
+		"postgres://h/db?push=no":               `--store "postgres://h/db?push=no": push is "no"`,
+		"postgres://h/db?push=off&listen=a:1":   `--store "postgres://h/db?push=off&listen=a:1": has push=off and an address to listen at`,
+		"postgres://h/db?listen=a":              `--store "postgres://h/db?listen=a": listen is "a"`,
+		"mysql://h/db?push=off":                 `--store "mysql://h/db?push=off": parameter "push" is unknown`,
+		"mysql://h/db?ssl-ca=a&tls=skip-verify": `--store "mysql://h/db?ssl-ca=a&tls=skip-verify": has ssl-ca, and tls=skip-verify, which checks no certificate`,
+		"postgres://h/db#x":                     `--store "postgres://h/db#***": has a fragment behind #`,
+		"mysql://h":                             `--store "mysql://h": names no database`,
+		"mysql://h/":                            `--store "mysql://h/": names no database`,
+		"mysql://h/db?sslmode=x":                `--store "mysql://h/db?sslmode=x": parameter "sslmode" is unknown`,
+		"sqlite:":                               `--store "sqlite:": names no file, which all candidates can share`,
+		"sqlite::memory:":                       `--store "sqlite::memory:": names no file, which all candidates can share`,
+		"sqlite:a.db?mode=ro":                   `--store "sqlite:a.db?mode=ro": has a parameter that SQLite does not take`,
+		"mysql://bob:geheim@h/db?charset=abc":   `--store "mysql://***@h/db?charset=***": parameter "charset" is unknown`,
 	} {
 		_, err := Parse("--store", raw)
 		if err == nil || err.Error() != want {
@@ -70,11 +72,11 @@ func TestClientFileOfMySQL(t *testing.T) {
 		t.Errorf("without a file: got %v", got)
 	}
 	file := filepath.Join(os.Getenv("HOME"), ".my.cnf")
-	text := "[mysqld]\npassword=no\n[client]\n# a comment\nuser = bob\npassword=\"a=b\"\n[other]\nuser=eve\n"
+	text := "[mysqld]\npassword=no\n[client]\n# a comment\nuser = bob\npassword=\"a=b\"\nssl_ca=ca.pem\n[other]\nuser=eve\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := clientFile(); got["user"] != "bob" || got["password"] != "a=b" {
+	if got := clientFile(); got["user"] != "bob" || got["password"] != "a=b" || got["ssl-ca"] != "ca.pem" {
 		t.Errorf("got %v", got)
 	}
 }

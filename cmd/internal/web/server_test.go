@@ -20,8 +20,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure/cmd/internal/test/certificates"
 	"github.com/tenure-go/tenure/cmd/internal/web"
+	"github.com/tenure-go/tenure/internal/test/certificates"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 

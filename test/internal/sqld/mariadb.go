@@ -54,6 +54,14 @@ func (m *MariaDB) Start() error {
 	return m.start(ctx, func(ctx context.Context) error { return ping(ctx, "mysql", m.DSN("root", "")) })
 }
 
+// Encrypt restarts the server with TLS, from files in PEM. Clients may connect without.
+func (m *MariaDB) Encrypt(t testing.TB, ca, cert, key string) {
+	t.Helper()
+	m.encrypt(t, map[string]string{"--ssl-ca=": ca, "--ssl-cert=": cert, "--ssl-key=": key})
+	must(t, m.Stop())
+	must(t, m.Start())
+}
+
 // Stop is an orderly shutdown.
 func (m *MariaDB) Stop() error { return m.signal(syscall.SIGTERM, true) }
 

@@ -78,6 +78,15 @@ func (p *Postgres) Start() error {
 	return p.start(ctx, func(ctx context.Context) error { return ping(ctx, "pgx", p.DSN("postgres", "postgres")) })
 }
 
+// Encrypt restarts the server with TLS, from files in PEM. Clients may connect without.
+func (p *Postgres) Encrypt(t testing.TB, ca, cert, key string) {
+	t.Helper()
+	p.command = append(p.command, "--ssl=on")
+	p.encrypt(t, map[string]string{"--ssl_ca_file=": ca, "--ssl_cert_file=": cert, "--ssl_key_file=": key})
+	must(t, p.Stop())
+	must(t, p.Start())
+}
+
 // Admit lets users connect by these rules of pg_hba.conf alone, and restarts the server. The role
 // postgres still needs no password.
 func (p *Postgres) Admit(t testing.TB, rules ...string) {

@@ -60,6 +60,33 @@ func (p *process) settle(user string, begin func(dir string) error) (err error) 
 	return begin(p.dir)
 }
 
+// give copies a file to where the server can read it, and returns its new path.
+func (p *process) give(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	given := filepath.Join(p.dir, filepath.Base(file))
+	if err := os.WriteFile(given, text, 0o600); err != nil || os.Getuid() != 0 {
+		return given, err
+	}
+	uid, gid, err := ids(p.user)
+	if err != nil {
+		return "", err
+	}
+	return given, os.Chown(given, uid, gid)
+}
+
+// encrypt adds settings to the command, each with the file of an authority, a certificate or a key.
+func (p *process) encrypt(t testing.TB, settings map[string]string) {
+	t.Helper()
+	for setting, file := range settings {
+		given, err := p.give(file)
+		must(t, err)
+		p.command = append(p.command, setting+given)
+	}
+}
+
 // remove removes the files.
 func (p *process) remove() { _ = os.RemoveAll(p.dir) }
 

@@ -1,0 +1,124 @@
+package stores
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+)
+
+// openMySQL reads the variables and the file that the client mysql reads.
+func (s *SQL) openMySQL(Options) (*sql.DB, error) {
+	u, err := url.Parse("mysql:" + s.URL)
+	if err != nil {
+		return nil, fault.New("give a URL such as "+shapeMySQL+", with special characters of the password as in %40", "is not a valid URL")
+	}
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it would print each lost connection
+	cfg := mysql.NewConfig()
+	file := clientFile()
+	password, given := u.User.Password()
+	cfg.User = cmp.Or(u.User.Username(), file["user"], os.Getenv("USER"))
+	cfg.Passwd = password
+	if !given {
+		cfg.Passwd = cmp.Or(os.Getenv("MYSQL_PWD"), file["password"])
+	}
+	cfg.Net, cfg.DBName = "tcp", strings.TrimPrefix(u.Path, "/")
+	cfg.Addr = net.JoinHostPort(cmp.Or(u.Hostname(), file["host"], "127.0.0.1"), cmp.Or(u.Port(), file["port"], "3306"))
+	if err := setTLS(cfg, u.Query(), file); err != nil {
+		return nil, err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fault.New("tls is true, false, skip-verify or preferred; a URL is such as "+shapeMySQL, "%w", err)
+	}
+	return sql.OpenDB(promptConnector{connector}), nil
+}
+
+// setTLS checks the server's certificate if the URL has tls=true, or if the URL or the client's
+// file names an authority or a certificate and the URL has no tls.
+func setTLS(cfg *mysql.Config, given url.Values, file map[string]string) error {
+	either := func(key string) string { return cmp.Or(given.Get(key), file[key]) }
+	ca, cert, key := either("ssl-ca"), either("ssl-cert"), either("ssl-key")
+	mode := given.Get("tls")
+	if mode != "" && mode != "true" || ca == "" && cert == "" && key == "" {
+		cfg.TLSConfig = cmp.Or(mode, "preferred")
+		return nil
+	}
+	c, err := tlsOfFiles(ca, cert, key)
+	if err != nil {
+		return fault.New("ssl-ca, ssl-cert and ssl-key, in the URL or in ~/.my.cnf, name files in PEM; the last two go together", "%w", err)
+	}
+	cfg.TLS = c
+	return nil
+}
+
+// tlsOfFiles takes the authorities of the system if ca is empty.
+func tlsOfFiles(ca, cert, key string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("ssl-ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ssl-ca: %s holds no certificate in PEM", ca)
+		}
+	}
+	if cert == "" && key == "" {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("ssl-cert %q with ssl-key %q: %w", cert, key, err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
+}
+
+// promptConnector bounds the whole of connecting. Config.Timeout bounds only the dial.
+type promptConnector struct{ driver.Connector }
+
+// Connect connects within connectWithin.
+func (c promptConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	return c.Connector.Connect(ctx)
+}
+
+// clientFile returns the settings of the section client of ~/.my.cnf. Names have dashes, as in
+// ssl-ca, also where the file has underscores.
+func clientFile() map[string]string {
+	settings := map[string]string{}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return settings
+	}
+	text, err := os.ReadFile(filepath.Join(home, ".my.cnf"))
+	if err != nil {
+		return settings
+	}
+	section := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = strings.Trim(line, "[]")
+		}
+		if key, value, ok := strings.Cut(line, "="); ok && section == "client" {
+			name := strings.ReplaceAll(strings.TrimSpace(key), "_", "-")
+			settings[name] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return settings
+}
