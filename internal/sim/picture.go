@@ -41,8 +41,8 @@ func (f *film) leases(out io.Writer, who string, all []lease) {
 const (
 	left   = 11 // columns before the drawing
 	column = time.Second / 2
-	legend = `┣  a write is sent: its sender counts from here. When it knows that the write
-   was applied, it may act as far as ━. ╍ is what it loses by the crash
+	legend = `┣  a write is sent: its sender counts from here. After the answer it may act
+   for as long as ━ lasts. ╍ is the time that the crash takes away
 ┫  the holder's deadline, then the margin · up to the end of the lease
 ○  the write is seen: the follower counts from here, and waits as far as ─
 ┤  a whole lease has passed without a newer write
