@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/metrics"
 )
 
-// MaxLease is the longest lease that the protocol allows.
+// MaxLease is the longest lease that the protocol allows: one hour.
 const MaxLease = time.Hour
 
 var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not compile
@@ -26,7 +26,7 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 //	Priority      0                       -1,000,000 to 1,000,000
 //	Nominator     none
 //	NomineeOnly   false                   needs a Nominator
-//	Lease         15 s                    whole ms, the store's minimum to maximum (or 1 h)
+//	Lease         15 s                    whole ms; 1 ms to 1 h, or the store's narrower limits
 //	StopWithin    none                    part of the lease, see Margin
 //	FinishWithin  10 s                    1 ms to 24 h; None is 1 ms
 //	Clock         clock.System{}
@@ -35,9 +35,11 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 //	Metrics       none
 //	Tuning        see there
 //
-// Give all members of an election the same Lease and Tuning, other than Drift and TimerLateness,
-// which describe a machine. All other fields may differ. Election.Reconfigure says when different
-// leases are safe.
+// ID, Address and Metadata must also fit into one record of 4 KiB, as JSON.
+//
+// Give all members of an election the same Lease and Tuning, except Drift and TimerLateness, which
+// describe a machine. All other fields may differ. Election.Reconfigure says when different leases
+// are safe.
 type Config struct {
 	// ID names this candidate for operators, observers and callers that name a successor. It may be
 	// the name of its host or pod. It is a label: two processes with the same ID never lead at the
@@ -48,43 +50,50 @@ type Config struct {
 	// Metadata is published in the same way. New keeps a copy.
 	Metadata map[string]string
 
-	// Priority makes a candidate with a higher value take over from a leader with a lower one. A
-	// candidate whose store has worked for two leases asks such a leader to hand over, at most once
-	// in ten leases. Priority does not order candidates while nobody leads.
+	// Priority makes a candidate with a higher value take over from a leader with a lower one. The
+	// candidate asks the leader to hand over, at most once in ten leases, and not before it has
+	// campaigned for two leases without a failed store call. Priority does not order candidates
+	// while nobody leads.
 	Priority int
 	// Nominator decides whether this candidate is the nominee, which has precedence. A leader that
 	// stops being the nominee is asked to finish, with ErrNominationLost. A nominee that sees
 	// another leader asks it to hand over, as a candidate of higher Priority would. Priority must
-	// be 0 here. A Nominator plays no part in keeping leaders apart. Nil: no candidate is
-	// nominated.
+	// be 0 with a Nominator. A Nominator plays no part in keeping leaders apart. If it is nil,
+	// there is no nominee.
 	Nominator driver.Nominator
-	// NomineeOnly lets only the nominee claim, however long nobody leads.
+	// NomineeOnly lets this candidate claim only while it is the nominee, however long nobody
+	// leads.
 	NomineeOnly bool
 
 	// Lease is how long a leader may be silent, by another candidate's clock, before that candidate
 	// takes over.
 	Lease time.Duration
 	// StopWithin is how long the work may take to stop after the hard context ended. It is taken
-	// from the lease: the term ends so much earlier, and no other candidate leads in this time.
+	// from the lease: the term ends earlier by this time, and no other candidate leads during it.
 	StopWithin time.Duration
 	// FinishWithin is how long the work may take to finish after it was asked to. The lease is
-	// renewed in this time, and not after it.
+	// renewed during this time. Then the term ends with ErrOverdue.
 	FinishWithin time.Duration
 
-	// Clock is the source of time. Set it to clock.Standard{} in tests in virtual time.
+	// Clock is the source of time. In tests in virtual time (testing/synctest) set it to
+	// clock.Standard{}.
 	Clock clock.Clock
-	// Logger logs every event: alarm, overdue and failed as errors, trouble and lost as warnings,
-	// the others as information. The message is "tenure: " and the kind; the attributes are
-	// election and id, and term, leader and cause where they apply. Trouble with the same lasting
-	// cause is logged again after 10 s, 20 s and so on up to 1 h, with "times": the number of times
-	// since the last line. The elections of a Group count together.
+	// Logger logs each event that is not dropped (see OnEvent): alarm, overdue and failed as
+	// errors, trouble and lost as warnings, the others as information. The message is "tenure: "
+	// and the kind; the attributes are election and id, and term, leader and cause where they
+	// apply. Trouble and alarms with the same lasting cause are logged again after 10 s, 20 s and
+	// so on up to 1 h, with "times": the number of events since the last line. The elections of a
+	// Group count together.
 	Logger *slog.Logger
-	// OnEvent is called for each event, in order, one at a time. A slow one loses events and delays
-	// nothing else: beyond 1,024 events in the queue the oldest are dropped, and Event.Missed
-	// counts them.
+	// OnEvent is called for each event of one election, in order, one at a time. Calls for
+	// different elections may be concurrent. A slow OnEvent or Logger never delays a renewal. It
+	// delays the other of the two, since one goroutine calls both, and the end of Run or Join by up
+	// to 1 s. Each election queues 1,024 events. Beyond that the oldest is dropped, also for the
+	// log, and Event.Missed counts it.
 	OnEvent func(Event)
-	// Metrics collects metrics of this election, from New on and until the Election is garbage.
-	// Give one Set to all elections of a process on one store. See package metrics.
+	// Metrics collects metrics of this election from New on, until the Election is
+	// garbage-collected. Give one Set to all elections of a process on one store. See package
+	// metrics.
 	Metrics *metrics.Set
 
 	// Tuning holds the settings that most programs leave at their defaults.
@@ -94,29 +103,29 @@ type Config struct {
 // Margin returns the part of a lease that its holder does not use. It makes the term end on the
 // holder's own clock before any other candidate's wait can end. It is the sum of StopWithin,
 // Tuning.TimerLateness, and Lease * 2r/(1+r) for clocks that run apart, where r is Tuning.Drift.
-// New must accept the Config. Unset fields count with their defaults.
+// Unset fields count with their defaults. Use it only with a Config that New accepts.
 func (c Config) Margin() time.Duration {
 	c = c.withDefaults()
 	return protocol.Margin(c.Lease, c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)
 }
 
 // WorstFailover returns the longest time from a leader's last renewal until another candidate
-// claims its place, if the leader dies and the store answers at once. It is the lease, plus the
-// longest time between two reads before that if the store does not push each change itself, or is
-// nil:
+// claims its place, if the leader dies and the store answers at once. If the store pushes each
+// change itself, that is the lease. If it does not, if it is nil, or with Tuning.NoWatch, the
+// longest time between two reads is added:
 //
 //	pushed:  Lease
 //	polled:  Lease + min(1.1 * Tuning.PollStable, Lease)
 //
 // The result is by the clock of the member that claims, which may run slower than true time: divide
-// the result by 1 - Drift, and add up to 9 % of it while a time daemon slews that clock. Add the
-// latency of the store, twice, the lateness of timers, and Precedence where there is a Nominator
-// and no nominee claims. The mean of a polled failover is half a PollStable less, and with many
-// followers the first of them claims far sooner. All members must have the same Config, which New
-// must accept. Unset fields count with their defaults.
+// the result by 1 - Drift, and add up to 9 % of it while a time daemon slews that clock. Add twice
+// the latency of the store, and the lateness of timers. Where there is a Nominator and no nominee
+// claims, add Precedence. The mean of a polled failover is half a PollStable less, and with many
+// followers the first of them claims far sooner. Unset fields count with their defaults. Use it
+// only with a Config that New accepts and that all members have.
 //
 // After a release there is no lease to wait for. A successor claims at once if changes are pushed,
-// and else after its next read, which comes within min(1.1 * Tuning.PollStable, Lease).
+// and otherwise after its next read, which comes within min(1.1 * Tuning.PollStable, Lease).
 func (c Config) WorstFailover(store driver.Store) time.Duration {
 	c = c.withDefaults()
 	if pushes(store) && !c.Tuning.NoWatch {

@@ -12,16 +12,17 @@ import (
 )
 
 // Election is this process's part in one election: a candidate, an observer, or both. Its methods
-// may be called concurrently. Make one for each election and each candidate. Two of them never lead
-// at the same time, not even in one process and with the same ID. It needs no Close: it uses the
-// store only while it campaigns, observes or has an open term, and while HandOver runs.
+// may be called concurrently. Make one for each election and each candidate. Two Elections of one
+// name never lead at the same time, not even in one process and with the same ID. It needs no
+// Close: it uses the store only while it campaigns, observes or has an open term, and while
+// HandOver runs.
 type Election struct{ runner runner }
 
 var errNoStore = errors.New("tenure: the store is nil")
 
 // New returns an election under the given name, which is the key in the store. It starts nothing
 // and does not call the store. Its error lists all problems of the name and the config, each as a
-// *ConfigError.
+// *ConfigError. A nil store is an error of its own.
 func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if store == nil {
 		return nil, errNoStore
@@ -54,13 +55,12 @@ func (e *Election) Name() string { return e.runner.key }
 func (e *Election) ID() string { return e.runner.id }
 
 // Campaign seeks leadership and returns the term when this process is elected. The context bounds
-// only the wait. The term goes on until it is lost. In every case call Resign when its work has
-// stopped.
+// only the wait: the term goes on until it is lost or resigned. When its work has stopped, call
+// Term.Resign, even if the term is lost.
 //
-// It returns ctx's cause if that ends first; an error that wraps ErrDenied if reading was denied
-// before it was ever allowed; ErrRunning; or ErrTermOpen if the last term was not resigned. After
-// the end of ctx it may take a third of the lease, at most 2 s, to take back a claim whose answer
-// was lost.
+// It returns ctx's cause if ctx ends first; an error that wraps ErrDenied if the store denies
+// reading before it has ever allowed it; ErrRunning; or ErrTermOpen. After the end of ctx it may
+// need up to a third of the lease, at most 2 s, to take back a claim whose outcome is unknown.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if !e.runner.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning
