@@ -3,7 +3,7 @@ package tenure
 import "context"
 
 // Lead is the work of a leader. Its context is the soft one: when it ends, begin nothing more,
-// finish and return. A job that may finish then gets the hard context:
+// finish and return. A job that may still finish after that gets the hard context:
 //
 //	for ctx.Err() == nil {
 //		job(term.Context())
@@ -20,31 +20,34 @@ type Lead func(ctx context.Context, term *Term) error
 // Run campaigns and calls lead whenever this process is elected, until ctx ends or lead returns
 // without being asked:
 //
-//	lead returned when             Run
-//	not asked: nil or an error     releases the lease and returns it
-//	ErrDecline                     releases, backs off, campaigns again; an error that wraps it
-//	                               becomes an event
-//	asked to hand over             releases, gives the others a head start, campaigns again;
-//	                               an error becomes an event
+//	lead returned                  Run
+//	unasked: nil or an error       releases the lease and returns that result
+//	ErrDecline                     releases, waits for Tuning.Backoff, campaigns again; an error
+//	                               that wraps it becomes an EventFailed
+//	after a hand-over request      releases, gives the others a head start, campaigns again;
+//	                               an error becomes an EventFailed
 //	no longer the nominee          the same
 //	no longer eligible             the same
-//	ctx has ended                  releases; returns nil, or lead's error unless it is the context's
-//	the term was lost              campaigns again, whichever result lead returned; an error of
-//	                               its own becomes an event
+//	after ctx had ended            releases; returns nil, or lead's error unless that only reports
+//	                               the end of ctx or of lead's context
+//	after the term was lost        campaigns again, whichever result lead returned; an error
+//	                               becomes an EventFailed
 //
-// If ctx has ended, that row decides, even if the term was lost or the work was overdue.
+// If ctx has ended, that row decides, even if the term was lost or the work was overdue. No event
+// reports an error that only says that the term or a context has ended.
 //
-// The lease is released only after lead has returned. Run waits for the release as Term.Resign
-// does, and up to 1 s for the last events to be delivered. A release that the store did not confirm
-// is no error of Run: EventReleased has it as its Cause. If lead does not return when it is asked
-// to, neither does Run, and after FinishWithin the lease is left to expire. A program that must end
-// then may exit, since its work stops with it.
+// The lease is released only after lead has returned. Before it returns, Run waits for the release
+// as Term.Resign does, and up to 1 s for the last events to be delivered. A release that the store
+// did not confirm is no error of Run: EventReleased has ErrUnconfirmed as its Cause. If lead does
+// not return when it is asked to, neither does Run, and after FinishWithin the lease is left to
+// expire. A program that must end then may exit, since its work stops with it.
 //
 // If lead panics or calls runtime.Goexit, the contexts end and renewing stops. Nothing is released
-// then, since other goroutines of the work may still run. The panic goes on.
+// then, since other goroutines of the work may still run. Only Term.Resign releases the lease. The
+// panic goes on.
 //
-// Run returns nil if ctx ended before an election, an error that wraps ErrDenied if reading
-// was denied before it was ever allowed, ErrRunning, or ErrTermOpen.
+// Run returns nil if ctx ends while it campaigns; an error that wraps ErrDenied if the store denies
+// reading before it has ever allowed it; ErrRunning; or ErrTermOpen.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
 	s := &session{handler: lead, calls: make(chan sessionStep, 1)}
 	if err := s.begin(ctx, e); err != nil {

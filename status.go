@@ -28,22 +28,26 @@ const (
 // Status is a snapshot of an election, as this process knows it.
 type Status struct {
 	State State
-	// Known is false until the store was read for the first time.
+	// Known is false until the store was read. It is false again from the moment when this process
+	// begins to campaign or observe after a time of neither, until the next read.
 	Known bool
-	// Leader is the leader as far as this process knows; it may have changed since LastContact. The
-	// zero Leader means the same as in Election.Leaders.
+	// Leader is the leader as far as this process knows. It may have changed since LastContact, and
+	// while Known is false it may be long gone. The zero Leader means that nobody leads, as in
+	// Election.Leaders.
 	Leader Leader
-	// LeaderSince is when this process first saw that leader's term, or saw that the last one was
-	// over, by its wall clock. It is zero before the first.
+	// LeaderSince is when this process first saw that leader's term, by its wall clock. If nobody
+	// leads, it is when this process saw that the last term was over. It is zero before the first
+	// term.
 	LeaderSince time.Time
-	// Pushed reports whether the store pushes changes to this member at present. Otherwise it reads
-	// each Tuning.Poll, or each Tuning.PollStable while a leader is Confirmed.
+	// Pushed reports whether the store pushes changes to this process at present. Otherwise this
+	// process reads each Tuning.Poll, or each Tuning.PollStable while a leader is Confirmed.
 	Pushed bool
-	// Confirmed reports whether LastContact showed that another leader has renewed. A record alone
-	// does not show whether the leader that wrote it is still there.
+	// Confirmed reports whether LastContact showed a new renewal of another leader, and no store
+	// call has failed since. A record alone does not show whether the leader that wrote it is still
+	// there.
 	Confirmed bool
-	// Term is the latest term of this candidate, 0 before the first. It may be over long ago: the
-	// present leader's is Leader.Term. It is no permission to act: check Term.Err.
+	// Term is the latest term of this candidate, 0 before the first. It may be over long ago;
+	// Leader.Term is the present leader's. It is no permission to act: check Term.Err.
 	Term uint64
 	// Eligible reports whether Election.SetEligible, and a Nominator that is a driver.Gate, let
 	// this candidate lead.
@@ -52,22 +56,25 @@ type Status struct {
 	Priority int
 	// Record is the record that was last seen in the store.
 	Record admin.Record
-	// LastContact is when the record was last seen, by this process's wall clock.
+	// LastContact is when this process last read, wrote or was pushed the record, by its wall
+	// clock.
 	LastContact time.Time
-	// Failures is the number of store operations that failed in a row.
+	// Failures is the number of store calls that failed in a row.
 	Failures int
-	// Err is set if reading was denied before it was ever allowed: an operator must fix it. A later
-	// denial is a failure like any other.
+	// Err is set if the store denied reading before it ever allowed it. It wraps ErrDenied: an
+	// operator must fix it. This process then neither campaigns nor observes until it is called to
+	// again. A later denial is a failure like any other.
 	Err error
-	// WriteErr is set if writing is denied, on a store that is a driver.RightsChecker. It is
-	// checked after the first read of the store, and after each lease while the right is missing.
+	// WriteErr is set if the store says that the right to write is missing. Only a
+	// driver.RightsChecker can say so. The store is asked while this process campaigns and another
+	// candidate leads, once in each lease, until a write is allowed.
 	WriteErr error
 }
 
 // Health returns nil if this member is well. Use it for a health check: it does not depend on
-// leading. It returns an error if the store denies reading or writing, if its last three operations
-// failed, or if the work of a term has not stopped in time. A foreign or malformed record is no
-// error here: see Record.Problem.
+// leading. It returns Err or WriteErr if one is set, ErrOverdue if the work of a term did not stop
+// within FinishWithin and may still run, and an error if the last three store calls failed. A
+// foreign or malformed record is no error here: see Record.Problem.
 func (s Status) Health() error {
 	switch {
 	case s.Err != nil:
@@ -83,16 +90,17 @@ func (s Status) Health() error {
 }
 
 // Status returns a snapshot. It reads the clock, so State is that of this moment. It does not call
-// the store: the rest is up to date only while this process campaigns or observes.
+// the store: the rest is up to date only while this process campaigns, has an open term or
+// observes. Observe, Wait and Leaders observe.
 func (e *Election) Status() Status {
 	s, _ := e.runner.status()
 	return s
 }
 
-// Changed returns a channel that is closed at the next change of Status. Call it before Status, and
-// no change is missed. It is for a program that waits for something else as well. Wait and Leaders
-// observe the election while they wait; Changed does not: where nothing campaigns, let Wait run in
-// a goroutine with a condition that never holds.
+// Changed returns a channel that is closed at the next change of Status. A renewal alone is no
+// change, though it moves LastContact and Record. Call Changed before Status, and no change is
+// missed. It is for a program that waits for something else as well. Unlike Wait and Leaders it
+// does not observe: where nothing campaigns, call Observe first.
 func (e *Election) Changed() <-chan struct{} {
 	_, as := e.runner.status()
 	return e.runner.changedSince(as)
@@ -201,9 +209,10 @@ func (m *runner) leading() State {
 	return StateLeader
 }
 
-// Wait observes until the condition holds for the status, and returns that status. It returns ctx's
-// cause if that ends first, or an error that wraps ErrDenied if reading was denied before it
-// was ever allowed.
+// Wait observes until the condition holds for the status, and returns that status. It checks the
+// condition at once and after each change that Changed reports. A condition about the leader should
+// also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error that wraps
+// ErrDenied if the store denies reading before it has ever allowed it.
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
 	defer e.runner.observe()()
 	for {
@@ -223,9 +232,10 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 }
 
 // Observe observes the election until stop is called, also while this process does not campaign.
-// Status is then up to date, and OnEvent receives changes of the leader, alarms and trouble. It
-// needs no goroutine, so it suits an observer of many elections; for one, Leaders and Wait are
-// simpler. Stop may be called more than once.
+// Until then Status is up to date, and OnEvent receives changes of the leader, alarms and trouble.
+// If the store denies reading before it has ever allowed it, observing ends: see Status.Err.
+// Observe needs no goroutine, so it suits an observer of many elections. For one, Leaders and Wait
+// are simpler. Stop may be called more than once.
 func (e *Election) Observe() (stop func()) { return sync.OnceFunc(e.runner.observe()) }
 
 // observe keeps this process observing the election until the returned function is called.

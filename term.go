@@ -14,9 +14,9 @@ var _ driver.Term = (*Term)(nil)
 // Term is one period of leadership, from the election until it is lost or resigned. A term that is
 // over stays over: winning again is a new Term with a higher token.
 //
-// A nil Term, such as FromContext returns for a foreign context, is over: its methods return an
-// error that wraps ErrLost, the token 0, the name "", contexts that have ended, and a closed
-// channel.
+// A nil Term is over. FromContext returns one for a foreign context. The methods of a nil Term
+// return an error that wraps ErrLost, the token 0, the name "", contexts that have ended, and a
+// closed channel.
 type Term struct {
 	runner *runner
 	token  uint64
@@ -67,16 +67,17 @@ func newTerm(base context.Context, m *runner, token uint64) *Term {
 	return t
 }
 
-// FromContext returns the term of a soft or hard context, or of one made from it. The result is
-// false, with a nil Term, if the context is of no term.
+// FromContext returns the term of a soft or hard context, or of a context derived from one. It
+// returns nil and false for any other context.
 func FromContext(ctx context.Context) (*Term, bool) {
 	t, ok := ctx.Value(termKey{}).(*Term)
 	return t, ok
 }
 
-// Term returns the open term of this candidate: from the election until its work has stopped. Use
-// it where no context of the term is at hand, such as in a health handler. The term may be lost
-// already, which Term.Err says. The result is false, with a nil Term, if there is no open term.
+// Term returns the open term of this candidate. A term is open from the election until its work has
+// stopped and its release is over. Use it where no context of the term is at hand, such as in a
+// health handler. The term may be lost already: check Term.Err. If no term is open, the result is
+// nil and false.
 func (e *Election) Term() (*Term, bool) {
 	m := &e.runner
 	m.mu.Lock()
@@ -96,8 +97,8 @@ func ended() context.Context {
 
 // Token returns the fencing token: the number of this term. Every later term of the same election
 // has a higher one. Numbers are skipped, and on many stores even the first one is large, but all
-// are below 2^53. Pass it to the resource with each write, and let the resource refuse a write
-// whose token is lower than one it has seen. Packages driver/natskv/fenced and
+// are below 2^53. Pass the token to the resource with each write, and let the resource refuse a
+// write whose token is lower than one it has seen. Packages driver/natskv/fenced and
 // driver/kafkalog/fenced do so for messages; docs/guarantees.md has the condition for SQL.
 func (t *Term) Token() uint64 {
 	if t == nil {
@@ -114,8 +115,8 @@ func (t *Term) Election() string {
 	return t.runner.key
 }
 
-// Err returns nil if this process may act for the election at this moment, by a new reading of the
-// clock. Otherwise it wraps ErrLost and the cause, now and in every later call.
+// Err reads the clock and returns nil if this process may act for the election at this moment.
+// Otherwise it returns an error that wraps ErrLost and the cause, now and in every later call.
 func (t *Term) Err() error {
 	_, err := t.check()
 	return err
@@ -128,9 +129,9 @@ func (t *Term) Remaining() time.Duration {
 	return left
 }
 
-// Renewed returns a channel that is closed after the next renewal, or when the term has ended:
-// whenever Remaining has changed for another reason than the passing of time, and perhaps when it
-// has not. Use it if another process, such as a guard, holds the deadline.
+// Renewed returns a channel that is closed when Remaining may have changed by more than the passing
+// of time: when a renewal is sent or confirmed, or the term has ended. Use it if another process,
+// such as a guard, holds the deadline. Call it before Remaining, and no change is missed.
 func (t *Term) Renewed() <-chan struct{} {
 	if t == nil {
 		return ended().Done()
@@ -192,9 +193,10 @@ func (t *Term) why(now error) error {
 }
 
 // Context returns the hard context. It ends when the term is lost, before another candidate can be
-// elected; when it is released; or when the work did not finish within FinishWithin of being asked.
-// context.Cause tells which. Like the soft context it carries the values of the context of Run or
-// Campaign, without its end and deadline.
+// elected; when the work has stopped, before the release; or when the work did not finish within
+// FinishWithin of being asked. Its context.Cause wraps ErrLost and the reason. Like the soft
+// context it carries the values of the context of Run, Join or Campaign, without its end and
+// deadline.
 func (t *Term) Context() context.Context {
 	if t == nil {
 		return ended()
@@ -211,8 +213,8 @@ func (t *Term) Context() context.Context {
 	return t.hard.ctx
 }
 
-// Soft returns the soft context, which Run passes to lead. Use it after Campaign: it ends when the
-// work should finish.
+// Soft returns the soft context, which Run passes to lead. It ends when the work should finish. Use
+// it after Campaign. The end of Campaign's context does not end it.
 func (t *Term) Soft() context.Context {
 	if t == nil {
 		return ended()
@@ -220,11 +222,11 @@ func (t *Term) Soft() context.Context {
 	return t.softly
 }
 
-// Do calls fn if at least need is left of the lease, with a context that ends with ctx or with the
-// term, whichever is first. With the soft context as ctx, fn is also cut off when the work should
-// finish. Need is no time limit of fn: give ctx a deadline for that. Do returns fn's error. Without
-// calling fn it returns an error that wraps ErrLost if the term is over, or ErrTooLate if less is
-// left.
+// Do calls fn if Remaining is at least need, with a context that ends with ctx or with the term,
+// whichever is first. With the soft context as ctx, the context of fn also ends when the work
+// should finish. Need is no time limit of fn: give ctx a deadline for that. Do returns fn's error.
+// Without calling fn it returns an error that wraps ErrLost if the term is over, or ErrTooLate if
+// less than need remains.
 func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Context) error) error {
 	left, err := t.check()
 	if err != nil {
@@ -241,11 +243,14 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 }
 
 // Resign reports that the work of this term has stopped, and releases the lease so that a successor
-// can start at once. Call it after Campaign; Run calls it by itself. It returns nil once the
-// release is in the store or another candidate leads; ErrUnconfirmed if the store did not confirm
-// within a third of the lease, at most 2 s (the lease then expires by itself); or ctx's error if
-// that ends first, while the release goes on. More calls change nothing and wait in the same way.
-// If the work of Run calls it, Run ends once lead has returned, with lead's result.
+// can start at once. Call it after Campaign; Run and Join release by themselves.
+//
+// It returns nil when the store has confirmed the release. It returns ErrUnconfirmed if that takes
+// more than a third of the lease, at most 2 s, or if the store shows another record first. A lease
+// that is not released expires by itself. If the term was lost before, Resign returns nil in all
+// these cases. It returns ctx's cause if ctx ends first; the release goes on. More calls change
+// nothing and wait in the same way. If the work of Run calls it, Run ends once lead has returned,
+// with lead's result.
 func (t *Term) Resign(ctx context.Context) error {
 	if t == nil {
 		return errNoTerm
