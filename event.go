@@ -14,24 +14,26 @@ import (
 // EventKind names a kind of event.
 type EventKind string
 
-// The kinds of event.
+// The kinds of event. After EventTrouble the election goes on, unless the store denied reading
+// before it ever allowed it. After EventAlarm an operator should look: the key holds a wrong value,
+// or the record or the store was lost, recreated or put back to an older state.
 const (
 	EventCandidate EventKind = "candidate" // this process seeks leadership
 	EventElected   EventKind = "elected"   // it leads
-	EventLeaving   EventKind = "leaving"   // it was asked to leave; Cause says why
+	EventLeaving   EventKind = "leaving"   // it was asked to finish; Cause says why
 	EventLost      EventKind = "lost"      // its term ended before its work; Cause says why
-	EventReleased  EventKind = "released"  // lease released; Cause: the store did not confirm it
-	EventLeader    EventKind = "leader"    // Leader or its data changed; no ID: nobody leads
+	EventReleased  EventKind = "released"  // its release is over; Cause: nil or ErrUnconfirmed
+	EventLeader    EventKind = "leader"    // Leader or its data changed; zero: nobody leads
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
 	EventFailed    EventKind = "failed"    // lead returned an error that Run does not return
-	EventTrouble   EventKind = "trouble"   // the store failed or refused; the election goes on
+	EventTrouble   EventKind = "trouble"   // a store call failed or was refused; see Cause
 	EventAsking    EventKind = "asking"    // it has precedence, asks Term's leader to hand over
-	EventAlarm     EventKind = "alarm"     // the key holds a wrong value: an operator should look
+	EventAlarm     EventKind = "alarm"     // the record or the store is not as it should be
 )
 
-// Event is one event of an election, as OnEvent receives it and `--json` prints it.
+// Event is one event of an election. OnEvent receives it, and `tenure run --json` prints it.
 type Event struct {
-	// Time is the wall clock of this process.
+	// Time is when it happened, by the wall clock of this process.
 	Time time.Time
 	Kind EventKind
 	// Election and ID are the name of the election and of this candidate.
@@ -44,7 +46,8 @@ type Event struct {
 	Leader Leader
 	// Cause is nil where there is none.
 	Cause error
-	// Missed is how many earlier events were dropped because OnEvent was too slow.
+	// Missed is how many events were dropped just before this one, because OnEvent or the Logger
+	// was too slow.
 	Missed int
 }
 
@@ -62,8 +65,8 @@ type eventJSON struct {
 	Missed   int       `json:"missed,omitempty"`
 }
 
-// MarshalJSON returns one object with at least time (RFC 3339, nanoseconds), event, election, id
-// and term. A cause comes with its reason: see ReasonOf.
+// MarshalJSON returns one object with at least time (RFC 3339, UTC, nanoseconds), event, election,
+// id and term. A cause comes with its reason: see ReasonOf.
 func (e Event) MarshalJSON() ([]byte, error) {
 	j := eventJSON{
 		Time: e.Time.UTC(), Kind: e.Kind, Election: e.Election, ID: e.ID, Term: e.Term,

@@ -13,16 +13,16 @@ import (
 type Handler interface {
 	// Elected begins the work of a term and returns. Its context is the soft one. If it returns
 	// nil, the work goes on and the lease is renewed until Stop is called. If it returns an error,
-	// the work has stopped: with ErrDecline the lease is released, and after a back-off this
-	// process campaigns again; any other error ends its part in the election, or declines in
-	// package fleet. Calls for one election follow one another; those for different ones are
-	// concurrent.
+	// the work has stopped: with ErrDecline the lease is released, and after Tuning.Backoff this
+	// process campaigns again. Any other error counts as in the table of Election.Run, and in
+	// package fleet as ErrDecline. Calls for one election follow one another; those for different
+	// ones are concurrent.
 	Elected(ctx context.Context, term *Term) error
 	// Stop ends the work that Elected began. It is called once, when the work should finish, but
-	// not before Elected has returned nil: context.Cause of term.Soft tells why. Its context is the
-	// hard one: while it is open the lease is renewed, for FinishWithin at most. If it has ended,
-	// the term is lost. When Stop returns, the work must have stopped wherever it runs, since the
-	// lease is released then.
+	// not before Elected has returned nil. context.Cause of term.Soft() returns the reason. The
+	// context of Stop is the hard one: while it is open the lease is renewed, for FinishWithin at
+	// most. If it has ended, the term is lost. When Stop returns, the work must have stopped
+	// wherever it runs, since the lease is released then.
 	//
 	// Work that ends by itself calls term.Resign when it has stopped. That ends this process's part
 	// in the election, and Stop is not called, unless it is being called at that moment.
@@ -48,8 +48,9 @@ func (l Lead) Stop(context.Context, *Term) error { return nil }
 
 // Group takes part in many elections on one store, with one ID and one Config. Its elections share
 // memory and contexts: the second to the ten-thousandth need about half the memory of elections
-// made by New. All together make at most 256 store calls at once. To spread the leadership of many
-// elections over several processes, use package fleet, which is built on it.
+// made by New. Together they make at most 256 store calls at once, besides those of HandOver. To
+// spread the leadership of many elections over several processes, use package fleet, which is built
+// on it.
 //
 // All methods may be called concurrently.
 type Group struct {
@@ -60,8 +61,8 @@ type Group struct {
 }
 
 // NewGroup returns a group without elections. It starts nothing and does not call the store. A
-// Nominator serves one candidate, so cfg has none: see Group.Election. The error has a *ConfigError
-// for each problem.
+// Nominator serves one candidate, so cfg must have none: give it to Group.Election. The error has a
+// *ConfigError for each problem. A nil store is an error of its own.
 func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 	if store == nil {
 		return nil, errNoStore
@@ -82,10 +83,10 @@ func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// Election returns an election of the group. It starts nothing: campaign with Join, or with any
-// method of the Election. Reconfiguring it does not affect the others. The Nominator serves this
-// candidate alone; nil: no candidate is nominated. The error has a *ConfigError for each problem of
-// the name and the Nominator.
+// Election returns an election of the group. It starts nothing: campaign with Join, or with Run or
+// Campaign of the Election. Reconfiguring it does not affect the others. The Nominator serves this
+// candidate alone. If it is nil, there is no nominee. The error has a *ConfigError for each problem
+// of the name and the Nominator.
 func (g *Group) Election(name string, nominator driver.Nominator) (*Election, error) {
 	cfg := g.config
 	cfg.Nominator = nominator
@@ -100,13 +101,13 @@ func (g *Group) Election(name string, nominator driver.Nominator) (*Election, er
 }
 
 // Join campaigns in an election and calls the handler whenever this process is elected, until ctx
-// ends or Leave is called. It returns at once. Elected is called in its own goroutine, which ends
-// with that call, and so is Stop. The table of Election.Run says how the group goes on after each
-// result of Elected and Stop.
+// ends or Leave is called. It returns at once. Elected and Stop are each called in a goroutine that
+// ends with the call. The table of Election.Run says how the group goes on after each result of
+// Elected and Stop.
 //
 // The channel receives one value when this process takes part no longer and its work has stopped:
 // what Run would return, or an error that wraps ErrAbandoned if the handler called runtime.Goexit.
-// The error of Join is ErrRunning, ErrTermOpen, or that the election is not of this group.
+// Join itself returns ErrRunning, ErrTermOpen, or an error if the election is not of this group.
 func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <-chan error, err error) {
 	if e.runner.shared != g.shared {
 		return nil, fmt.Errorf("tenure: election %q: it is not of this group", e.Name())
@@ -118,21 +119,21 @@ func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <
 	return s.done, nil
 }
 
-// Leave ends this process's part in one election, as the end of the context of Join would in all: a
-// candidate gives up, and a leader is asked to finish, with ErrShutdown, and releases its lease. It
-// does not wait for that: the channel of Join does. It has no effect on a Campaign, on an election
-// of another group, and if nothing is under way.
+// Leave ends this process's part in one election: a candidate gives up, and a leader is asked to
+// finish, with ErrShutdown, and releases its lease. Leave does not wait for that. When it is done,
+// the channel of Join receives nil; an error of the handler becomes an EventFailed. Leave has no
+// effect on a Campaign, on an election of another group, and if nothing is under way.
 func (g *Group) Leave(e *Election) {
 	if e.runner.shared == g.shared {
 		e.runner.stop()
 	}
 }
 
-// Run joins elections of these names and returns when ctx has ended and all work has stopped, or
-// when this process takes part in none of them any longer. An election that ends alone, as after an
-// error of the handler, does not end the others. Run returns nil, or the first error that Join's
-// channels received, in the order of the names. If it cannot join all, it returns an error and
-// joins none.
+// Run joins elections of these names. It returns when this process takes part in none of them any
+// longer and all work has stopped, as after the end of ctx. An election that ends alone, as after
+// an error of the handler, does not end the others. Run returns nil, or an error that wraps the
+// first one that Join's channels received, in the order of the names. If a name is not valid, it
+// returns an error and joins none.
 func (g *Group) Run(ctx context.Context, handler Handler, names ...string) error {
 	all := make([]*Election, len(names))
 	for i, name := range names {

@@ -13,15 +13,18 @@ import (
 	"github.com/tenure-go/tenure/internal/update"
 )
 
-// HandOver asks the leader, in any process, to finish its work and hand over: to the candidate of
-// the given ID, or to any candidate if it is empty. It returns when the request is in the store,
-// not when leadership has moved: use Wait for that. An earlier request that is still there is
-// enough: at most one is made between two renewals. If the named candidate leads already, HandOver
-// changes nothing and returns nil.
+// HandOver asks the leader, in any process, to finish its work and hand over: to the candidate
+// whose ID is given, or to any candidate if that is empty. It returns when the request is in the
+// store, not when leadership has moved: use Wait for that. The record holds one request until the
+// leader renews. If it holds one already, even for another successor, that one counts, and HandOver
+// returns nil. If this process itself leads, it needs no store call, and the last successor counts.
+// If the named candidate leads already, HandOver changes nothing and returns nil.
 //
-// It returns ErrNoLeader if nobody leads, an error that wraps ErrForeign or ErrMalformed if the key
-// holds no sound record, one that wraps ErrDenied if rights are missing, ctx's error, or the
-// store's if the request could not be made in a few attempts.
+// It returns ErrNoLeader if the record names no leader. A leader whose lease has expired is still
+// named. It returns an error that wraps ErrForeign or ErrMalformed if the key holds no sound
+// record, one that wraps ErrDenied if rights are missing, ctx's cause, or the store's error after
+// five attempts. An ID that has more than 256 bytes or is not UTF-8 is an error. Give ctx a
+// deadline: nothing else bounds a read that the store does not answer.
 func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName(to); err != nil {
 		return fmt.Errorf("tenure: successor %w", err)
