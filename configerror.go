@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// ConfigError is one problem of a Config or of an election's name. New, NewGroup and
-// Reconfigure return all problems in one error. Find the first with errors.As, or each of them:
+// ConfigError is one problem of a Config or of an election's name. New, NewGroup, Group.Election
+// and Reconfigure return all problems in one error. Find the first with errors.As, or each of them:
 //
 //	if all, ok := err.(interface{ Unwrap() []error }); ok {
 //		for _, err := range all.Unwrap() {
@@ -27,7 +27,7 @@ type ConfigError struct {
 	// Package fleet also names its own fields, and those of its Config.Election as
 	// "Election.Priority".
 	Field string
-	// Value is the value of that field, or of the default if the field is not set.
+	// Value is the value of that field, or its default if the field is not set.
 	Value any
 	// Problem is the predicate of a sentence about the field: "is 2h0m0s".
 	Problem string
@@ -54,7 +54,7 @@ func (e *ConfigError) About(name string) string {
 	return text
 }
 
-// Unwrap returns the store's error if it cannot hold the name, else nil.
+// Unwrap returns the store's error if the store cannot hold the name, otherwise nil.
 func (e *ConfigError) Unwrap() error { return e.cause }
 
 // fieldName is the Field of the name, which is not in Config.

@@ -6,15 +6,15 @@ import "github.com/tenure-go/tenure/clock"
 // It is eligible until this is called with false. Call it at any time. A candidate that is not
 // eligible
 //
-//   - claims nothing, while it goes on campaigning, and is not waited for: a request that names it
-//     as the successor gives it no head start;
-//   - asks no leader to hand over because of its Priority or nomination, and does not until two
-//     leases after it is eligible again;
+//   - claims nothing, while it goes on campaigning. If a hand-over names it as the successor, the
+//     others still wait for its head start;
+//   - asks no leader to hand over because of its Priority or nomination, until two leases after it
+//     is eligible again;
 //   - is asked to finish if it leads, with ErrIneligible. The lease is renewed until its work has
 //     finished, and then released, as in any hand-over. A claim that is on its way is taken back.
 //
-// If no candidate is eligible nobody leads. A Nominator that is a driver.Gate decides too: then
-// both must agree.
+// If no candidate is eligible, nobody leads. If the Nominator is a driver.Gate, it must also allow
+// this candidate to lead.
 func (e *Election) SetEligible(eligible bool) {
 	m := &e.runner
 	m.step(func(now clock.Reading) {

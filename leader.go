@@ -28,20 +28,21 @@ func leaderOf(l protocol.Leader) Leader {
 	}
 }
 
-// Leaders yields the current leader as soon as it is known, and then each change, without
-// campaigning: another term, address or metadata. The zero Leader means that nobody leads as far as
-// this process knows. The lease was released, or it expired by this process's clock, as in an
-// outage of the store. A slow loop sees the latest leader, not every one.
+// Leaders observes the election without campaigning. It yields the current leader as soon as it is
+// known, and then each change of term, address or metadata. The zero Leader means that nobody leads
+// as far as this process knows: the lease was released, or it expired by this process's clock, as
+// in an outage of the store. A slow loop sees the latest leader, not every one.
 //
-// The leader of the first record may be dead, which shows when its lease has expired. Until then
-// Status.Confirmed tells whether it has renewed.
+// The first leader may be dead already, which shows when its lease has expired. Status.Confirmed
+// reports whether it has renewed since.
 //
-// Leaders ends when ctx ends or the loop is left. It yields an error, and ends, if the store denies
-// reading before it ever allowed it. After any other failure it goes on, and reads again.
+// Leaders ends when ctx ends or the loop is left. If the store denies reading before it has ever
+// allowed it, Leaders yields an error that wraps ErrDenied, and ends. After any other failure it
+// reads again.
 //
-// Give an observer the Lease of the candidates. The record states when the lease of its leader
-// expires, but the intervals and time limits of reading follow the Config of the observer: on a
-// store that does not push, it sees a change within about Tuning.PollStable.
+// Give an observer the Lease of the candidates. The record states how long the lease of its leader
+// is, but the intervals and time limits of reading follow the Config of the observer: on a store
+// that does not push, it sees a change within about Tuning.PollStable.
 func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		defer e.runner.observe()()

@@ -3,8 +3,8 @@ package tenure
 import "errors"
 
 // Reason is the kind of an error, as a short fixed word. There are few of them, so a Reason can be
-// the label of a metric, where the text of an error cannot: it may name keys and servers. See
-// ReasonOf for all reasons. To branch on an error use errors.Is.
+// the label of a metric. The text of an error cannot: it may name keys and servers. See ReasonOf
+// for all reasons. To branch on an error use errors.Is.
 type Reason string
 
 // ReasonOf returns the reason of an error of this package, such as Event.Cause, Term.Err or

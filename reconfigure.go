@@ -28,22 +28,23 @@ func (m *runner) nominator() driver.Nominator {
 }
 
 // Reconfigure changes the settings of an election, running or not. It calls change with a copy of
-// the present settings, as they were given: fields that are not set follow those that they derive
-// from. It calls change again if another call has changed them in between.
+// the present settings, as they were given: unset fields stay unset, and their defaults follow the
+// new settings. It calls change again if another Reconfigure came in between.
 //
 //	err := e.Reconfigure(func(c *tenure.Config) { c.Lease = 30 * time.Second })
 //
 // Published fields and the lease change with the next write of this process, intervals with the
 // next read or renewal. A promised lease is never shortened: this process's own lasts until a
-// renewal is written with the new one, and another's lasts as promised. A larger StopWithin is
-// promised by a renewal that is sent at once, and holds when that is confirmed; a larger Drift or
-// TimerLateness by the next one. ID, Clock, Logger, OnEvent, Metrics and Nominator cannot change.
-// All but ID are ignored here.
+// renewal is written with the new one, and another's lasts as promised. A larger StopWithin holds
+// when the next renewal is confirmed, which is sent at once. A larger Drift or TimerLateness holds
+// when the next regular renewal is confirmed. ID, Clock, Logger, OnEvent, Metrics and Nominator
+// cannot change. Another ID is an error, and changes of the others are ignored.
 //
-// It returns one error with a *ConfigError for each problem, as New does, and then changes nothing.
+// For settings that are not valid it changes nothing, and returns one error with a *ConfigError for
+// each problem, as New does.
 //
 // Members may have different leases for a while, which is safe as long as the record is in the
-// store. If it is deleted in that time, no member knows how long to wait: see docs/guarantees.md.
+// store. If it is deleted then, no member knows how long to wait: see docs/guarantees.md.
 func (e *Election) Reconfigure(change func(*Config)) error {
 	for {
 		if done, err := e.runner.reconfigure(change); done {

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// ShortLeaseError reports that the store answers, but later than the lease allows, so that no
-// candidate can be elected or stay elected. It is found by errors.As in the Cause of EventTrouble.
+// ShortLeaseError reports that the store answers, but later than the lease allows. So no candidate
+// can be elected or stay elected. Find it with errors.As in the Cause of EventTrouble.
 type ShortLeaseError struct {
 	// Lease is Config.Lease, and Within the time that it leaves for one request.
 	Lease, Within time.Duration

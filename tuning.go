@@ -2,7 +2,7 @@ package tenure
 
 import "time"
 
-// None selects none where the zero value of a time or of Tuning.Drift selects a default.
+// None sets a time, or Tuning.Drift, to zero where the zero value selects a default.
 const None = -1
 
 // Tuning holds the settings of a Config that few programs need. Measure before you change them: the
@@ -10,22 +10,23 @@ const None = -1
 // each field selects its default:
 //
 //	field          default                      limits
-//	Renew          Lease / 3                    room for two attempts before the deadline
+//	Renew          Lease / 3                    1 ms to Lease - Margin - 2 ms
 //	Precedence     Lease                        at most 1 h; may be None
-//	Grace          none                         less than the lease without its margin
+//	Grace          none                         less than Lease - Margin
 //	Splay          none                         at most 1 h
 //	Poll           Renew                        1 ms to 1 h
-//	PollStable     Lease                        Poll to 1 h
+//	PollStable     Lease, or Poll if longer     Poll to 1 h
 //	NoWatch        false
 //	Retry          0, 100 ms, 1 s               at most 10, each from 0 to Renew; none: empty, not nil
 //	Backoff        Lease * 2^(n-1), to 10 Lease
-//	Drift          the clock's: 1 % on Linux    below 50 %; may be None
+//	Drift          the clock's: 1 % on Linux,   below 50 %; may be None
+//	               10 % elsewhere
 //	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease, see Margin; may be None
 type Tuning struct {
-	// Renew is the time from one renewal to the next.
+	// Renew is the time from the send of one renewal to that of the next.
 	Renew time.Duration
-	// Precedence is how much later than the nominee another candidate claims if no nominee does. It
-	// has no effect without a Nominator.
+	// Precedence is the extra time that any other candidate waits for a nominee to claim. It has no
+	// effect without a Nominator.
 	Precedence time.Duration
 	// Grace is how long a new leader holds the lease before its work starts.
 	Grace time.Duration
@@ -33,23 +34,23 @@ type Tuning struct {
 	// together.
 	Splay time.Duration
 
-	// Poll is the time between reads of a store that does not push changes, in transitions and in
-	// trouble: while no leader is known to renew. Each interval is drawn at random from 90 to 110 %
-	// of it.
+	// Poll is the time between reads of a store that does not push changes, while no leader is
+	// known to renew: in transitions and in trouble. Each interval is drawn at random from 90 to
+	// 110 % of it.
 	Poll time.Duration
-	// PollStable is the same while a leader is seen to renew. Values longer than Lease have no
-	// effect: the store is always read when the lease of a silent leader would be over. See
-	// Config.WorstFailover for its cost.
+	// PollStable is the same while a leader is seen to renew. Values longer than Lease act like
+	// Lease: the store is always read when the lease of a silent leader would be over.
+	// Config.WorstFailover shows how it lengthens a failover.
 	PollStable time.Duration
 	// NoWatch makes the election follow by reads alone, even if the store can push changes.
 	NoWatch bool
 
-	// Retry lists the waits after the first, the second, ... store operation in a row that failed.
-	// After the last of these the wait is Renew, or a quarter of Renew for a leader, which has only
-	// until its deadline. The second default is at most a quarter of Renew, the third at most half.
+	// Retry lists the waits after the first, the second, ... store call in a row that failed. After
+	// these, each wait is Renew, or for a leader, which has only until its deadline, a quarter of
+	// Renew. The second default is at most a quarter of Renew, the third at most half.
 	Retry []time.Duration
-	// Backoff returns the delay before the n-th campaign in a row after leadership was declined, n
-	// from 1.
+	// Backoff returns the delay before the next campaign when leadership was declined n times in a
+	// row, n from 1. A negative delay counts as 0.
 	Backoff func(n int) time.Duration
 
 	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r,
