@@ -18,21 +18,22 @@ import (
 
 // Config holds the settings of a Dashboard.
 type Config struct {
-	// Sources are the stores that it shows: one at least, each with a name of its own.
+	// Sources are the stores to show: at least one, each with another name.
 	Sources []Source
 	// Version is shown on the page; it may be empty.
 	Version string
 	// Actions lets the page ask a leader to hand over, and reset a record that stops an election.
-	// All who may send requests to the Dashboard may do this, so protect it. Requests that a
-	// browser sends for a page of another origin are refused (CSRF).
+	// Anyone with access to the Dashboard may then do so: protect it. Requests that a browser sends
+	// for a page of another origin are refused (CSRF).
 	Actions bool
 	// History is the path of a file that keeps terms and events for the next start, with mode 0600.
-	// Empty: nothing is kept. Each process needs a file of its own: where the system can lock
-	// files, New returns an error if another process uses this one. A damaged file is kept under
-	// another name.
+	// A crash loses those of the last second. If History is empty, nothing is kept. Each process
+	// needs a file of its own: where the system can lock files, New returns an error if another
+	// process uses this one. Beside it are a lock, at times a new version, and damaged files, which
+	// are kept under other names.
 	History string
-	// Logger takes a line for each action, with the user name of HTTP basic authentication, which
-	// the Dashboard does not verify. By default it discards.
+	// Logger logs each action, a failed one as a warning, with the user name of HTTP basic
+	// authentication, which the Dashboard does not verify. By default nothing is logged.
 	Logger *slog.Logger
 	// Clock is the source of time for leases: clock.System{} by default. In tests with virtual time
 	// (testing/synctest), set it to clock.Standard{}.
@@ -44,25 +45,26 @@ type Source struct {
 	// Name is shown on the page, and is part of the page's URLs. It must not be empty, and should
 	// hold no password.
 	Name string
-	// Store is the store. If it may not be reachable at first, leave it nil and set Connect.
-	// Connect must try until it has the store, and return an error only if ctx has ended: after an
-	// error it is not called again. While it tries, it calls waiting with the reason.
+	// Store is the store. If it may not be reachable at first, leave it nil and set Connect. Run
+	// calls Connect once. It must try until it has the store, and return an error only if ctx has
+	// ended. While it tries, it calls waiting with the reason, which the page shows.
 	Store   driver.Store
 	Connect func(ctx context.Context, waiting func(error)) (driver.Store, error)
-	// Elections are the names of the elections. If there are none, the elections are those that
-	// the store lists, which must be a driver.Lister; it is asked again each minute. At most
-	// 20,000 are shown. One that is no longer listed stays.
+	// Elections are the names of the elections. If it is empty, the store must be a driver.Lister.
+	// It is then asked for its elections each minute, and one that is no longer listed stays. At
+	// most 20,000 are shown.
 	Elections []string
-	// Members are the URLs at which processes serve a Report. The page shows what they report for
-	// the elections of this source, which are found by their names. Each is asked every 10 s, by
-	// MembersClient or else by http.DefaultClient.
+	// Members are the URLs at which processes serve a Report. The page shows the reports about
+	// elections of this source, by their names. Each URL is read every 10 s, with a limit of 5 s
+	// and 1 MiB, by MembersClient, or by http.DefaultClient if that is nil.
 	Members       []string
 	MembersClient *http.Client
-	// Interval is the time between two looks at each election where the store does not push
-	// changes: 1 s to 1 h, 15 s by default. Each look is one request.
+	// Interval is the time between two reads of each election where the store does not push
+	// changes: 1 s to 1 h, 15 s by default. An election with a leader is also read when its lease
+	// would be over, so an Interval longer than the lease has no effect. Each read is one request.
 	Interval time.Duration
-	// Price is what a thousand requests cost, in dollars, or 0. Where the store does not push
-	// changes, the page shows the cost of 30 days.
+	// Price is the price of a thousand requests, in dollars, or 0. Where the store does not push
+	// changes, the page shows the cost of a read per Interval for 30 days.
 	Price float64
 }
 

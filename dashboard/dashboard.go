@@ -26,9 +26,8 @@ type Dashboard struct {
 //go:embed page
 var files embed.FS
 
-// New returns a Dashboard that does not observe yet, and opens the history. Call Run to observe:
-// its end also closes the history. The error lists all problems of the Config, or says what is
-// wrong with the history.
+// New opens the history and returns a Dashboard that observes nothing until Run is called. The
+// error lists all problems of the Config, or says what is wrong with the history.
 func New(cfg Config) (*Dashboard, error) {
 	cfg = cfg.clone()
 	if err := cfg.validate(); err != nil {
@@ -48,7 +47,7 @@ func New(cfg Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// Run observes the elections until ctx ends. Call it once.
+// Run observes the elections until ctx ends, and then closes the history and returns. Call it once.
 func (d *Dashboard) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, s := range d.sources {
@@ -90,8 +89,8 @@ func (d *Dashboard) routes() http.Handler {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// ServeHTTP serves the page, its files and its API. All URLs of the page are relative: below a
-// prefix, wrap the Dashboard in http.StripPrefix.
+// ServeHTTP serves the page, its files and its API. All URLs of the page are relative: to serve it
+// below a prefix, wrap the Dashboard in http.StripPrefix.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)

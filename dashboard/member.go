@@ -15,13 +15,13 @@ type Member struct {
 	State       tenure.State `json:"state"`
 	Eligible    bool         `json:"eligible"`
 	Priority    int          `json:"priority"`
-	LastContact time.Time    `json:"last_contact,omitzero"` // by its own clock
-	Problem     string       `json:"problem,omitempty"`     // of tenure.Status.Health
+	LastContact time.Time    `json:"last_contact,omitzero"` // by the wall clock of the process
+	Problem     string       `json:"problem,omitempty"`     // the error of tenure.Status.Health
 }
 
 // Report returns a handler that serves, as a JSON array, a Member for each election that the given
-// function returns. A dashboard in another process reads it: see Source.Members. It calls the
-// function for each request, and does not authenticate requests.
+// function returns. A Dashboard in another process reads it: see Source.Members. The handler calls
+// the function for each request, and does not authenticate requests.
 func Report(elections func() []*tenure.Election) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		all := []Member{}
