@@ -20,8 +20,8 @@ import (
 //		}
 //	}
 //
-// Use it to report a problem by the name of a flag or of a key in a file: Problem and Remedy follow
-// that name. They mention other fields only where the problem is that two of them disagree.
+// About reports the problem under the name of a flag or of a key in a file: Problem and Remedy
+// follow that name. They mention other fields only where the problem is that two of them disagree.
 type ConfigError struct {
 	// Field is the field of Config, such as "Lease", or "Name" for the name of the election.
 	// Package fleet also names its own fields, and those of its Config.Election as

@@ -59,8 +59,8 @@ func (e *Election) ID() string { return e.runner.id }
 // Term.Resign, even if the term is lost.
 //
 // It returns ctx's cause if ctx ends first; an error that wraps ErrDenied if the store denies
-// reading before it has ever allowed it; ErrRunning; or ErrTermOpen. After the end of ctx it may
-// need up to a third of the lease, at most 2 s, to take back a claim whose outcome is unknown.
+// reading before it has ever allowed it; ErrRunning; or ErrTermOpen. After the end of ctx, Campaign
+// may need up to a third of the lease, at most 2 s, to take back a claim whose outcome is unknown.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if !e.runner.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning

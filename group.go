@@ -32,9 +32,9 @@ type Handler interface {
 // errFinished ends a term whose Lead has returned nil.
 var errFinished = errors.New("the work has finished")
 
-// Elected implements Handler: it calls the function, which lasts as long as the work. It never
-// returns nil: after a function that has, it returns an error that ends the term without a failure.
-// A Handler around it passes that on.
+// Elected implements Handler: it calls the function, which lasts as long as the work. If the
+// function returns nil, Elected returns an error that ends the term without a failure. A Handler
+// that wraps a Lead must pass that error on.
 func (l Lead) Elected(ctx context.Context, term *Term) error {
 	if err := l(ctx, term); err != nil {
 		return err

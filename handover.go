@@ -17,8 +17,8 @@ import (
 // whose ID is given, or to any candidate if that is empty. It returns when the request is in the
 // store, not when leadership has moved: use Wait for that. The record holds one request until the
 // leader renews. If it holds one already, even for another successor, that one counts, and HandOver
-// returns nil. If this process itself leads, it needs no store call, and the last successor counts.
-// If the named candidate leads already, HandOver changes nothing and returns nil.
+// returns nil. If this process itself leads, HandOver needs no store call, and its last call names
+// the successor. If the named candidate leads already, HandOver changes nothing and returns nil.
 //
 // It returns ErrNoLeader if the record names no leader. A leader whose lease has expired is still
 // named. It returns an error that wraps ErrForeign or ErrMalformed if the key holds no sound

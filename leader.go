@@ -33,8 +33,8 @@ func leaderOf(l protocol.Leader) Leader {
 // as far as this process knows: the lease was released, or it expired by this process's clock, as
 // in an outage of the store. A slow loop sees the latest leader, not every one.
 //
-// The first leader may be dead already, which shows when its lease has expired. Status.Confirmed
-// reports whether it has renewed since.
+// The first leader that it yields may be dead already, which shows when its lease has expired.
+// Status.Confirmed reports whether it has renewed since.
 //
 // Leaders ends when ctx ends or the loop is left. If the store denies reading before it has ever
 // allowed it, Leaders yields an error that wraps ErrDenied, and ends. After any other failure it

@@ -26,8 +26,8 @@ type Lead func(ctx context.Context, term *Term) error
 //	                               that wraps it becomes an EventFailed
 //	after a hand-over request      releases, gives the others a head start, campaigns again;
 //	                               an error becomes an EventFailed
-//	no longer the nominee          the same
-//	no longer eligible             the same
+//	when no longer the nominee     the same
+//	when no longer eligible        the same
 //	after ctx had ended            releases; returns nil, or lead's error unless that only reports
 //	                               the end of ctx or of lead's context
 //	after the term was lost        campaigns again, whichever result lead returned; an error

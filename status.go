@@ -17,9 +17,9 @@ type State string
 // The states.
 const (
 	StateIdle      State = "idle"      // not campaigning
-	StateCandidate State = "candidate" // seeking leadership
+	StateCandidate State = "candidate" // seeking leadership, also during Tuning.Grace
 	StateLeader    State = "leader"    // elected, the lease is valid
-	StateLeaving   State = "leaving"   // elected, the lease is valid, and asked to leave
+	StateLeaving   State = "leaving"   // elected, the lease is valid, and asked to finish
 	StateEnded     State = "ended"     // the term is over, the work is not known to have stopped
 	StateOverdue   State = "overdue"   // the term is over, the work did not stop when asked
 	StateReleasing State = "releasing" // the work has stopped, the lease is being released
@@ -29,7 +29,8 @@ const (
 type Status struct {
 	State State
 	// Known is false until the store was read. It is false again from the moment when this process
-	// begins to campaign or observe after a time of neither, until the next read.
+	// begins to campaign or observe after a time of neither, until the next read. Until then
+	// LeaderSince, LastContact and Record are zero.
 	Known bool
 	// Leader is the leader as far as this process knows. It may have changed since LastContact, and
 	// while Known is false it may be long gone. The zero Leader means that nobody leads, as in

@@ -57,7 +57,7 @@ type Tuning struct {
 	// 1+r]. Members may have different bounds. The record states the leader's, and a member whose
 	// bound is larger waits longer for its lease.
 	Drift float64
-	// TimerLateness is how late a timer may fire on this machine. It protects work that relies on
-	// the contexts.
+	// TimerLateness is how late a timer may fire on this machine. The term ends earlier by this
+	// time, which protects work that relies on the contexts.
 	TimerLateness time.Duration
 }
