@@ -94,7 +94,7 @@ func TestNobodyIsEligibleThenOneIs(t *testing.T) {
 		for _, r := range all {
 			r.election.SetEligible(false)
 		}
-		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return !led(s) }); err != nil {
+		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Known && !led(s) }); err != nil {
 			t.Fatal(err)
 		}
 		quiet, cancel := context.WithTimeout(t.Context(), 50*lease)

@@ -23,8 +23,8 @@ import (
 // It returns ErrNoLeader if the record names no leader. A leader whose lease has expired is still
 // named. It returns an error that wraps ErrForeign or ErrMalformed if the key holds no sound
 // record, one that wraps ErrDenied if rights are missing, ctx's cause, or the store's error after
-// five attempts. An ID that has more than 256 bytes or is not UTF-8 is an error. Give ctx a
-// deadline: nothing else bounds a read that the store does not answer.
+// five attempts, each of which gets as long as one store call of an election. An ID that has more
+// than 256 bytes or is not UTF-8 is an error.
 func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName(to); err != nil {
 		return fmt.Errorf("tenure: successor %w", err)

@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,11 +40,30 @@ func TestObserverThatRestedLooksAfresh(t *testing.T) {
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		within(t, time.Minute, b.won, "term")
 		time.Sleep(time.Hour)
-		s, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Known })
+		s, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.Exists() })
 		if err != nil || s.Leader.ID != "b" {
 			t.Errorf("b leads; Wait says %q, %v", s.Leader.ID, err)
 		}
 		_ = b.end(t)
+	})
+}
+
+// mute never answers a read.
+type mute struct{ driver.Store }
+
+func (mute) Read(ctx context.Context, _ string) (driver.Entry, error) {
+	<-ctx.Done()
+	return driver.Entry{}, ctx.Err()
+}
+
+func TestHandOverGivesUpOnASilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mustNew(t, mute{memory.New()}, "a", nil)
+		answer := make(chan error, 1)
+		go func() { answer <- e.HandOver(context.Background(), "") }()
+		if err := within(t, 3*lease, answer, "answer"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
 	})
 }
 

@@ -485,6 +485,24 @@ func TestReturningTheCauseOfTheContextIsNoFailure(t *testing.T) {
 	})
 }
 
+func TestErrorOfWorkThatHasResignedIsReturnedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		failure := errors.New("boom")
+		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note }),
+			func(_ context.Context, term *tenure.Term) error {
+				_ = term.Resign(t.Context())
+				return failure
+			})
+		if err := within(t, time.Minute, a.done, "end"); !errors.Is(err, failure) {
+			t.Errorf("Run returned %v", err)
+		}
+		if e := d.find(tenure.EventFailed); e != nil {
+			t.Errorf("an event reports it, too: %v", e.Cause)
+		}
+	})
+}
+
 func TestPanicInBackoffEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { panic("oh") } })

@@ -97,6 +97,8 @@ func (s *session) afterWork(t *Term, err error) (more bool, result error) {
 	switch declined := s.declined > 0; {
 	case s.ctx.Err() != nil:
 		return s.leave(t, s.withoutContextEnd(t, err))
+	case s.runner.hasFinished(t): // the work itself has resigned
+		return s.leave(t, err)
 	case lost, asked && !declined:
 		s.report(t, err)
 		s.declined, s.pause = 0, 0

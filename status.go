@@ -30,11 +30,10 @@ type Status struct {
 	State State
 	// Known is false until the store was read. It is false again from the moment when this process
 	// begins to campaign or observe after a time of neither, until the next read. Until then
-	// LeaderSince, LastContact and Record are zero.
+	// Leader, LeaderSince, LastContact and Record are zero.
 	Known bool
-	// Leader is the leader as far as this process knows. It may have changed since LastContact, and
-	// while Known is false it may be long gone. The zero Leader means that nobody leads, as in
-	// Election.Leaders.
+	// Leader is the leader as far as this process knows. It may have changed since LastContact. If
+	// Known, the zero Leader means that nobody leads, as in Election.Leaders.
 	Leader Leader
 	// LeaderSince is when this process first saw that leader's term, by its wall clock. If nobody
 	// leads, it is when this process saw that the last term was over. It is zero before the first
@@ -114,7 +113,7 @@ func (m *runner) status() (Status, statusDigest) {
 	defer m.mu.Unlock()
 	heard, known := m.machine.Heard()
 	s := Status{
-		State: m.state(), Known: known, Leader: leaderOf(m.machine.Leader()), Term: m.machine.Term(),
+		State: m.state(), Known: known, Term: m.machine.Term(),
 		Failures: m.machine.Failures(), Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
 		Priority: m.settings.machine.Priority,
 		WriteErr: m.wrap("write", m.rights.missing()),
@@ -123,7 +122,8 @@ func (m *runner) status() (Status, statusDigest) {
 		s.Err = m.machine.Cause()
 	}
 	if known {
-		s.LastContact, s.LeaderSince, s.Record = heard.Wall, m.leaderSince.Time(), m.recordInView()
+		s.Leader, s.LeaderSince = leaderOf(m.machine.Leader()), m.leaderSince.Time()
+		s.LastContact, s.Record = heard.Wall, m.recordInView()
 	}
 	return s, m.statusDigest()
 }
@@ -211,8 +211,8 @@ func (m *runner) leading() State {
 }
 
 // Wait observes until the condition holds for the status, and returns that status. It checks the
-// condition at once and after each change that Changed reports. A condition about the leader should
-// also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error that wraps
+// condition at once and after each change that Changed reports. A condition that nobody
+// leads should also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error that wraps
 // ErrDenied if the store denies reading before it has ever allowed it.
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
 	defer e.runner.observe()()

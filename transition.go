@@ -37,7 +37,8 @@ func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 			m.nomination.setVacant(m, t.Leader.ID == "")
 		}
 	case protocol.Asking:
-		go m.requestHandOver(m.seeker.ctx, t.Term, m.settings.machine.Renew)
+		campaign, within := m.seeker.ctx, m.settings.machine.Renew
+		m.calls.start(false, func() { m.requestHandOver(campaign, t.Term, within) })
 	case protocol.Refused:
 		m.refuse(t.Cause)
 	case protocol.Alarm:

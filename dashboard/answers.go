@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func (d *Dashboard) overview(query string, only health, offset, limit int) overv
 	query = strings.ToLower(query)
 	for _, s := range d.sources {
 		all := s.all()
-		o.Sources = append(o.Sources, s.row(len(all)))
+		o.Sources = append(o.Sources, s.row(all))
 		for _, e := range all {
 			r := e.row(now)
 			o.Counts["all"]++
@@ -71,16 +72,26 @@ func (r *row) matches(query string) bool {
 	return false
 }
 
-func (s *source) row(elections int) sourceRow {
+func (s *source) row(elections []*election) sourceRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := sourceRow{Name: s.Name, Pushed: pushes(s.store), OK: s.problem == "", Problem: s.problem, Elections: elections, Silent: s.said.silent()}
+	r := sourceRow{Name: s.Name, Pushed: pushes(s.store), OK: s.problem == "", Problem: s.problem, Elections: len(elections), Silent: s.said.silent()}
 	if s.store != nil && !r.Pushed {
 		r.Interval = s.interval().Milliseconds()
-		r.PerMinute = float64(elections) * float64(time.Minute) / float64(s.interval())
+		for _, e := range elections {
+			r.PerMinute += float64(time.Minute) / float64(e.betweenLooks())
+		}
 		r.PerMonth = r.PerMinute * minutesInAMonth / 1000 * s.Price
 	}
 	return r
+}
+
+// betweenLooks is the interval, or the leader's lease if that is shorter: when it runs out, the
+// observer looks.
+func (e *election) betweenLooks() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return min(e.interval, cmp.Or(e.lease, e.interval))
 }
 
 const minutesInAMonth = 30 * 24 * 60
@@ -147,7 +158,7 @@ func (e *election) timeLeft(now time.Time) *timeLeft {
 	most := max(0, e.lease-now.Sub(e.renewed))
 	late := time.Second
 	if !e.pushed {
-		late = e.interval
+		late = min(e.interval, e.lease)
 	}
 	return &timeLeft{max(0, most-late).Milliseconds(), most.Milliseconds()}
 }

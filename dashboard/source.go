@@ -130,7 +130,7 @@ func (s *source) add(ctx context.Context, names []string) {
 		}
 		if err := s.observe(ctx, name); err != nil {
 			s.report(err.Error())
-			return
+			continue
 		}
 		added = true
 	}

@@ -17,6 +17,8 @@ import (
 func Once(ctx context.Context, store driver.Store, c clock.Clock, key string, within time.Duration,
 	change func(driver.Entry) ([]byte, error),
 ) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	asOf := c.Now()
 	entry, err := store.Read(ctx, key)
 	if err != nil {
@@ -26,12 +28,9 @@ func Once(ctx context.Context, store driver.Store, c clock.Clock, key string, wi
 	if err != nil {
 		return err
 	}
-	left := within - c.Now().LeaderSince(asOf.Instant)
-	if left <= 0 {
+	if c.Now().LeaderSince(asOf.Instant) >= within {
 		return protocol.ErrTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
 	_, err = store.CompareAndSwap(ctx, key, entry.Version, value)
 	return err
 }
