@@ -98,3 +98,69 @@ func TestIntervalsAboveTheLeaseHaveNoEffectOnAHeadStart(t *testing.T) {
 		t.Errorf("a successor that is gone is given %v", todo.Wake)
 	}
 }
+
+// TestAnUnsoundReleaseIsReadAgainAfterTheWait: silence is no proof that the release still stands.
+func TestAnUnsoundReleaseIsReadAgainAfterTheWait(t *testing.T) {
+	c := settings(15*time.Second, 0)
+	m := New(&c, "i")
+	m.Campaign(at(0), 0)
+	released := Cell{Kind: Valid, Version: "v", Unproven: true, Record: record.Record{
+		LeaderID: "b", Incarnation: "b1", Term: 3, Seq: 9, Nonce: "n", Lease: c.Lease, Released: true,
+	}}
+	read := time.Duration(-1)
+	for now := time.Duration(0); now < 3*c.Lease; now += 10 * time.Millisecond {
+		m.Tick(at(now))
+		op := m.Next(at(now)).Op
+		switch {
+		case op == nil:
+		case !op.Write:
+			read = now
+			m.ReadDone(at(now), op.ID, released, Applied, nil)
+		case read < c.Lease:
+			t.Fatalf("it writes at %v, and read last at %v", now, read)
+		default:
+			return
+		}
+	}
+	t.Fatal("it never writes")
+}
+
+// TestFailuresEndWithTheirTerm: the last store call succeeded, so the member is well.
+func TestFailuresEndWithTheirTerm(t *testing.T) {
+	c := settings(15*time.Second, 0)
+	m := leading(t, c)
+	now := time.Duration(0)
+	for failures := 0; m.Phase() == Leading; now += 10 * time.Millisecond {
+		m.Tick(at(now))
+		op := m.Next(at(now)).Op
+		switch {
+		case op == nil:
+		case failures < 3:
+			failures++
+			unanswered(m, at(now), op)
+		case op.Write:
+			m.WriteDone(at(now), op.ID, "", Conflict, nil)
+		default:
+			m.ReadDone(at(now), op.ID, Cell{Kind: Valid, Version: "w", Record: record.Record{
+				LeaderID: "b", Incarnation: "b1", Term: 9, Seq: 1, Nonce: "n", Lease: c.Lease,
+			}}, Applied, nil)
+		}
+	}
+	if m.Failures() != 3 {
+		t.Fatalf("%d failures before the work has stopped", m.Failures())
+	}
+	m.Finish(at(now), "", false, 0)
+	m.Next(at(now))
+	if m.Phase() != Idle || m.Failures() != 0 {
+		t.Errorf("%v with %d failures", m.Phase(), m.Failures())
+	}
+}
+
+// unanswered leaves the outcome of an operation open.
+func unanswered(m *Machine, now clock.Reading, op *Op) {
+	if op.Write {
+		m.WriteDone(now, op.ID, "", Unknown, nil)
+		return
+	}
+	m.ReadDone(now, op.ID, Cell{}, Unknown, nil)
+}

@@ -93,6 +93,9 @@ func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 func (m *Machine) leaveTerm(now clock.Reading) {
 	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, "", "", false
 	m.op = nil // a push may have confirmed the release before its own answer did
+	if m.view.certain() {
+		m.endFailures() // those of the writes that are forgotten
+	}
 	m.phase = Idle
 	if m.again {
 		start := byLeader(m.notBefore, 0)
