@@ -91,7 +91,7 @@ func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
 // Scrapers that hold connections and read nothing cost no lease.
 func TestRunLeadsOnAmongBadScrapers(t *testing.T) {
 	t.Parallel()
-	w := natsHome(t).wrap([]string{"--metrics", "0", "--lease", "2s"}, "sh", "-c", "exec sleep 1000").start()
+	w := natsHome(t).wrap([]string{"--metrics", "0", "--lease", "8s", "--renew", "500ms"}, "sh", "-c", "exec sleep 1000").start()
 	url := w.metricsAt()
 	w.shows(url, `tenure_leading{election="billing"} 1`)
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
