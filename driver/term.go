@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Term is what a package needs of a leader's term to write to a resource on its behalf.
-// *tenure.Term implements it, and documents it. Packages beside a store, such as its package
-// fenced, take a Term instead, because a driver imports nothing of the elections above it.
+// Term is the part of *tenure.Term that a package needs to write to a resource on behalf of a
+// leader. Packages beside a store, such as its package fenced, take a Term, because a driver must
+// not import package tenure.
 type Term interface {
 	// Token returns the fencing token. Every later term of the same election has a higher one.
 	Token() uint64
@@ -18,7 +18,7 @@ type Term interface {
 	// ErrLost and the cause.
 	Err() error
 	// Remaining returns how much longer this process may act if no renewal succeeds from now on. It
-	// is 0 if Err is not nil.
+	// returns 0 if Err is not nil.
 	Remaining() time.Duration
 	// Do calls fn if at least need is left of the lease, with a context that ends with ctx or with
 	// the term. It returns fn's error. If the term is over, or less is left, it returns another
