@@ -86,7 +86,7 @@ type Entry struct {
 	// Pristine reports that the cell is absent, and that a CompareAndSwap from this Version
 	// succeeds only if nothing was ever written under the key (or in the whole store). The store
 	// itself must check that at the moment of the write; if it cannot, Pristine is false. A
-	// candidate claims such a cell without waiting.
+	// candidate that has seen no term of this election claims such a cell without waiting.
 	Pristine bool
 	// Era names the history of the store that this state belongs to. A recreated store has another
 	// era than the deleted one, unless versions never recur. In a new era an election trusts
@@ -224,7 +224,7 @@ type Nominator interface {
 type VacancyListener interface {
 	Nominator
 	// Vacant receives true when this candidate sees no leader any more, and false when it sees one
-	// again. After each Nominate the listener takes it that there is a leader. Vacant must return
+	// again. After each Nominate, the listener assumes that there is a leader. Vacant must return
 	// at once. The election calls it only between Nominate and stop, one call at a time.
 	Vacant(vacant bool)
 }
