@@ -12,50 +12,53 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Config holds the elections of a fleet and the settings of this member. The zero value of each
-// field is its default:
+// Config holds the elections of a fleet and the settings of this member. The zero value of a field
+// means its default:
 //
 //	field       default                    limits
-//	Election    as tenure.Config; with Spread a Precedence of 1 s, on polled stores of a lease
+//	Election    as tenure.Config, but with Spread a Precedence of 1 s, or of a lease if the store is polled
 //	Elections   none                       names, each once
 //	Spread      false
 //	Members     64                         1 to 1,024; the same for all members
 //	Presence    half of the lease          from the store's least lease to 1 h
-//	Settle      5 s                        0 to 1 h; negative is none
+//	Settle      5 s                        at most 1 h; negative is none
 //	HandOvers   50                         at least 1
 type Config struct {
-	// Election holds the settings of this member in each election. Do not set Nominator, and with
-	// Spread, where the fleet is the Nominator, neither NomineeOnly nor Priority. Renew is
-	// shortened by up to a tenth, differently for each election, so that they do not keep renewing
-	// in the same moment, and Precedence by up to a quarter. A leader writes once each Renew: 1,000
-	// elections with a Lease of 15 s take about 210 writes per second in all. Metrics count the
-	// elections and not the seats; for many elections use metrics.NewSummary.
+	// Election holds the settings of this member in each election. Do not set Nominator. With
+	// Spread the fleet is the Nominator, so do not set NomineeOnly or Priority either. The fleet
+	// shortens Tuning.Renew by up to a tenth and Tuning.Precedence by up to a quarter. The amount
+	// differs between elections, so that they do not all renew or claim at the same moment. A
+	// leader writes once each Renew: 1,000 elections with a Lease of 15 s take about 210 writes per
+	// second in all. Metrics count the elections but not the seats; for many elections use
+	// metrics.NewSummary.
 	Election tenure.Config
-	// Elections are the names of the elections, which are their keys in the store: the name of the
-	// fleet is not put before them. New keeps a copy; SetElections changes them.
+	// Elections are the names of the elections. Each is a key in the store, without the name of the
+	// fleet before it. New keeps a copy; SetElections changes them.
 	Elections []string
 
 	// Spread assigns each election to a member, which leads it. No member is assigned more than its
-	// share and 5 %, or its share rounded up. Elections that another member won because the nominee
-	// did not come may add to that for a while. When members come and go, elections are handed
-	// over. Without Spread the first member to claim leads.
+	// share and 5 %, or its share rounded up if that is more. A member may lead more for a while,
+	// if it won elections whose assigned member did not claim them. When members come and go,
+	// elections are handed over. Without Spread the first member to claim leads.
 	Spread bool
-	// Members is the maximum number of members with assignments: the number of seats. More may run,
-	// and lead the elections that the others do not.
+	// Members is the number of seats, and so the maximum number of members with assignments. More
+	// members may run: they claim elections that no assigned member claims.
 	Members int
 	// Presence is the lease of a seat: how long a member may be silent until its elections are
-	// assigned to others. If it is shorter than Election.Lease less Election.Renew, all members
-	// know of a crash before the first lease of the crashed member's elections ends.
+	// assigned to others. The default is never below the store's least lease. Keep it shorter than
+	// Election.Lease minus Election.Tuning.Renew. Then all members know of a crash before the first
+	// lease of the crashed member's elections ends.
 	Presence time.Duration
-	// Settle is how long a member must have been there before elections are handed over to it, with
-	// no other arrival in that time; the wait is twice Settle at most. Then the member must be seen
-	// to renew its seat, which it does each third of Presence. So a member that ends or crashes
-	// soon after it came moves nothing. A member that was cut off is not waited for if it has a
-	// seat again within a lease: it gets its elections back at once.
+	// Settle is how long a new member waits for elections of the others, so that a member that ends
+	// or crashes soon moves nothing. Each further arrival restarts the wait, which is at most twice
+	// Settle. After it the new member must renew its seat once, which it does each third of
+	// Presence. If all members are new, Settle counts as 1 s at most. A member that was cut off
+	// does not wait if it has a seat again within a lease: it gets its elections back at once.
 	Settle time.Duration
-	// HandOvers is how many elections this member hands over at a time when others are assigned to
-	// lead them. Each takes as long as the work of its leader takes to finish, and until another
-	// leads.
+	// HandOvers is how many elections this member hands over at a time to their assigned members.
+	// Each hand-over lasts until the work has finished and another member leads. The next one
+	// starts after FinishWithin and two Precedences at the latest, or after 200 ms if this member
+	// is ending.
 	HandOvers int
 }
 

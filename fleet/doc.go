@@ -1,6 +1,6 @@
 // Package fleet lets one process take part in many elections, such as ten thousand, and spreads
-// their leadership over the members. Use it for shards or queues that each need one owner; for a
-// few elections a tenure.Group is enough.
+// their leadership over its members. A member is one process with a [Fleet]. Use it for shards or
+// queues that each need one owner; for a few elections a tenure.Group is enough.
 //
 //	f, err := fleet.New(store, "workers", fleet.Config{
 //		Election:  tenure.Config{ID: "node-1", Lease: 30 * time.Second},
@@ -14,28 +14,30 @@
 //
 // # Assignment
 //
-// With [Config.Spread] each member takes a seat, which is an election of its own beside the others
-// ("workers/members/7"). So it sees the other members: one that dies loses its seat, one that ends
-// gives it back. From the list of taken seats and the names of the elections every member computes
-// the same assignment. In it no member has more than its share and 5 %, or its share rounded up,
-// and few elections change hands when a member comes or goes. The assignment is the Nominator of
-// each election: the assigned member claims first, others [tenure.Tuning.Precedence] later if it
-// does not, and a leader that is no longer assigned finishes its work and hands over.
+// With [Config.Spread] each member takes a seat, which it leads as an election of its own beside
+// the others ("workers/members/7"). So every member sees all others: one that dies loses its seat,
+// and one that ends gives it back. From the list of taken seats and the names of the elections,
+// every member computes the same assignment. It assigns no member more than its share and 5 %, or
+// its share rounded up if that is more. Few elections change hands when a member comes or goes. The
+// assignment is the Nominator of each election. The assigned member claims first, and others
+// [tenure.Tuning.Precedence] later if it does not. A leader that is no longer assigned finishes its
+// work and hands over.
 //
 // # The cost of a wrong list
 //
-// A wrong list costs time, and no more. The lease of each election keeps leaders apart, and the
-// assignment has no part in it. Members that see different seats, or have different elections,
-// disagree about the first claim. An election that is assigned to no member, or to an absent one,
-// is led by another member after the precedence, a second by default. The assigned member, once it
-// is there, asks for it after two leases.
+// A wrong list costs time, and no more: the lease of each election prevents two leaders, whatever
+// the assignment says. Members that see different seats, or have different elections, disagree only
+// about which member claims first. If an election is assigned to no member, or to an absent one,
+// another member claims it after the Precedence. The default is 1 s on a store that pushes changes,
+// and a lease on one that is polled. An assigned member that comes later asks for the election
+// after two leases.
 //
 // # Order
 //
-// A member that ends gives its seat back first, so that all others know the new assignment of its
-// elections, and then hands over. A crashed member is known to be gone when the lease of its seat
-// is over, which is half as long as a lease of its elections by default. So its elections, when
-// their leases are over, go straight to the members that are to keep them. A new member is waited
-// for, [Config.Settle], so that brief arrivals and departures move nothing. All members hand over
-// at most [Config.HandOvers] elections at a time.
+// A member that ends first gives its seat back, so that the others know the new assignment, and
+// then hands over its elections. If a member crashes, the others know when the lease of its seat is
+// over, which is by default half as long as a lease of its elections. So when those leases end, the
+// elections go straight to the members that will keep them. Elections are handed over to a new
+// member only after [Config.Settle], so that brief arrivals and departures move nothing. Each
+// member hands over at most [Config.HandOvers] elections at a time.
 package fleet

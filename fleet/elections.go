@@ -9,15 +9,16 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// SetElections changes which elections the fleet has, whether it runs or not. New ones begin. This
-// member stops claiming and reading those that are no longer named, and asks its work to finish
-// where it leads. It waits for neither. The memory of such an election is free when it has ended.
+// SetElections replaces the list of elections, whether the fleet runs or not. This member begins to
+// take part in new ones. It stops claiming and reading those that are no longer named, and asks its
+// work to finish where it leads. SetElections waits for none of that. An election that was removed
+// keeps its memory until it has ended.
 //
-// Members may have different elections for a while, as when a program is rolled out. That costs
-// time and nothing else: where the member that is meant to lead does not take part another does,
-// Precedence later.
+// Members may have different elections for a while, for example during a roll-out. That costs only
+// time: if the assigned member does not take part in an election, another claims it, Precedence
+// later.
 //
-// It returns one error, as New does, and then changes nothing.
+// Its errors are those of New for names. After an error nothing has changed.
 func (f *Fleet) SetElections(names []string) error {
 	if err := checkNames(f.name, names); err != nil {
 		return fmt.Errorf("fleet: %q: %w", f.name, err)
@@ -42,9 +43,9 @@ func (f *Fleet) SetElections(names []string) error {
 	return nil
 }
 
-// Election returns one of the fleet's, to look at its Status or to ask for a hand-over; nil if the
-// fleet has none of this name. It is the fleet that campaigns for it. A process outside of the
-// fleet, such as a router, follows an election of the same name by tenure.New, or many by
+// Election returns the fleet's election of this name, or nil if it has none. Use it for its Status
+// or to ask for a hand-over; do not campaign in it, because the fleet does. A process outside of
+// the fleet, such as a router, follows an election of this name with tenure.New, or many with
 // tenure.NewGroup.
 func (f *Fleet) Election(name string) *tenure.Election {
 	f.mu.Lock()

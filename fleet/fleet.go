@@ -43,8 +43,9 @@ type Fleet struct {
 }
 
 // New returns a member of the fleet of this name. It starts nothing and does not call the store.
-// Its error lists all problems of the config, each as a *tenure.ConfigError; of several invalid
-// elections it names the first.
+// Its error lists the problems of the config, each as a *tenure.ConfigError. Those of
+// Config.Election show once the other fields are valid; of several invalid elections the error
+// names the first.
 func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if store == nil {
 		return nil, errors.New("fleet: the store is nil")
@@ -104,20 +105,22 @@ func (f *Fleet) makeSeats() (err error) {
 }
 
 // Run takes part in all elections and calls the handler whenever this process is elected in one of
-// them; Term.Election names the election. It returns when ctx has ended and all work has stopped.
+// them; Term.Election names it. Run returns when ctx has ended and all work has stopped, or after
+// an error as below.
 //
 // The work is a function, tenure.Lead(f), which runs in a goroutine until its context ends, or a
-// type with methods Elected and Stop, which needs no goroutine while the work goes on. Work that
-// ends unasked, with any result, declines: the election is released, and this member waits for the
-// Backoff of Config.Election before it campaigns for that one again. The soft context also ends,
-// with tenure.ErrNominationLost, when the election is assigned to another member. With Spread that
-// is also the cause when Run's context has ended, as a member that ends hands over its elections.
-// Work that must tell the two apart looks at Run's context.
+// type with methods Elected and Stop, which needs no goroutine while the work goes on. If work ends
+// unasked, with any result, the fleet releases the election, and this member waits for
+// Config.Election.Tuning.Backoff before it campaigns for it again. The soft context also ends when
+// the election is assigned to another member, with tenure.ErrNominationLost. With Spread, that is
+// also the cause when Run's context has ended and there are other members, because a member that
+// ends hands over its elections. Work that must distinguish the two checks Run's context.
 //
-// It returns nil if ctx ended first, an error that wraps driver.ErrDenied if reading a seat was
-// denied before it was ever allowed, or, once no election goes on, the first error with which one
-// ended. An election that ends alone, as after such a denial or if the work calls runtime.Goexit,
-// does not end the others. It returns tenure.ErrRunning if another Run is under way.
+// Run returns an error that wraps driver.ErrDenied if reading a seat was denied before it was ever
+// allowed. An election can also end alone, as after such a denial or if the work calls
+// runtime.Goexit. That does not end the others: Run returns when ctx ends or no election goes on,
+// with an error that wraps the first one with which an election ended. If none ended alone, Run
+// returns nil once ctx has ended. It returns tenure.ErrRunning if another Run is under way.
 func (f *Fleet) Run(ctx context.Context, work tenure.Handler) error {
 	if !f.busy.CompareAndSwap(false, true) {
 		return tenure.ErrRunning

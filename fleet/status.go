@@ -10,7 +10,7 @@ import (
 type Member struct {
 	// Seat is its number, from 0.
 	Seat int
-	// ID, Address and Metadata are those of its Config.Election.
+	// Leader has the ID, Address and Metadata of its Config.Election.
 	tenure.Leader
 	// Counts is false while the member is new: no elections are assigned to it yet.
 	Counts bool
@@ -18,24 +18,26 @@ type Member struct {
 	Self bool
 }
 
-// Status is a snapshot of a fleet, as this member knows it. This member has settled when Led equals
-// Assigned and Moving is 0. If it is cut off it may show its last assignment for a while; when it
-// has lost its seat no Member is Self.
+// Status is a snapshot of a fleet, as this member knows it. With Spread, this member has settled
+// when Led equals Assigned and Moving is 0. A member that is cut off may show its last assignment
+// for a while; when it has lost its seat, no Member is Self.
 type Status struct {
-	// Members are the holders of seats, as far as this member knows, by seat; none without Spread.
+	// Members are the holders of seats, as far as this member knows, in the order of seats; none
+	// without Spread.
 	Members []Member
 	// Elections is the number of elections.
 	Elections int
-	// Assigned is how many of them are assigned to this member.
+	// Assigned is how many of them are assigned to this member; 0 without Spread.
 	Assigned int
-	// Led is how many of them this member leads.
+	// Led is how many elections this member leads. One that SetElections removed counts until its
+	// work has stopped.
 	Led int
-	// Moving is how many of those that it leads it has yet to hand over.
+	// Moving is how many elections this member is handing over, or still has to.
 	Moving int
 }
 
-// Changed returns a channel that is closed at the next change of Status. Call it before Status, and
-// no change is missed.
+// Changed returns a channel that is closed at the next change of Status. Call it before Status, so
+// that you miss no change.
 func (f *Fleet) Changed() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,8 +80,8 @@ func (f *Fleet) show() {
 	}
 }
 
-// Led returns the names of the elections that this member leads: those for which the handler's
-// Elected was called and its work has not stopped.
+// Led returns the sorted names of the elections that this member leads: the handler's Elected was
+// called for them, and the work has not stopped. It leaves out those that SetElections removed.
 func (f *Fleet) Led() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
