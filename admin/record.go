@@ -8,29 +8,29 @@ type Kind string
 // The kinds of value.
 const (
 	Absent    Kind = "absent"    // nothing
-	Vacant    Kind = "vacant"    // never held yet, or written by Reset
+	Vacant    Kind = "vacant"    // no leader yet: put where nothing was, or by Reset
 	Held      Kind = "held"      // a leader's; its lease may have expired
 	Released  Kind = "released"  // a former leader's
-	Malformed Kind = "malformed" // a record that breaks a limit of the format
+	Malformed Kind = "malformed" // a record with a field or a term out of range
 	Foreign   Kind = "foreign"   // not an election record
 )
 
-// Record describes the value in the store, for display. A program that wants to know whether it may
-// act asks Term.Err of package tenure instead.
+// Record describes the value in the store, for display. To find out whether a program may act, use
+// Term.Err of package tenure instead.
 type Record struct {
 	// Kind is empty before the store was read for the first time.
 	Kind Kind
-	// Problem says why no election can go on from a malformed or foreign value, and is nil
-	// otherwise.
+	// Problem describes the fault of a malformed or foreign value; nil otherwise.
 	Problem error
 	// LeaderID is the ID of the present or last leader. It is empty if there was none.
 	LeaderID string
-	Term     uint64
-	// Lease is how long others wait after they first saw this record, unless it is released. A
-	// malformed record may hide it: then it is an hour, the longest lease.
+	// Term is the fencing token of that leader, or the highest known term in a vacant record.
+	Term uint64
+	// Lease is how long other candidates wait at least after they first saw this record, unless it
+	// is released. If a malformed record does not show it, Lease is 1 h, the longest lease.
 	Lease time.Duration
 	// Seen is when this process first saw the leader's last write, by its wall clock. No other
-	// candidate is elected before the lease has passed since Seen.
+	// candidate is elected before Lease has passed since then, unless the record is released.
 	Seen time.Time
 	// Updated is the leader's wall clock at that write.
 	Updated  time.Time

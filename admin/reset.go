@@ -20,21 +20,26 @@ var ErrSound = errors.New("tenure: the record is sound, or there is none")
 var systemClock clock.Clock = clock.System{}
 
 // Reset replaces a foreign or malformed value by a vacant record, with one compare-and-swap. It is
-// the operator's remedy: no candidate ever overwrites a foreign value, and each waits up to an hour
+// a remedy for operators: no candidate ever overwrites a foreign value, and each waits up to 1 h
 // for a malformed record. Before you call it, make sure that the bytes belong to nothing else, and
 // that no candidate leads with a longer lease than the given one. A leader that is still there
 // steps down when it sees the vacant record.
 //
 // The lease is that of the members, from 1 ms to 1 h. No candidate is elected before the vacant
 // record has been visible for the longer of this lease and the one that the malformed record shows.
-// A lease in that record that is out of range counts for nothing. The next term is above every term
-// that the store vouches for and the one that the record shows.
+// Reset ignores a lease in that record of 1 h or out of range. The next term is above every term
+// that the store vouches for. It is also above the one that the record shows, unless that is out of
+// reach: 2^40 or more above those that the store vouches for.
 //
-// Reset returns the least time in which no candidate can be elected. The wait is longer: the first
-// candidate puts one more vacant record in place of this one, and all candidates wait for that too.
+// Reset returns the shortest time until a candidate can be elected. The real wait is longer: the
+// first candidate replaces this record by one more vacant record, and all candidates wait for that
+// too.
+//
 // It returns ErrSound if the record is sound or there is none, an error that wraps
-// driver.ErrConflict if it has changed during the call, one that wraps driver.ErrDenied if rights
-// are missing, and any other error of the store's, after which the record may be reset or not.
+// driver.ErrConflict if it has changed during the call, and one that wraps driver.ErrDenied if
+// rights are missing. After any other error of the store, the record may be reset or not. The write
+// ends, and Reset fails, when a third of the lease has passed since the read began; only ctx limits
+// the read.
 func Reset(ctx context.Context, store driver.Store, name string, lease time.Duration) (wait time.Duration, err error) {
 	if lease < time.Millisecond || lease > record.MaxLease {
 		return 0, fmt.Errorf("tenure: lease is %v; it must be from 1ms to %v", lease, record.MaxLease)
