@@ -6,9 +6,10 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// Elect makes the candidate of this ID leader and returns once it is. The leader is asked to hand
-// over to it, as soon as it follows the election, and may finish its work first; so may the
-// candidate itself, if it was asked to.
+// Elect makes the candidate of this ID the leader and returns once it leads. As soon as the
+// candidate follows the election, Elect asks the present leader to hand over to it; that leader may
+// finish its work first. A candidate that leads already, and was asked to finish, also finishes
+// first and is then elected again.
 func (s *Stage) Elect(id string) {
 	s.t.Helper()
 	seat := s.seat(id)
@@ -21,9 +22,9 @@ func (s *Stage) Elect(id string) {
 	})
 }
 
-// Ask asks the leader to finish its work and hand over to the rival: the soft context ends, the
-// hard one goes on. It returns once the leader is asked; Await(Rival) waits for the end of its
-// work.
+// Ask waits until a candidate of the test leads, and asks it to finish its work and hand over to
+// the rival: the soft context ends, and the hard one stays open. Ask returns when the request is in
+// the store; Await(Rival) waits until the work has finished and the rival leads.
 func (s *Stage) Ask() {
 	s.t.Helper()
 	now, ok := s.leading()
@@ -45,9 +46,10 @@ func (s *Stage) ask(now tenure.Leader, to string) error {
 	return err
 }
 
-// Fence takes the leader's term away as if its process had been suspended until the lease was over
-// and the rival elected. When it returns Term.Err tells of ErrExpired, both contexts have ended,
-// and the rival leads with a higher token.
+// Fence waits until a candidate of the test leads, and takes its term away as if its process had
+// been suspended until its lease was over and the rival was elected. When Fence returns, Term.Err
+// wraps tenure.ErrExpired, both contexts have ended, and the rival leads with a higher token. It
+// stops the test if the leader does not use the Clock of Config.
 func (s *Stage) Fence() {
 	s.t.Helper()
 	fenced, ok := s.leading()
@@ -72,21 +74,22 @@ func (s *Stage) Fence() {
 	})
 }
 
-// Cut separates a candidate from the store, silently: its calls hang until they time out. If it
-// leads, its lease expires, and another candidate that campaigns is elected.
+// Cut separates a candidate from the store without an error: its calls hang until they time out. If
+// it leads, its lease expires. Then another candidate that campaigns is elected; the rival does not
+// campaign.
 func (s *Stage) Cut(id string) {
 	s.t.Helper()
 	s.seat(id).line.Partition()
 }
 
-// Heal undoes Cut.
+// Heal undoes Cut. Calls that hang by then still time out.
 func (s *Stage) Heal(id string) {
 	s.t.Helper()
 	s.seat(id).line.Heal()
 }
 
-// Await waits until the candidate of this ID leads, or, if it is empty, until nobody does. It does
-// nothing to bring that about.
+// Await waits until the candidate of this ID leads, or, if the ID is empty, until there is no
+// leader. It does nothing to bring that about.
 func (s *Stage) Await(id string) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%q does not lead", id), func(now tenure.Leader) bool { return now.ID == id })

@@ -1,10 +1,10 @@
-// Package tenuretest gives code that leads, or waits to, a real election in which its test decides
-// which candidate is elected. Use it to test what your program does when it is elected, asked to
-// finish, fenced, cut off or suspended.
+// Package tenuretest helps to test code that leads or waits to lead. It gives the code a real
+// election, in which the test decides which candidate is elected. Use it to test what your program
+// does when it is elected, asked to finish, fenced, cut off or suspended.
 //
-// Nothing in it is a mock. The store is driver/memory, the candidates are those of the code under
-// test, and one more candidate, the [Rival], keeps them from leading until the test lets them. So
-// contexts, errors and tokens are as in production.
+// Nothing in it is a mock, so contexts, errors and tokens are as in production. The store is
+// driver/memory, and the candidates are those of the code under test. One more candidate, the
+// [Rival], leads until the test elects one of them.
 //
 //	func TestBillingStopsWhenItIsFenced(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -22,11 +22,11 @@
 //		})
 //	}
 //
-// Within a testing/synctest bubble, in which New is to be called, waiting costs no time. Without
-// one everything works as well; only a lease that expires after [Stage.Cut] then takes its 30
-// seconds, unless the test shortens Config.Lease.
+// Call New within a testing/synctest bubble: there, waiting costs no time. Without a bubble
+// everything works too, in real time. Then the lease of a leader that [Stage.Cut] cuts off takes 30
+// s to expire, unless the test shortens Config.Lease.
 //
 // The stage sees the record in the store. An elected candidate learns of it a moment later, and
-// only then is its function called: let a test wait for the effects of its code, as on
+// only then is its function called. So let the test wait for an effect of its code, as on
 // service.began above.
 package tenuretest

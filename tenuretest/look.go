@@ -21,7 +21,8 @@ const (
 	longest = 100 * time.Millisecond
 )
 
-// Leader returns the leader; the zero Leader is none.
+// Leader returns the leader in the store, or the zero Leader if there is none. It waits until the
+// rival has seen the present record, for 2 minutes at most.
 func (s *Stage) Leader() tenure.Leader {
 	end := time.NewTimer(patience)
 	defer end.Stop()

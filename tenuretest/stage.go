@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// Rival is the ID of the stage's own candidate. It leads at first, hands over when it is asked to,
-// and seeks leadership again only for Ask and Fence.
+// Rival is the ID of the stage's own candidate. The rival leads at first, hands over when it is
+// asked to, and campaigns again only for Ask and Fence.
 const Rival = "rival"
 
 // lease is long enough for a machine that stalls to renew it.
@@ -23,9 +23,10 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Stage is one election with a rival. Its methods stop the test if they cannot bring about their
-// state; like t.Fatal they are for the goroutine that runs the test, one at a time. Store, Config
-// and Election may be called from anywhere.
+// Stage is one election with a rival. Methods that wait for a state stop the test by t.Fatalf after
+// 2 minutes, in virtual time within a bubble. So call methods only from the goroutine that runs the
+// test, one at a time. Store, Config and Election may be called from any goroutine; they call
+// t.Fatalf only for the ID Rival and for an invalid election.
 type Stage struct {
 	t        TB
 	election string
@@ -37,8 +38,8 @@ type Stage struct {
 	seats map[string]*seat
 }
 
-// New opens a stage for the election of this name, on which the rival leads. It is closed by
-// t.Cleanup.
+// New opens a stage for the election of this name, and returns when the rival leads. It closes the
+// stage by t.Cleanup. A name that is not valid stops the test.
 func New(t TB, election string) *Stage {
 	t.Helper()
 	s := &Stage{t: t, election: election, store: memory.New(), seats: map[string]*seat{}}
@@ -54,21 +55,21 @@ func New(t TB, election string) *Stage {
 	return s
 }
 
-// Store returns the store as the candidate of this ID reaches it: each has a line of its own, which
-// Cut cuts. Elections of other names may use it too; on them there is no rival.
+// Store returns the store for the candidate of this ID, which reaches it by a line of its own that
+// Cut cuts. Elections of other names may use the store too; they have no rival.
 func (s *Stage) Store(id string) driver.Store {
 	s.t.Helper()
 	return s.seat(id).line
 }
 
-// Config returns a config for the candidate of this ID, with a lease of 30 s. Fields may be
-// changed, other than ID and Clock: the clock is package time's, and Fence acts on it.
+// Config returns a config for the candidate of this ID, with a lease of 30 s. The test may change
+// all fields but ID and Clock. Clock shows the time of package time, and Fence sets it forward.
 func (s *Stage) Config(id string) tenure.Config {
 	s.t.Helper()
 	return tenure.Config{ID: id, Lease: lease, Clock: s.seat(id).clock}
 }
 
-// Election returns a new candidate of this ID, of the stage's store and config.
+// Election returns a new candidate of this ID, made with Store and Config.
 func (s *Stage) Election(id string) *tenure.Election {
 	s.t.Helper()
 	e, err := tenure.New(s.Store(id), s.election, s.Config(id))
