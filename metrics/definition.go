@@ -12,18 +12,19 @@ type Kind uint8
 // The kinds.
 const (
 	Gauge     Kind = iota // goes up and down
-	Counter               // only grows, from 0 at the start of the process
+	Counter               // only grows, from 0 at Sample.Since
 	Histogram             // counts observations in buckets
 )
 
-// Scope says which of a process's metrics have a series for each election.
+// Scope says whether a metric has a series for each election.
 type Scope uint8
 
 // The scopes.
 const (
-	// Election has a series for each election. In a summary it is the sum over all elections.
+	// Election has a series for each election. In a summary it has one: the sum over all elections.
 	Election Scope = iota
-	// Detail is like Election, and left out of a summary, where a sum has no meaning.
+	// Detail has a series for each election. A summary leaves it out, because its sum has no
+	// meaning.
 	Detail
 	// Process has one value for all elections of a Set.
 	Process
@@ -31,19 +32,19 @@ const (
 
 // Definition describes one metric. Adapters translate it.
 type Definition struct {
-	// Name is the name in Prometheus, with the unit and "_total" where they apply.
+	// Name is the name in Prometheus, with the unit if there is one, and "_total" for a Counter.
 	Name string
 	Help string
 	Kind Kind
 	// Unit is "s" for seconds, or empty.
 	Unit  string
 	Scope Scope
-	// Key is the label with the name of the election; empty if Scope is Process.
+	// Key is the label for the name of the election; empty if Scope is Process.
 	Key string
-	// Label is the other label, and Label2 the one after it; empty: there is none. All values of
-	// both are known beforehand, and each has a sample from the beginning.
+	// Label is the next label, and Label2 the one after it; empty: there is none. All their values
+	// are known beforehand, and each has a sample from the beginning.
 	Label, Label2 string
-	// Bounds are the upper bounds of a Histogram's buckets, without the infinite one.
+	// Bounds are the upper bounds of a Histogram's buckets in Unit, without the infinite one.
 	Bounds []float64
 
 	// read yields the samples of the elections of one Recorder, or of the Set where Scope is
@@ -142,7 +143,8 @@ var (
 	}
 )
 
-// Definitions returns all metrics, in the order in which Gather yields their samples.
+// Definitions returns all metrics, in the order in which Gather yields their samples. Do not change
+// them.
 func Definitions() []*Definition {
 	return append(slices.Clone(definitions), &calls, &callDuration)
 }
@@ -185,7 +187,7 @@ type Alarm uint8
 
 // The kinds of alarm.
 const (
-	BadRecord  Alarm = iota // the key holds what no election can go on from
+	BadRecord  Alarm = iota // the value or its term stops the election
 	BadHistory              // the store lost or recreated the record, or shows an older one
 )
 
@@ -209,7 +211,7 @@ type Outcome uint8
 // The outcomes.
 const (
 	OK       Outcome = iota
-	Conflict         // another member wrote first
+	Conflict         // another write came first
 	Denied           // rights are missing
 	Timeout          // no answer came in time
 	Failed           // any other error

@@ -1,11 +1,11 @@
 // Package metrics collects metrics of elections, for any monitoring system. Set
 // [tenure.Config.Metrics] to a [Set], and give the Set to an adapter: package metrics/tenureprom
-// for Prometheus, package metrics/tenureotel for OpenTelemetry. [Set.WriteText] needs no library,
-// and `tenure run --metrics` no code.
+// for Prometheus, or package metrics/tenureotel for OpenTelemetry. [Set.WriteText] needs no
+// library, and `tenure run --metrics` needs no code.
 //
-// Each metric has a sample from the creation of an election, with 0 where nothing has happened, so
-// that a rule on it never finds nothing. Terms are values and never labels. docs/observe.md
-// explains each metric, what normal looks like, and what to do about each alert.
+// Each metric has samples as soon as an election is created, with 0 if nothing has happened, so a
+// rule on it always finds one. Terms are values and never labels. docs/observe.md explains each
+// metric, what normal looks like, and what to do about each alert.
 //
 // The package depends on the standard library alone.
 //

@@ -12,28 +12,28 @@ type Sample struct {
 	*Definition
 	// Election is the name of the election; empty in a summary, and where Scope is Process.
 	Election string
-	// Value and Value2 are those of Label and Label2.
+	// Value and Value2 are the values of Label and Label2.
 	Value, Value2 string
-	// Since is when the counting began, from 0.
+	// Since is when a Counter or a Histogram began to count, from 0.
 	Since time.Time
 	// Number is the value of a Gauge or a Counter.
 	Number float64
-	// Distribution is that of a Histogram.
+	// Distribution is the value of a Histogram, otherwise nil.
 	Distribution *Distribution
 }
 
 // Distribution holds the observations of a Histogram.
 type Distribution struct {
-	// Counts has the number of observations up to each of Bounds and above the one before, and last
-	// that of those above all.
+	// Counts has one number for each bucket: the observations up to its bound and above the
+	// previous one. The last bucket has those above all Bounds.
 	Counts []uint64
-	// Sum is the sum of all observations.
+	// Sum is the sum of all observations, in Unit.
 	Sum float64
 }
 
-// Gather yields a sample for each metric, election and value of a label, also for those that are 0.
-// The samples of one metric follow one another. It reads the clock for each election, so the value
-// of tenure_leading is that of this moment.
+// Gather yields a sample for each metric, election and value of a label, also if its number is 0.
+// The samples of one metric follow one another. Before the first, Gather reads the clock for each
+// election, so tenure_leading is right at that moment.
 func (s *Set) Gather(yield func(Sample)) {
 	all, total := s.collect()
 	for _, d := range definitions {

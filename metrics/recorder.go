@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Recorder counts for one election, or in a summary for all of a Set. Package tenure calls it; it
-// is of use to others who implement elections. Its methods may be called concurrently. They take no
-// lock and allocate nothing.
+// Recorder counts for one election, or in a summary for all elections of its Set. Dropped and
+// Called always count for the Set. Package tenure calls it; another implementation of elections can
+// use it too. Its methods may be called concurrently. They take no lock and allocate nothing.
 type Recorder struct {
 	set        *Set
 	name       string
@@ -22,20 +22,21 @@ type Recorder struct {
 // Ended counts the end of a term.
 func (r *Recorder) Ended(why End) { r.ended[why].Add(1) }
 
-// Renewed counts a confirmed renewal. Left is the part of the usable lease, from 0 to 1, that was
-// left until the former deadline.
+// Renewed counts a confirmed renewal. Left is the time that was left until the former deadline, as
+// a part of the usable lease, from 0 to 1.
 func (r *Recorder) Renewed(left float64) { r.renewed[band(left)].Add(1) }
 
 // Alarmed counts an alarm.
 func (r *Recorder) Alarmed(kind Alarm) { r.alarms[kind].Add(1) }
 
-// Leaderless adds a time without a leader.
+// Leaderless adds a time in which this process saw no leader.
 func (r *Recorder) Leaderless(d time.Duration) { r.leaderless.Add(int64(d)) }
 
-// Dropped counts an event that was dropped.
+// Dropped counts, for the Set, an event that was dropped.
 func (r *Recorder) Dropped() { r.set.dropped.Add(1) }
 
-// Called counts a call of the store, and how long its answer took.
+// Called counts, for the Set, a call of the store and how long it took. The time of a Timeout does
+// not count.
 func (r *Recorder) Called(op Operation, out Outcome, took time.Duration) {
 	r.set.calls[op][out].Add(1)
 	if out != Timeout {

@@ -20,14 +20,14 @@ type Set struct {
 	took    [len(operations)]histogram
 }
 
-// New returns a Set with a series of each metric for each election: 17 series for one, which suits
-// up to a thousand elections or so.
+// New returns a Set with series for each election: 17 for one. It suits up to about a thousand
+// elections.
 func New() *Set {
 	return &Set{since: time.Now(), members: map[*Member]struct{}{}, byName: map[string]*Recorder{}}
 }
 
-// NewSummary returns a Set with sums over all elections in place of series for each. It suits a
-// fleet: 10,000 elections have as many series as one.
+// NewSummary returns a Set with sums over all elections instead of series for each. It suits a
+// fleet: 10,000 elections have no more series than one.
 func NewSummary() *Set {
 	s := New()
 	s.summary = true
@@ -51,7 +51,7 @@ type Member struct {
 
 // Add adds an election to the Set. Package tenure calls it for each Election whose Config has the
 // Set. Gather calls state, which returns false when the election is gone. Several elections of one
-// name count together: their counters are sums, and what one of them is, all are.
+// name count together: Term, Lease and Margin are the largest, and all other values are sums.
 func (s *Set) Add(name string, state func() (State, bool)) *Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,8 @@ func (s *Set) Add(name string, state func() (State, bool)) *Member {
 	return m
 }
 
-// Remove takes an election out of the Set, with its series if no other election has its name.
+// Remove takes an election out of the Set, with its series if no other election has its name. In a
+// summary its counts stay in the sums.
 func (s *Set) Remove(m *Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

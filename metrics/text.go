@@ -10,9 +10,9 @@ import (
 // TextType is the Content-Type of WriteText.
 const TextType = "text/plain; version=0.0.4; charset=utf-8"
 
-// WriteText writes all samples in the text format of Prometheus, version 0.0.4. With it a program
-// serves metrics without a library; package metrics/tenureprom is for one that has client_golang.
-// The error is that of the Writer.
+// WriteText writes all samples in the text format of Prometheus, version 0.0.4. Use it to serve
+// metrics without a library; a program that has client_golang uses package metrics/tenureprom. The
+// error is that of the Writer.
 func (s *Set) WriteText(to io.Writer) error {
 	w := textWriter{Writer: bufio.NewWriter(to)}
 	s.Gather(w.sample)
