@@ -1,11 +1,11 @@
-// Package tenureotel gives the metrics of elections, and a span for each term, to OpenTelemetry.
+// Package tenureotel exports the metrics of elections, and a span for each term, to OpenTelemetry.
 //
 //	set, spans := metrics.New(), tenureotel.NewTracer(otel.GetTracerProvider(), nil)
 //	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(tenureotel.NewProducer(set)))
 //	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 //	e, err := tenure.New(store, "job", tenure.Config{Metrics: set, OnEvent: spans.OnEvent})
 //
-// Use it in a program that has the SDK of OpenTelemetry. Metrics and spans do not need each other.
+// Use it in a program that has the SDK of OpenTelemetry. Metrics and spans work without each other.
 package tenureotel
 
 import (
@@ -24,18 +24,18 @@ import (
 // scope names this package as the source of metrics and spans.
 const scope = "github.com/tenure-go/tenure/metrics/tenureotel"
 
-// NewProducer returns a Producer of the metrics of a Set, for [metric.WithProducer]: a periodic or
-// manual reader asks it at each collection, and so does the exporter for Prometheus. Each data
-// point gets the attributes: with the Sets of several stores, give each Producer one that names its
-// store.
+// NewProducer returns a Producer of the metrics of a Set, for [metric.WithProducer]. A periodic or
+// manual reader calls it at each collection, and so does the exporter for Prometheus. Each data
+// point gets the attributes. For the Sets of several stores, give each Producer an attribute that
+// names its store.
 //
 // The names are those of [metrics.Definitions] in OpenTelemetry's form, such as
-// tenure.store_call_duration with the unit s. An exporter for Prometheus makes the names of package
-// tenureprom of them again, so that the same alerts and boards serve.
+// tenure.store_call_duration with the unit s. An exporter for Prometheus turns them into the names
+// of package tenureprom, so that the same alerts and dashboards fit.
 //
-// Sums and histograms are cumulative, whatever temporality the reader or its exporter prefers,
-// since the SDK does not convert what a Producer yields. A system that needs deltas converts them
-// in the collector, by the processor cumulativetodelta. Views do not apply either.
+// Sums and histograms are cumulative, even if the reader or its exporter prefers deltas, since the
+// SDK does not convert the output of a Producer. Where a system needs deltas, convert in the
+// collector, with the processor cumulativetodelta. Views do not apply either.
 func NewProducer(set *metrics.Set, attributes ...attribute.KeyValue) metric.Producer {
 	return &producer{set: set, attributes: slices.Clone(attributes)}
 }

@@ -17,16 +17,17 @@ import (
 //
 // The span "tenure.term" is a root span with the attributes tenure.election, tenure.id and
 // tenure.term. It begins when this process is elected. It ends when the term is over and its work
-// has stopped: with the release, or after a loss when the next campaign begins. A term whose work
-// panicked ends with the loss, since no event tells when such work has stopped. Its status is Error
-// if the term was lost, with the reason of [tenure.ReasonOf].
+// has stopped: with the release, or after a loss when the next campaign begins. After a panic it
+// ends with the loss, since no event shows when such work has stopped. At most 10,000 lost terms
+// have open spans; beyond that, one of them ends early. The status of the span is Error if the term
+// was lost, with the reason of [tenure.ReasonOf].
 //
 // The events of the span are those of the election in that time: tenure.leaving, tenure.lost,
 // tenure.overdue, tenure.failed, tenure.trouble, tenure.alarm and tenure.released. They have the
-// attributes tenure.reason and tenure.cause if the event has a cause. The limits of the provider
-// bound how many a span keeps: by default the last 128.
+// attributes tenure.reason and tenure.cause if the event has a cause. The provider limits how many
+// events a span keeps: by default the last 128.
 //
-// Elections of the same name and ID need a Tracer each, for example those on different stores.
+// Elections of the same name and ID, for example on different stores, need a Tracer each.
 type Tracer struct {
 	tracer trace.Tracer
 	next   func(tenure.Event)
@@ -71,9 +72,9 @@ func (t *Tracer) OnEvent(e tenure.Event) {
 	}
 }
 
-// End ends all spans that are open. Call it before the Shutdown of the provider, when Run has
-// returned, or its spans may be missing: no event shows when the work of a lost term has stopped if
-// this process campaigns no more.
+// End ends all spans that are open. Call it when Run has returned, before the Shutdown of the
+// provider. Otherwise spans of lost terms may be missing: if this process no longer campaigns, no
+// event shows when their work has stopped.
 func (t *Tracer) End() {
 	t.mu.Lock()
 	open := t.leading

@@ -1,11 +1,11 @@
-// Package tenureprom gives the metrics of elections to Prometheus.
+// Package tenureprom exports the metrics of elections to Prometheus.
 //
 //	set := metrics.New()
 //	prometheus.MustRegister(tenureprom.NewCollector(set))
 //	e, err := tenure.New(store, "job", tenure.Config{Metrics: set})
 //
-// Use it in a program that has a registry of client_golang. The names of the metrics are those of
-// [metrics.Definitions].
+// Use it in a program that has a registry of client_golang. Without one, use
+// [metrics.Set.WriteText]. The names of the metrics are those of [metrics.Definitions].
 package tenureprom
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // NewCollector returns a Collector of the metrics of a Set, for a Registerer. To register the Sets
-// of several stores, wrap the Registerer with a label for each: prometheus.WrapRegistererWith.
+// of several stores, wrap the Registerer for each with a label, by prometheus.WrapRegistererWith.
 func NewCollector(set *metrics.Set) prometheus.Collector {
 	c := &collector{set: set, descs: map[*metrics.Definition]*prometheus.Desc{}}
 	for _, d := range metrics.Definitions() {
