@@ -16,49 +16,51 @@ import (
 const DefaultPath = "/health/leadership"
 
 // Config holds the settings of the connections between peers. All members of an election need the
-// same Path, and TLS on all or on none. The zero value of each field but Networks is its default.
+// same Path, and TLS on all or on none. The zero value of each field but Networks means its
+// default.
 type Config struct {
-	// Networks are the address ranges that may be dialled. A record names its leader's address, so
-	// without this a writer of the store could make every follower connect to any address. The
-	// check applies to the address that a name resolves to when it is dialled.
+	// Networks are the address ranges that followers may dial. A record names its leader's address,
+	// so without this limit a writer of the store could make every follower connect to any address.
+	// The check applies to the address that a name resolves to when it is dialled.
 	Networks []netip.Prefix
-	// ServeOnly makes a member serve followers and follow no leader: then it needs no Networks. Its
-	// elections need tenure.Tuning.NoWatch, so that they poll the store as if it could not push.
+	// ServeOnly makes a member serve followers and follow no leader, so it needs no Networks. Set
+	// tenure.Tuning.NoWatch in its elections, so that they poll the store.
 	ServeOnly bool
-	// Path is the path that Serve answers and followers request. Default: DefaultPath.
+	// Path is the path of the URL that Serve answers and followers request. Default: DefaultPath.
 	Path string
-	// ServerTLS is the configuration of Serve, ClientTLS that of followers; nil: plain HTTP.
-	// LoadTLS makes both from files. A follower checks that the leader's certificate is for the
-	// host in the address of its record.
+	// ServerTLS is the TLS configuration of Serve, and ClientTLS that of followers; nil: plain
+	// HTTP. LoadTLS makes both from files. A follower checks that the leader's certificate is for
+	// the host in the address of its record.
 	ServerTLS, ClientTLS *tls.Config
-	// Timeout bounds connecting (with the handshake, until the first answer) and each write to a
-	// follower. Default: 3 s.
+	// Timeout bounds a follower's connection from the dial to the first event, and each write to a
+	// follower. Default: 3 s; minimum: 1 ms.
 	Timeout time.Duration
-	// Retry is the time between tries to reach a leader, after three earlier ones: at once, after
-	// 100 ms and after 1 s. Default: 5 s.
+	// Retry is the time between attempts to reach a leader. The first three come sooner: at once,
+	// after 100 ms and after 1 s. Default: 5 s; minimum: 1 ms.
 	Retry time.Duration
-	// MaxStreams is how many followers of one election are served at once; more are refused.
-	// Default: 1,024.
+	// MaxStreams is how many followers of one election this process serves at once; it refuses
+	// more. Default: 1,024.
 	MaxStreams int
 	// MaxStreamsPerAddress is how many of these come from one address, or one /64 network of IPv6,
-	// so that no host can keep others out. Raise it behind a proxy, from which all seem to come.
-	// Default: a quarter of MaxStreams, and at least 16.
+	// so that no host can keep others out. Raise it behind a proxy, because all streams come from
+	// its address. Default: a quarter of MaxStreams, but at least 16.
 	MaxStreamsPerAddress int
-	// MaxConnections is how many connections Serve holds open at once, half of them at most from
-	// one address; more are closed. Over plain HTTP each stream takes one. Default: 4,096.
+	// MaxConnections is how many connections each Serve holds open at once, and half of them at
+	// most from one address or /64 network; it closes more. Over plain HTTP each stream takes one.
+	// Default: 4,096.
 	MaxConnections int
-	// Margin is the margin of the elections' leases: tenure.Config.Margin of their settings. A
-	// leader answers until this long before its lease is over. Default and minimum: the margin of
-	// tenure's default settings.
+	// Margin is the margin of the elections' leases, as tenure.Config.Margin returns it for their
+	// settings. A leader answers until Margin before the end of its lease. Default and minimum: the
+	// margin of tenure's default settings.
 	Margin time.Duration
-	// Clock counts how long a lease is valid. It must be the clock of the elections. Default:
+	// Clock measures how long a lease is valid. It must be the clock of the elections. Default:
 	// clock.System{}.
 	Clock clock.Clock
-	// OnError is called with an error when the connection to the leader of an election fails, or
-	// fails in another way, and with nil when it works again. If this process could not serve a
-	// connection, the key is empty; at most one such report comes within Retry. It may be called
-	// concurrently. It delays only the connection that it reports on. It must not call Close. Nil:
-	// errors are not reported.
+	// OnError is called with an error when the connection to the leader of an election fails, again
+	// only if it then fails in another way, and with nil when it works again. If this process could
+	// not serve a connection, the key is empty; at most one such report comes within Retry. OnError
+	// may be called concurrently. It delays only the connection that it reports on. It must not
+	// call Close. Nil: errors are not reported.
 	OnError func(key string, err error)
 }
 

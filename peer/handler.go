@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Handler serves the records of the elections that this process leads, on every path: mount it on
-// Config.Path of an existing server.
+// Handler serves the records of the elections that this process leads. It ignores the path: mount
+// it on Config.Path of an existing server.
 //
 //	GET /health/leadership?election=billing    200 with the record's bytes, its version as ETag
 //	GET /health/leadership                     the same, if this process leads exactly one election
 //	Accept: text/event-stream                  a stream: the present state, then each leader's write
 //	Tenure-Challenge: 32 bytes in base64url    adds the proof: Tenure-Proof, or "proof" of each event
 //
-// It answers 404 if this process does not lead, or its lease is not valid now; 400 for an unclear
-// request, also without election where several are led; 503 for more streams than Config.MaxStreams
-// or Config.MaxStreamsPerAddress, and after Close. The server's own WriteTimeout and ReadTimeout do
-// not end streams.
+// It answers 404 if this process does not lead, or its lease is not valid now; 400 for a malformed
+// challenge, and for a request without election if this process leads several; 405 unless the
+// method is GET or HEAD. A stream gets 503 beyond Config.MaxStreams or Config.MaxStreamsPerAddress,
+// and after Close. The server's own WriteTimeout and ReadTimeout do not end streams.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.answer) }
 
 func (s *Store) answer(w http.ResponseWriter, r *http.Request) {

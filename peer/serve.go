@@ -82,8 +82,8 @@ func waitForStreams(streams *sync.WaitGroup, within time.Duration) {
 }
 
 // Serve answers on Config.Path of the listener, over HTTPS if Config.ServerTLS is set, until Close.
-// It returns nil then, and otherwise the listener's error, or one after Close. It closes the
-// listener.
+// After Close it returns nil. It returns the listener's error if that fails, and an error if Close
+// came before it. It closes the listener.
 func (s *Store) Serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle(s.cfg.Path, s.Handler())

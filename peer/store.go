@@ -12,9 +12,10 @@ import (
 
 var errClosed = errors.New("peer: the store is closed")
 
-// Store is a store whose members receive the leader's writes from the leader. It is made by New and
-// implements driver.Store, driver.Watcher, driver.Bounded, driver.Inspector, driver.RightsChecker,
-// driver.Lister and driver.Identifier. Its methods may be called from many goroutines.
+// Store is a store whose members receive the leader's writes from the leader. It must be made by
+// New. It implements driver.Store, driver.Watcher, driver.PeerPushed, driver.Bounded,
+// driver.Inspector, driver.RightsChecker, driver.Lister and driver.Identifier. Its methods may be
+// called from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config
@@ -24,10 +25,10 @@ type Store struct {
 	doors *requestGate // its followers
 }
 
-// New returns a store that passes all calls on to the inner one, and lets its elections follow
-// their leaders directly. It starts nothing: mount Handler or call Serve, and Close at the end. It
-// returns an error that lists all problems of Config, a nil store, and a store that is a
-// driver.Watcher already.
+// New returns a store that passes all calls on to the given one, the inner store, and lets its
+// elections follow their leaders directly. It starts nothing: mount Handler or call Serve, and call
+// Close at the end. Its error lists all problems: those of Config, a nil store, and a store that is
+// a driver.Watcher already.
 func New(store driver.Store, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(store); err != nil {
@@ -80,11 +81,11 @@ func (s *Store) publish(key string, news *page) {
 	s.hub.notify(key, news.entry())
 }
 
-// PeerPushed marks that pushes may not reach every member: some cannot reach the leader, or have no
-// peers.
+// PeerPushed marks that pushes may not reach every member: some cannot reach the leader, or do not
+// use this package.
 func (s *Store) PeerPushed() {}
 
-// MinLease returns the inner store's; 1 ms if it has none.
+// MinLease returns the inner store's result, or 1 ms if it has no MinLease.
 func (s *Store) MinLease() time.Duration {
 	if b, ok := s.inner.(driver.Bounded); ok {
 		return b.MinLease()
@@ -92,7 +93,7 @@ func (s *Store) MinLease() time.Duration {
 	return time.Millisecond
 }
 
-// CheckKey returns the inner store's result; nil if it has none.
+// CheckKey returns the inner store's result, or nil if it has no CheckKey.
 func (s *Store) CheckKey(key string) error {
 	if b, ok := s.inner.(driver.Bounded); ok {
 		return b.CheckKey(key)
@@ -100,7 +101,7 @@ func (s *Store) CheckKey(key string) error {
 	return nil
 }
 
-// Inspect returns the inner store's findings; none if it has no Inspect.
+// Inspect returns the inner store's findings, or none if it has no Inspect.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	if i, ok := s.inner.(driver.Inspector); ok {
 		return i.Inspect(ctx, lease)
@@ -108,7 +109,7 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 	return nil, ctx.Err()
 }
 
-// CheckRights returns the inner store's result; nil if it has none.
+// CheckRights returns the inner store's result, or nil if it has no CheckRights.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if r, ok := s.inner.(driver.RightsChecker); ok {
 		return r.CheckRights(ctx, key)
@@ -116,7 +117,8 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	return nil
 }
 
-// Keys returns the inner store's result, and errors.ErrUnsupported if it cannot list its keys.
+// Keys returns the inner store's result, or an error that wraps errors.ErrUnsupported if it cannot
+// list its keys.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	if l, ok := s.inner.(driver.Lister); ok {
 		return l.Keys(ctx)
@@ -125,14 +127,15 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 }
 
 // Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this
-// Store. It proves to followers that they talk to the process that the record in the store names.
-// It is kept for as long as the Store is.
+// Store, for as long as the Store lives. It proves to followers that they talk to the process that
+// the record in the store names.
 func (s *Store) Incarnation() string { return s.keys.issue() }
 
-// Watch calls see for the leader's writes: pushed by the leader over the network, or by the caller
-// of CompareAndSwap if it is in this process. The leader is learned from reads through this Store,
-// so nothing comes before the first. One connection serves all watches of a key. The errors are
-// those of CheckKey, the context's if it has ended, and one after Close.
+// Watch calls see for the leader's writes. The leader pushes them over the network; if it is in
+// this process, its CompareAndSwap calls see. An empty Entry means that a stream broke. Reads
+// through this Store show the leader, so nothing is pushed before the first read. One connection
+// serves all watches of a key. The errors are those of CheckKey, the context's if it has ended, and
+// one after Close.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := errors.Join(ctx.Err(), s.CheckKey(key)); err != nil {
 		return nil, err
@@ -140,10 +143,10 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	return s.hub.watch(key, see)
 }
 
-// Close ends all streams and connections, and the servers that Serve runs, and returns when they
-// have ended, within Config.Timeout. Call it after the elections have ended: their last releases
-// are still sent. Reads and writes go on working, watches do not. It may be called more than once,
-// but not from see or OnError. It returns nil.
+// Close ends all streams and connections, and the servers that Serve runs, and waits for them; for
+// streams it waits at most Config.Timeout. Call it after the elections have ended: it still sends
+// their last releases. Afterwards reads and writes still work, and watches do not. Close may be
+// called more than once, but not from see or OnError. It returns nil.
 func (s *Store) Close() error {
 	s.doors.close(s.cfg.Timeout)
 	s.hub.close()

@@ -10,14 +10,14 @@ import (
 
 // LoadTLS makes both ends of TLS from PEM files, for Config.ServerTLS and Config.ClientTLS. Each
 // end accepts only certificates of the authorities in caFile, and shows the one in certFile with
-// the key in keyFile; the server refuses clients without one. So the certificate must be good for a
-// server and a client, and name the host in the leader's address. Without certFile and keyFile the
-// server is nil, and the client follows leaders that ask for no certificate. TLS is 1.3, or 1.2
-// with peers that do not support 1.3. The files are read once.
+// the key in keyFile. The server refuses clients without a certificate. So the certificate must be
+// valid for a server and a client, and name the host in the leader's address. If certFile and
+// keyFile are empty, server is nil, and client follows leaders that ask for no certificate. The
+// version is TLS 1.3, or 1.2 with peers that do not support 1.3. LoadTLS reads the files once.
 //
-// It returns an error that names the file for each unreadable file, for a key that does not fit,
-// and for a certificate that the other members could not accept: of another authority, out of its
-// time, or not for both ends.
+// It returns an error that names the file if one cannot be read, if the key does not fit the
+// certificate, and if the other members could not accept the certificate: it is of another
+// authority, expired or not yet valid, or not for both ends.
 func LoadTLS(caFile, certFile, keyFile string) (server, client *tls.Config, err error) {
 	roots, err := loadRoots(caFile)
 	if err != nil {
