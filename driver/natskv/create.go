@@ -11,18 +11,18 @@ import (
 // markerTTL keeps the news of an expired key for longer than any lease.
 const markerTTL = 2 * time.Hour
 
-// CreateOption changes the bucket that Create makes. The caller may write its own.
+// CreateOption changes the bucket that Create makes. A program may define its own.
 type CreateOption func(*jetstream.KeyValueConfig)
 
 // Create lets Open make the bucket if it is missing: file storage, history 1, one replica, no TTL,
-// and markers of expired keys where the server has them (2.11 and newer). A bucket that exists is
-// left as it is. The first leader under a new key is elected after one lease; in a new bucket
-// Pristine avoids that.
+// and markers of expired keys where the server has them (2.11 and newer). It changes no bucket that
+// exists. The first leader under a new key is elected after one lease; in a new bucket Pristine
+// avoids that.
 //
-// Where the server can do so (2.10.28, 2.11.2 and newer), the sequences of the bucket begin at the
-// present time of this machine in microseconds, so that none recurs when the bucket is deleted and
-// recreated. Candidates of older releases of Tenure must not take part in such a bucket;
-// docs/nats.md says why.
+// Where the server can do so (2.10.28, 2.11.2 and newer; in a JetStream domain 2.12), the sequences
+// of the bucket begin at the present time of this machine in microseconds, so that none recurs when
+// the bucket is deleted and recreated. Candidates of older releases of Tenure must not take part in
+// such a bucket; docs/nats.md says why.
 func Create(opts ...CreateOption) Option {
 	return func(o *opening) {
 		c := jetstream.KeyValueConfig{
@@ -44,8 +44,8 @@ func Replicas(n int) CreateOption {
 	return func(c *jetstream.KeyValueConfig) { c.Replicas = n }
 }
 
-// MaxBytes limits the bucket's size in bytes, which some accounts demand. An election takes less
-// than 5000.
+// MaxBytes limits the bucket's size in bytes, which some accounts demand. An election takes fewer
+// than 5,000 bytes.
 func MaxBytes(n int64) CreateOption {
 	return func(c *jetstream.KeyValueConfig) { c.MaxBytes = n }
 }

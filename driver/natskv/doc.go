@@ -16,26 +16,25 @@
 //
 // # What it relies on
 //
-// A cell is the last message on the subject $KV.<bucket>.<key>, its version is that message's
-// sequence in the stream KV_<bucket>, and a compare-and-swap is one publish that the stream's
-// leader accepts only if that sequence is still the last one of the subject. Reads also go to the
-// stream's leader, never to a Direct Get, which any replica may answer from its past. The sequence
+// A cell is the last message on the subject $KV.<bucket>.<key>. Its version is that message's
+// sequence in the stream KV_<bucket>. A compare-and-swap is one publish, which the stream's leader
+// accepts only if that sequence is still the last one of the subject. Reads also go to the stream's
+// leader. They never use a Direct Get, which any replica may answer from its past. The sequence
 // counts every write to the bucket and never goes back while the stream lives, so the floor of the
-// terms is derived from it. In a bucket of [Create] it begins at a time in microseconds and is the
-// floor. In any other bucket it begins at 1, and the floor is the time at which the stream was
-// created plus the sequence.
+// terms follows from it. In a bucket of [Create] on a recent server the sequence begins at a time
+// in microseconds, and is the floor. In any other bucket it begins at 1, and the floor is the
+// sequence plus the time at which the stream was created, in microseconds.
 //
-// A bucket may have a TTL, as those made by "nats kv add --ttl" have, and may hold other keys. The
-// TTL is only garbage collection: servers apply it by their own clocks, and the lease does not
-// depend on it.
+// A bucket may hold other keys, and may have a TTL, as one made by "nats kv add --ttl" has. The TTL
+// only removes old records: servers apply it by their own clocks, and no lease depends on it.
 //
 // # What it does not rely on
 //
-// Memory storage forgets the sequence when the server restarts; terms then start low again. In a
-// bucket that counts from 1, sequences recur when it is deleted and recreated; terms do not. A
-// server syncs its files every two minutes unless set to "sync_interval: always", so a power
-// failure of all replicas at once may take back writes that were acknowledged. [Store.Inspect]
-// reports which of this applies to a bucket.
+// Memory storage forgets the sequence when the server restarts, and terms may then be lower than
+// before. In a bucket that counts from 1, sequences recur when it is deleted and recreated; terms
+// do not. A server syncs its files every two minutes unless set to "sync_interval: always", so a
+// power failure of all replicas at once may take back acknowledged writes. [Store.Inspect] reports
+// the first two for a bucket. A server does not show its sync_interval.
 //
 // # Rights
 //
@@ -52,26 +51,26 @@
 //	_INBOX.>                                     or the prefix given by nats.CustomInboxPrefix
 //
 // An observer needs the same without the first line. [Create] also needs to publish to $JS.API.INFO
-// and to $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, servers outside of it want $JS.D.API
-// for $JS.API, and $JS.D.API.$KV.B.> for $KV.B.>; those in the domain want the rights as they stand
-// here. docs/nats.md has all this as the configuration of a server.
+// and to $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, servers outside of it need $JS.D.API
+// in place of $JS.API, and $JS.D.API.$KV.B.> in place of $KV.B.>; those in the domain need the
+// rights as listed here. docs/nats.md has all this as the configuration of a server.
 //
 // A server does not answer a request that it refuses because rights are missing. It sends an error
 // to the connection, and the client library keeps it as the connection's last error. While a
-// request waits, the store checks that error, so that a missing right comes back as
-// driver.ErrDenied after a few milliseconds, with the subject in its text. The connection's
-// handlers are not touched. When many requests are refused within the same milliseconds, only the
-// last refusal can be seen; the others end without a reason and are found when they are tried
-// again. Over a connection of the store's own, see [OwnConnection], each is seen.
+// request waits, the store checks that error. So a missing right comes back as driver.ErrDenied
+// after a few milliseconds, with the subject in its text. The store changes no handler of the
+// connection. If the server refuses many requests within the same milliseconds, the store sees only
+// the last refusal; the others end without a reason, and show when they are tried again. Over a
+// connection of its own, see [OwnConnection], the store sees each.
 //
 // # Calls
 //
-// A call is one attempt: a publish, or one or two requests, and one more before the first write
-// after a reconnect. Nothing is sent while the connection is down. A call whose connection is lost
-// ends with an error at once, though its write may have been applied. Every call ends with its
-// context, even while the client library holds its lock to wait for a frozen server. Each read or
-// write also ends when no request like it was answered for 2 s (over an own connection 1 s, or four
-// times as long as the server takes for a sign of life).
+// A call is one attempt: a publish, or one or two requests. The first write after a reconnect takes
+// one request more. The store sends nothing while the connection is down. A call whose connection
+// is lost ends with an error at once, though its write may have been applied. Every call ends with
+// its context, even while the client library holds its lock to wait for a frozen server. A read or
+// write also ends when no request like it was answered for 2 s. Over a connection of the store's
+// own that is 1 s, or four times the last round trip if that is longer.
 //
 // A store that finds another bucket of the same name after a reconnect does nothing there: see
 // [ErrTwoClusters].

@@ -12,23 +12,23 @@ import (
 )
 
 // FromKeyValue returns the elections in a bucket of which the program has only this handle. Prefer
-// Open where there is a choice. Over a handle:
+// Open if you have the choice. Over a handle:
 //
 //   - reads may be Direct Gets, answered by any replica: a stale one costs a refused write and
 //     another read, never safety;
-//   - reading takes one more request, and of a deleted or absent key a watch besides, as a handle
-//     does not show delete markers otherwise;
-//   - a recreated bucket is noticed when it is read;
-//   - an empty bucket is not recognized, so the very first election waits out one lease;
-//   - a write without a responder is sent up to twice more, 250 ms apart: the client library has no
-//     option against it;
-//   - a missing right cannot be told from silence: errors never wrap driver.ErrDenied, and calls
-//     end with their context;
+//   - reading a deleted or absent key also takes a watch, since a handle does not show delete
+//     markers otherwise;
+//   - the store notices a recreated bucket only when it reads it;
+//   - the store does not recognize an empty bucket, so the very first election waits out one lease;
+//   - the client library sends a write without a responder up to twice more, 250 ms apart, and has
+//     no option against that;
+//   - a missing right looks like silence: errors never wrap driver.ErrDenied, and calls end with
+//     their context;
 //   - changes during an outage of the connection are not pushed afterwards;
 //   - the rights are those that the client library needs, which are more than this package's.
 //
-// A handle that the client library did not make, but that wraps one, may lack the stream's
-// description. Then Inspect returns an error, and entries of absent keys have no floor.
+// A handle that wraps one of the client library may not describe the stream. Then Inspect returns
+// an error, and entries of absent keys have no floor.
 //
 // Of the options only Translating has an effect here.
 func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
@@ -36,8 +36,8 @@ func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
 }
 
 // FromLegacyKeyValue is FromKeyValue for a handle of the older JetStream API. Its calls take no
-// context, so a call that the store gives up with its context goes on in the background, for at
-// most the JetStream context's MaxWait, 5 s unless set otherwise, and two pauses of 250 ms.
+// context. So a call that the store gives up with its context goes on in the background, at most
+// for the JetStream context's MaxWait (default 5 s) and two pauses of 250 ms.
 func FromLegacyKeyValue(kv nats.KeyValue, opts ...Option) *Store {
 	return newStore(settle(opts).overHandle(&handle{kv: legacyKeyValue{kv}}))
 }

@@ -35,10 +35,10 @@ type survey struct {
 
 // Inspect checks the bucket's settings and the release of the connected server, for elections with
 // leases up to the one given. It also checks whether all URLs that the connection was given lead to
-// this very bucket. It takes one request, and another one over a connection of its own for each
-// further URL, for 2 s at most, and changes nothing. It does not check settings that a server does
-// not show, such as sync_interval. Errors are as for Read; a store made by FromKeyValue does not
-// know the server's release.
+// this very bucket. It makes one request, and one over a new connection for each further URL, which
+// take at most 2 s together. It changes nothing. It does not check settings that a server does not
+// show, such as sync_interval. A store over a handle checks neither the release nor the URLs.
+// Errors are as for Read.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	seen, err := abandon.Run(ctx, s.calls, func() (survey, error) { return s.cells.survey(ctx) }, abandon.NoUndo)
 	if err != nil {

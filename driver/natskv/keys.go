@@ -13,9 +13,9 @@ import (
 
 var _ driver.Lister = (*Store)(nil)
 
-// Keys returns the keys of all records in the bucket. The client library makes a consumer for it,
-// which gets the headers of the last message of each key. A missing right shows as silence until
-// the context ends: the error never wraps driver.ErrDenied.
+// Keys returns the sorted keys of all values in the bucket. The client library makes a consumer for
+// it, which gets the headers of the last message of each key. A missing right looks like silence
+// until the context ends: the error never wraps driver.ErrDenied.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	all, err := abandon.Run(ctx, s.calls, func() ([]string, error) { return s.cells.keys(ctx) }, abandon.NoUndo)
 	if err == nil {

@@ -28,17 +28,18 @@ type opening struct {
 	connection []nats.Option // changes of that connection
 }
 
-// Open returns the elections in a bucket. The connection stays the caller's: its handlers are not
-// touched, and closing the Store does not close it; see OwnConnection for another one. Without a
-// deadline in the context it gives up after 5 s. It does not wait for a connection: it returns an
-// error at once while there is none. A program that may start before its server calls Open again.
+// Open returns the elections in a bucket. The connection stays the caller's: the store changes no
+// handler of it, and Store.Close does not close it. With OwnConnection the store uses another one.
+// If the context has no deadline, Open gives up after 5 s. It does not wait for a connection: while
+// there is none, it returns an error at once. A program that may start before its server calls Open
+// again.
 //
 // Use errors.Is to find from the error what an operator must fix: jetstream.ErrInvalidBucketName,
 // jetstream.ErrBucketNotFound (make the bucket, or pass Create), jetstream.ErrBadBucket (the stream
 // of that name is not a bucket that can be written to), jetstream.ErrJetStreamNotEnabled and
 // jetstream.ErrJetStreamNotEnabledForAccount, and driver.ErrDenied for a missing right. The error
-// of a Translator means that the bucket cannot be shared. Any other error is about a server that
-// cannot be reached or does not answer.
+// of a Translator means that the bucket cannot be shared. Most other errors are about a server that
+// cannot be reached, does not answer, or cannot make the bucket.
 func Open(ctx context.Context, js jetstream.JetStream, name string, opts ...Option) (*Store, error) {
 	if !validName(name) {
 		return nil, fmt.Errorf("natskv: bucket %q: %w: only letters, digits, - and _ may be in it",

@@ -13,29 +13,29 @@ import (
 // the JetStream context, and keep that connection for the elections alone. Such a connection finds
 // out within one to three seconds that its server is gone; one with the library's defaults takes
 // minutes. It may also be replaced when that helps, which would harm a connection that carries
-// other traffic. The given connection is used only for its options; it is never touched, and may be
-// closed.
+// other traffic. Open uses only the options of the given connection. It never changes that
+// connection, which may be closed.
 //
-// These options are kept: the servers, the way to them (dialer, TLS, proxy, an in-process server),
-// the user's identity (name and password, token, NKey, JWT, certificates, with the functions that
-// fetch them, which are called for this connection, too), the prefix of inboxes and the time limit
-// of connecting. Functions that are notified of something, such as nats.DisconnectErrHandler, are
-// not kept: they would get events of a connection that the program does not know. All options about
-// pings and reconnecting are replaced. The connection sends a ping each second, and two may be
-// unanswered. It reconnects endlessly, also when the server refuses the credentials, with pauses
-// from 50 ms to 2 s after all servers were tried. It buffers nothing to send after that. The name
-// is the given one's with " (elections)" appended.
+// The copy keeps these options: the servers, the way to them (dialer, TLS, proxy, an in-process
+// server), the user's identity (name and password, token, NKey, JWT, certificates, with the
+// functions that fetch them, which are called for this connection, too), the prefix of inboxes and
+// the time limit of connecting. It leaves out functions that are notified of something, such as
+// nats.DisconnectErrHandler: they would get events of a connection that the program does not know.
+// It replaces all options about pings and reconnecting. The connection sends a ping each second,
+// and two may be unanswered. It reconnects endlessly, also when the server refuses the credentials,
+// with pauses from 50 ms to 2 s after all servers were tried. While disconnected it buffers nothing
+// to send later. Its name is that of the given one with " (elections)" appended.
 //
-// The options given here are applied after all this, and may include such functions.
+// The opts are applied last, and may include such functions.
 //
-// When a request has waited 300 ms, the server is asked for a sign of life. If it gives none within
-// 500 ms (four times the usual where it is far away), the connection is replaced, with another
-// server if one is known. It also moves on from a server that gives signs of life while all writes,
-// or all reads, have failed for 2 s with an answer that explains the failure, or for 4 s in
-// silence, as with a server that has lost the rest of its cluster. The reason why a caller's
-// context ended never counts, only that no answer came. The connection is replaced at most once a
-// second, and in a long outage every 30 s. Requests under way then end with errors that leave their
-// outcome open.
+// When a request has waited 300 ms, the store asks the server for a sign of life. If none comes
+// within 500 ms, or four times the last round trip if that is longer, the store replaces the
+// connection, by one to another server if it knows one. It also leaves a living server if all
+// writes, or all reads, have failed for 2 s with an answer that explains the failure, or for 4 s
+// without an answer, for example because that server has lost the rest of its cluster. It does not
+// matter why a caller's context ended, only that no answer came. The store replaces the connection
+// at most once a second, and in a long outage every 30 s. Requests under way then end with errors
+// that leave their outcome open.
 //
 // Close of the Store closes the connection.
 func OwnConnection(opts ...nats.Option) Option {

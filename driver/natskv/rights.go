@@ -18,10 +18,11 @@ import (
 const unreachable uint64 = 1 << 62
 
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write the key is
-// missing. It publishes under the condition that the last sequence of the key is one that no stream
-// reaches. The server checks that condition first, so it stores nothing, with any setting of the
-// bucket. The message would be a delete marker. Over a handle, which cannot tell a missing right
-// from silence, CheckRights does nothing. It returns any other error if there was no answer.
+// missing. It publishes a delete marker under the condition that the last sequence of the key is
+// one that no stream reaches. The server checks that condition first, so it stores nothing, with
+// any setting of the bucket. CheckRights returns the error of CheckKey, and any other error if the
+// context ended before an answer came. Over a handle, where a missing right looks like silence, it
+// does nothing.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	b, ok := s.cells.(rightful)
 	if !ok {

@@ -19,8 +19,8 @@ var (
 )
 
 // Store is a bucket of elections. It must be made by Open, FromKeyValue or FromLegacyKeyValue. Its
-// methods may be called from many goroutines. Only its watches need Close, and its connection if
-// that is its own.
+// methods may be called from many goroutines. It needs Close only if it has watches or a connection
+// of its own.
 type Store struct {
 	cells cells
 	calls *abandon.Calls
@@ -59,7 +59,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
+// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
 // the version of the new state. The caller may reuse the value.
 //
 // It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps
@@ -100,9 +100,9 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 }
 
 // Close ends all watches and waits for the goroutine behind them. It closes a connection made by
-// OwnConnection, which may take as long as connecting while the library tries that. It leaves any
-// other connection alone, and reading and writing still work. Close may be called more than once,
-// but not from a function that was given to Watch. It returns nil.
+// OwnConnection. If the library is connecting at that moment, that takes as long as connecting.
+// Over any other connection, which stays open, reading and writing still work. Close may be called
+// more than once, but not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
 	s.hub.close()
 	if s.conn != nil {

@@ -16,10 +16,10 @@ import (
 // the formats of such programs and cannot be part of this package. Other programs have no use for
 // it.
 //
-// It translates only values: versions and conditions of writes stay the store's. The TTL is the
-// bucket's, or the last one if it was removed; 0 if the bucket never had one. Except for Check and
-// Inspect, methods are called only with a TTL that Check accepts. All are called from many
-// goroutines and must return at once.
+// It translates only values, and neither versions nor the conditions of writes. The ttl is that of
+// the bucket, or the last known one if it was removed; 0 if the store never saw one. Except for
+// Check and Inspect, methods are called only with a TTL that Check accepts. All are called from
+// many goroutines and must return at once.
 type Translator interface {
 	// Check returns an error if a bucket with this TTL cannot be shared. Open returns that error,
 	// and so does each later call.
@@ -27,12 +27,12 @@ type Translator interface {
 	// MaxLease returns the longest lease that a leader may hold in such a bucket.
 	MaxLease(ttl time.Duration) time.Duration
 	// Show returns the value of a cell as elections should see it. It is not called for an absent
-	// one.
+	// cell.
 	Show(ttl time.Duration, value []byte, version driver.Version) []byte
-	// Write returns the bytes to store for a value of an election, and whether to mark it as
-	// deleted, which clients of a key-value bucket take for an absent key. Over a handle, marks are
-	// not possible. The value replaces an absence if overAbsence is true. After an error nothing is
-	// sent.
+	// Write returns the bytes to store for a value of an election, and whether to mark them as
+	// deleted: clients of a key-value bucket take a marked value for an absent key. Over a handle
+	// the mark is ignored. The value replaces an absence if overAbsence is true. After an error
+	// nothing is sent.
 	Write(ttl time.Duration, value []byte, overAbsence bool) (stored []byte, deleted bool, err error)
 	// Inspect returns the findings that replace the store's own about the bucket's TTL and about
 	// markers of expired keys.
@@ -48,8 +48,8 @@ type SharedBucket struct {
 	Marks bool
 }
 
-// Translating makes a Translator translate all values that are read, pushed and written. It is for
-// the packages in compat; see Translator.
+// Translating sets the Translator for all values that are read, pushed and written. It is for the
+// packages in compat.
 func Translating(t Translator) Option { return func(o *opening) { o.translator = t } }
 
 // longestLease is the longest possible lease.
@@ -156,7 +156,8 @@ func (t *translating) checkRights(ctx context.Context, key string) error {
 }
 
 // MaxLease returns the longest lease with which a candidate can lead: that of a Translator,
-// otherwise 1 h, the maximum. A store over a handle knows its bucket's TTL after its first call.
+// otherwise 1 h. A store over a handle knows its bucket's TTL only after its first call, and
+// returns 1 h until then.
 func (s *Store) MaxLease() time.Duration {
 	if t, ok := s.cells.(*translating); ok {
 		if ttl, err := t.ttl.accepted(t.by); err == nil {

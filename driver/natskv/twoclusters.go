@@ -15,8 +15,8 @@ import (
 
 // ErrTwoClusters means that the connection has come to another bucket of the same name. That bucket
 // already existed while the known one was in use, so it is not its successor. Either the servers in
-// the URL belong to two clusters, or an older bucket was put back. Nothing is read or written
-// there, since another candidate may lead by the other bucket.
+// the URL belong to two clusters, or an older bucket was put back. The store reads and writes
+// nothing there, since another candidate may lead by the other bucket.
 var ErrTwoClusters = identity.ErrTwoClusters
 
 // identify refuses the stream of another cluster, and leaves the server that has it.
