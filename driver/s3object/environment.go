@@ -14,14 +14,14 @@ var errNoRegion = errors.New("no region is known, and requests are signed for on
 	"profile, or pass the region when making the store or its client (us-east-1 does for most servers other than S3)")
 
 // FromEnvironment returns the elections in a bucket, over a client of its own that is configured
-// like all of AWS's tools: by environment variables (AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID,
+// like AWS's tools: by environment variables (AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID,
 // AWS_ENDPOINT_URL_S3 and so on), by the files in ~/.aws, and by the roles of containers and
-// machines. If that configuration names an endpoint, the bucket is addressed by path. For anything
-// else make a client and pass it to New.
+// machines. If that configuration names an endpoint, the bucket is addressed by path. For other
+// settings make a client and pass it to New.
 //
-// No request is sent: the first call looks for credentials. It returns an error if the
-// configuration cannot be read, no region is known, or the endpoint, the bucket's name or the
-// prefix is not valid.
+// FromEnvironment sends no request to S3: the first call looks for credentials. It returns an error
+// if the configuration cannot be read, no region is known, or the endpoint, the bucket's name or
+// the prefix is not valid.
 func FromEnvironment(ctx context.Context, bucket string, opts ...Option) (*Store, error) {
 	set := settle(opts)
 	s, err := fromEnvironment(ctx, bucket, set)

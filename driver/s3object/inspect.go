@@ -12,18 +12,18 @@ import (
 
 // Inspect tests the properties that elections rely on, for elections with leases up to the one
 // given. It writes objects of its own, whose names begin with .tenure-probe- under the prefix, and
-// removes them again. It checks whether conditional writes are refused when they should be, one at
-// a time and then in races: 32 times 16 writers create the same object, and 32 times 16 writers
-// replace the same version. A server that lets two of them win in one race of five is found in all
-// but two inspections of a thousand, and worse servers always. It also checks ETags, reads, the
+// removes them again. It checks whether the server refuses conditional writes when it should, one
+// at a time and then in races: 32 times 16 writers create the same object, and 32 times 16 writers
+// replace the same version. If two writers win in one race of five, all but two inspections of a
+// thousand find that, and a worse server is found more surely. It also checks ETags, reads, the
 // server's clock and the bucket's versioning.
 //
 // That takes some 1,130 requests, at most 64 at a time, and a few seconds; S3 bills about half a
-// cent. Without the right to delete, the objects stay and a finding reports that; without
-// s3:GetBucketVersioning that setting is not checked.
+// cent. Without the right to delete, the objects stay and a finding reports that. Without
+// s3:GetBucketVersioning, Inspect does not check versioning.
 //
-// Errors are as for Read, and one that wraps driver.ErrDenied without the right to write. An error
-// also means that the objects may have stayed.
+// Errors are as for Read; without the right to write the error also wraps driver.ErrDenied. After
+// an error the objects may still be there.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	return newProbe(s, lease).inspect(ctx)
 }

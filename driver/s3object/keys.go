@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Keys returns the keys of all objects under the prefix, by one request for each thousand. It needs
-// s3:ListBucket. Objects without content are left out, and names that are no keys. Errors are as
-// for Read.
+// Keys returns the sorted keys of all objects under the prefix, by one request for each thousand.
+// It needs s3:ListBucket. It leaves out objects without content, and names that CheckKey refuses.
+// Errors are as for Read.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	var all []string
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix)})

@@ -26,26 +26,28 @@ func WithPrefix(prefix string) Option {
 	return func(set *settings) { set.prefix = prefix }
 }
 
-// WithUnquotedETags begins with ETags without quotes in If-Match, as Ceph's gateway wants them.
-// Without it a store finds out by itself, after the first swap that is refused for no reason.
+// WithUnquotedETags begins with ETags without quotes in If-Match, as Ceph's gateway needs them.
+// Without this option a store finds out by itself, after the first swap that is refused for no
+// other reason.
 func WithUnquotedETags() Option {
 	return func(set *settings) { set.bare = true }
 }
 
-// WithEndpoint is for FromEnvironment: the URL of a server other than S3 itself, such as
+// WithEndpoint sets, for FromEnvironment, the URL of a server other than S3 itself, such as
 // http://127.0.0.1:9000. The bucket is then addressed by path, as such servers expect.
 func WithEndpoint(url string) Option {
 	return func(set *settings) { set.endpoint = url }
 }
 
-// WithRegion is for FromEnvironment: the region of the bucket. It overrides the environment and the
-// configuration files.
+// WithRegion sets, for FromEnvironment, the region of the bucket. It overrides the environment and
+// the configuration files.
 func WithRegion(region string) Option {
 	return func(set *settings) { set.region = region }
 }
 
-// WithPathStyle is for FromEnvironment: the bucket is addressed by path (host/bucket/key) instead
-// of by host (bucket.host/key). With an endpoint of one's own that is always so.
+// WithPathStyle makes FromEnvironment address the bucket by path (host/bucket/key) instead of by
+// host (bucket.host/key). With WithEndpoint, or an endpoint in the configuration, that is always
+// so.
 func WithPathStyle() Option {
 	return func(set *settings) { set.pathStyle = true }
 }

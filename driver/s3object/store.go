@@ -29,12 +29,12 @@ type Store struct {
 	sums   digests
 }
 
-// New returns the elections in a bucket, over a client that stays the caller's. Of its settings
-// only retries and checksums are overridden, for each call; the options about the client are for
-// FromEnvironment and do nothing here. No request is sent.
+// New returns the elections in a bucket, over a client that stays the caller's. Each call overrides
+// only the client's settings of retries and checksums. Of the options only WithPrefix and
+// WithUnquotedETags have an effect here. New sends no request.
 //
-// It returns an error if the client has no region, which signatures need, or the bucket's name or
-// the prefix is not valid.
+// It returns an error if the client is nil or has no region, which signatures need, or if the
+// bucket's name or the prefix is not valid.
 func New(client *s3.Client, bucket string, opts ...Option) (*Store, error) {
 	s, err := newStore(client, bucket, settle(opts))
 	if err != nil {
@@ -63,13 +63,14 @@ func newStore(client *s3.Client, bucket string, set settings) (*Store, error) {
 	return s, nil
 }
 
-// Read returns the state of the cell. The caller may keep the value; of an object that is longer
-// than driver.MaxValue it is the first driver.MaxValue + 1 bytes. Its Floor is the server's clock,
-// in whole seconds counted in milliseconds.
+// Read returns the state of the cell. The caller may keep the value; if the object is longer than
+// driver.MaxValue, the value is its first driver.MaxValue + 1 bytes. Floor is the server's clock in
+// milliseconds, cut off to whole seconds.
 //
 // It returns an error that wraps driver.ErrDenied if rights or valid credentials are missing, the
-// error of CheckKey, and any other error if the state is not known: the text names a missing
-// bucket, a wrong region or a wrong clock.
+// error of CheckKey, and any other error if the state is not known, for example because the server
+// answered with the ETag of one state and the content of another. The text names a missing bucket,
+// a wrong region or a wrong clock.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
+// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
 // the version of the new state. The caller may reuse the value.
 //
 // It returns an error that wraps driver.ErrConflict if the version was another, is gone, or is
@@ -147,10 +148,10 @@ func (s *Store) place(key string) string {
 // MinLease returns 2 s: a request usually takes some 50 ms, and now and then a second.
 func (s *Store) MinLease() time.Duration { return 2 * time.Second }
 
-// CheckKey returns an error unless the key can be the rest of an object's name. Slashes may divide
-// it into parts, but no part may be empty, "." or "..", since servers and proxies resolve such
-// parts. Control characters are refused, as are keys that are not UTF-8, and those of more than
-// 1,024 bytes together with the prefix.
+// CheckKey returns an error unless the key can be the rest of an object's name: UTF-8 without
+// control characters, at most 1,024 bytes together with the prefix. Slashes may divide it into
+// parts, but no part may be empty, "." or "..", since servers and proxies resolve such parts. Keys
+// that begin with .tenure-probe- are for inspections.
 func (s *Store) CheckKey(key string) error {
 	if strings.HasPrefix(key, probePrefix) {
 		return fmt.Errorf("key %q: names that begin with %s are for inspections", key, probePrefix)
