@@ -14,10 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Inspect checks the topic's settings and replicas, how long a record stays in the log, and foreign
-// records in it. It writes nothing.
+// Inspect checks the topic's settings and replicas, how long a record stays in the log, the
+// timeout, and foreign records in the log. It writes nothing.
 //
-// Errors are as for Read; it needs the right DescribeConfigs on the topic.
+// It needs the right DescribeConfigs on the topic. Errors are as for Read.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	v, err := s.survey(ctx)
 	if err != nil {

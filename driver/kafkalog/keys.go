@@ -10,8 +10,8 @@ import (
 
 var _ driver.Lister = (*Store)(nil)
 
-// Keys returns the keys of all cells that hold a value in the log, as far as it was read at the
-// time of the call, or later. It needs the same right as Read. Errors are as for Read.
+// Keys returns the sorted keys of all cells that hold a value at the time of the call, or later. It
+// needs the same rights as Read. Errors are as for Read.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	all, err := s.keys(ctx)
 	if err != nil {

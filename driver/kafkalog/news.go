@@ -35,12 +35,12 @@ func tell(all []news) {
 	}
 }
 
-// Watch calls see for every later change of the cell, in order, until stop is called; and for its
-// present state whenever the log had to be read again. It costs no request and no goroutine: the
-// store reads the log anyway.
+// Watch calls see for every later change of the cell, in order, until stop is called. It also calls
+// see for the present state each time the store had to read the log again. It costs no request and
+// no goroutine: the store reads the log anyway.
 //
-// The context is not used: there is nothing to set up. It returns an error of CheckKey, and one
-// after Close.
+// The context is not used: there is nothing to set up. Watch returns the error of CheckKey, and an
+// error after Close.
 func (s *Store) Watch(_ context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := checkKey(key); err != nil {
 		return nil, fmt.Errorf("kafkalog: watch: %w", err)

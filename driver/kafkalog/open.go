@@ -12,29 +12,29 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Errors to branch on, besides driver.ErrDenied.
+// Errors of Open to branch on, besides driver.ErrDenied.
 var (
-	// ErrUnsafe: the topic exists, with settings that would allow two leaders, or never one. The
-	// text lists each of them with its remedy.
+	// ErrUnsafe: the topic exists, and its settings would allow two leaders, or none ever. The text
+	// lists each of them with its remedy.
 	ErrUnsafe = errors.New("the topic is unsafe for elections")
 	// ErrMayNotCreate: there is no such topic, and the user may not create it.
 	ErrMayNotCreate = broker.ErrMayNotCreate
 )
 
-// Open returns the elections in a topic, over a client of its own that has the connection options
-// given: kgo.SeedBrokers, kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. The store
-// sets all other options itself or does without them; options of consumer groups and transactions
-// are refused.
+// Open returns the elections in a topic, over a client of its own with the given options of the
+// connection, such as kgo.SeedBrokers, kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger or
+// hooks. The store sets or ignores all other options; it refuses those of consumer groups and
+// transactions.
 //
-// A topic that does not exist is created, as the package comment says. An existing topic is
-// checked, and refused if its settings would allow two leaders. Without the right to read them it
-// is used as it is, and Inspect names the missing right. Open returns when the log was read, which
-// takes a few requests, or the context ends.
+// Open creates a topic that does not exist, as the package comment says. It refuses an existing
+// topic whose settings would allow two leaders, or none ever. Without the right to read the
+// settings it uses the topic as it is, and Inspect names the missing right. Open returns when it
+// has read the log, which takes a few requests, or when the context ends.
 //
 // It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is
 // missing (and also ErrMayNotCreate if the right to create the topic is missing), ErrUnsafe, and
 // any other error if no broker answers, the topic is in use for something else, or an option is
-// wrong. The caller closes the store.
+// wrong. The caller must close the store.
 func Open(ctx context.Context, connection []kgo.Opt, topic string, opts ...Option) (*Store, error) {
 	set, err := settle(opts)
 	if err != nil {

@@ -22,16 +22,16 @@ type settings struct {
 	create   bool
 }
 
-// WithTimeout sets how long a broker may take for an answer before its connection is given up: 200
-// ms to 1 min, 2 s if not set. Half of it is for the replicas to store a write. A lease must be
-// longer than several of them; calls end with their contexts in any case.
+// WithTimeout sets how long a broker may take for an answer before the store gives up its
+// connection: 200 ms to 1 min; the default is 2 s. Half of it is for the replicas to store a write.
+// A lease should be at least twice as long. Calls still end with their contexts.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
-// WithReplicas sets how many brokers keep a topic that Open creates. The default is three, or all
-// where there are fewer.
+// WithReplicas sets how many brokers keep a topic that Open creates. The default, also for 0, is
+// three, or all brokers if there are fewer.
 func WithReplicas(n int) Option { return func(s *settings) { s.replicas = n } }
 
-// WithoutCreate makes Open fail where the topic does not exist.
+// WithoutCreate makes Open fail if the topic does not exist.
 func WithoutCreate() Option { return func(s *settings) { s.create = false } }
 
 func settle(opts []Option) (settings, error) {

@@ -11,8 +11,8 @@ import (
 
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write to the topic is
 // missing. It asks a broker for this user's rights to the topic, and writes nothing. Brokers before
-// Kafka 2.3 do not report them: then it returns nil. It returns any other error if no broker
-// answers.
+// Kafka 2.3 do not report them; then it returns nil. It returns the error of CheckKey, and any
+// other error if no broker answers.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := admit(ctx, key, nil); err != nil {
 		return err

@@ -17,8 +17,8 @@ var (
 )
 
 // Store is a topic of elections. It must be made by Open and closed by Close; MinLease and CheckKey
-// need neither. Its methods may be called from many goroutines. It reads the topic all the time:
-// one goroutine, and twelve requests a minute while nothing happens.
+// also work on the zero Store. Its methods may be called from many goroutines. It reads the topic
+// all the time, with one goroutine, and twelve requests a minute while nothing happens.
 type Store struct {
 	wire   *wire
 	client *kgo.Client
@@ -41,11 +41,12 @@ type Store struct {
 }
 
 // Read returns the state of the cell at the time of the call, or later. It asks the partition's
-// leader where the log ends, and waits until that was read. The caller may keep the value.
+// leader where the log ends, and waits until the store has read so far. The caller may keep the
+// value.
 //
 // It returns an error that wraps driver.ErrDenied if a right is missing, the error of CheckKey, and
-// any other error if the state is not known: the network, a topic that was recreated or truncated,
-// or Close.
+// any other error if the state is not known: the network failed, the topic was recreated or
+// truncated, or the store is closed.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -73,9 +74,10 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	return s.entry(st, key), nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
-// the version of its write. An empty value is a delete marker. The call returns when the write was
-// read back from the log; its acknowledgment does not matter. The caller may reuse the value.
+// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
+// the version of the new state. An empty value is a delete marker. The call returns when the store
+// has read the write back from the log; an acknowledgment does not matter. The caller may reuse the
+// value.
 //
 // It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps
 // driver.ErrDenied if the right to write is missing. After an error of CheckKey, for a version that
