@@ -11,10 +11,11 @@ import (
 // CreateStatement returns the statement that makes the table, for migrations.
 func (s *Store) CreateStatement() string { return s.text.create }
 
-// Create makes the table if there is none. It needs the right to create tables in the schema, which
-// a candidate does not need otherwise. Several processes may call it at once.
+// Create makes the table if there is none. For that it needs the right to create tables in the
+// schema, which a candidate does not need otherwise. Several processes may call it at once.
 //
-// It returns an error that wraps driver.ErrDenied if rights are missing and there is no table.
+// It returns an error that wraps driver.ErrDenied if there is no table and rights are missing, and
+// any other error if it is not known whether the table exists.
 func (s *Store) Create(ctx context.Context) error {
 	// PostgreSQL looks in the first schema of the search path alone before it makes a table, but
 	// uses one in any of them.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Dialect is what differs between databases: statements, and the meaning of error codes. Use
+// Dialect holds the differences between databases: statements, and the meaning of error codes. Use
 // [Postgres], [MySQL] or [SQLite].
 type Dialect struct {
 	name  string

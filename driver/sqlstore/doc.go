@@ -6,26 +6,28 @@
 //
 // # What it relies on
 //
-// A cell is one row, and a call is one statement that commits by itself, on one connection. A
-// compare-and-swap is an UPDATE that names the key and the expected version. The writer makes a
-// random version of 128 bits for each write, so versions never recur, not even where a standby lost
-// writes or a dump was restored. A write whose outcome is unknown is never repeated.
+// A cell is one row, and a call is one statement that commits by itself, on one connection. Only
+// the first write of an election reads the era in another statement before. A compare-and-swap is
+// an UPDATE that names the key and the expected version. The writer draws a random version of 128
+// bits for each write. So versions never recur, not even if a standby lost writes or a dump was
+// restored. The store never repeats a write whose outcome is unknown.
 //
-// The floor of the terms is kept in the row. Each write sets it to the larger of its successor and
-// the server's clock in microseconds, so terms grow also after the row was removed or writes were
-// lost. If a server's clock goes back, the row's floor still rises; only a row that is removed, or
-// restored from before, within the time by which the clock went back can make terms fall.
+// The row holds the floor of the terms. Each write sets it to one above the larger of its last
+// value and the server's clock in microseconds, so terms also grow after the row was removed or
+// writes were lost. If the server's clock goes back, the row's floor still rises. Terms can fall
+// only if the row is also removed, or restored from before, within the time by which the clock went
+// back.
 //
 // # Histories
 //
 // Each write stores the era, which names the database's history, in the row. If a row is of another
-// era than the server, such as after a standby was promoted, every member waits for a lease before
-// it claims, members that have just started too. A write from a version that was read in another
-// era is refused. So writes that the new primary lacks make no second leader. An old primary that
-// still accepts writes beside the new one is outside of what any lease can cover: whatever promotes
-// must stop it first.
+// era than the server, for example after a standby was promoted, every member waits for a lease
+// before it claims, also one that has just started. A write from a version that was read in another
+// era is a conflict. So writes that the new primary lacks make no second leader. No lease protects
+// against an old primary that still accepts writes beside the new one: stop the old one before the
+// promotion.
 //
-// A value that was changed by hand, without this package, is waited out in the same way.
+// Members also wait for a lease after a value was changed by hand, without this package.
 //
 // # Rights
 //
@@ -34,6 +36,7 @@
 //
 // # Limits
 //
-// The shortest lease is 1 s, the longest key has 255 bytes. Changes are polled. docs/sql.md has the
-// schema, poolers, replication, tested versions and times.
+// The shortest lease is 1 s, and the longest key has 255 bytes. Members poll for changes; packages
+// pgxstore and peer push them. docs/sql.md has the schema, poolers, replication, tested versions
+// and times.
 package sqlstore

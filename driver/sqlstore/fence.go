@@ -13,19 +13,20 @@ import (
 
 // Errors of a Fence.
 var (
-	// ErrFenced: a newer term has begun to work in this database, so the transaction was rolled
-	// back. The error wraps driver.ErrLost too.
+	// ErrFenced: a newer term has opened its Fence in this database, or begun to, so the
+	// transaction was rolled back. The error also wraps driver.ErrLost.
 	ErrFenced = errors.New("fenced: a newer term works in this database")
 	// ErrUnknown: the commit was sent, and its outcome is not known, because there was no answer or
-	// the server ended the session. When a Fence of a newer term has been opened, it is decided.
+	// the server ended the session. Once a Fence of a newer term is open, the outcome no longer
+	// changes.
 	ErrUnknown = errors.New("fenced: it is not known whether the transaction was committed")
 	// ErrUnfit: this database cannot have a fence.
 	ErrUnfit = errors.New("fenced: this database cannot have a fence")
 )
 
 // Fence runs transactions of one term in the database of a resource. They commit only while no
-// newer term has opened its Fence there. The election may be on any store: the fence is a table of
-// its own, in the database that the transactions write to. It must be made by OpenFence. Its
+// newer term has opened its Fence there. The election may be on any store: the fence has its own
+// table, in the database that the transactions write to. A Fence must be made by OpenFence. Its
 // methods may be called from many goroutines, and transactions of one term run side by side.
 type Fence struct {
 	db    *sql.DB
@@ -54,24 +55,27 @@ func FenceName(name string) FenceOption { return func(s *fenceSettings) { s.name
 
 // FenceLimit sets how long a transaction may be idle between two statements, and how long one
 // statement may take, before the server rolls it back. A leader that is frozen within a transaction
-// holds its successor up for that long. At least 1 ms. Default: what is left of the lease when the
+// delays its successor for that long. At least 1 ms; on MySQL and MariaDB a session's own limit
+// goes first, and others are rounded up to whole seconds. Default: the rest of the lease when the
 // transaction begins.
 func FenceLimit(d time.Duration) FenceOption { return func(s *fenceSettings) { s.limit = d } }
 
-// FenceCreate makes the table if it does not exist, which takes the right to create tables.
+// FenceCreate makes OpenFence create the table if it does not exist, which needs the right to
+// create tables.
 func FenceCreate() FenceOption { return func(s *fenceSettings) { s.create = true } }
 
-// OpenFence raises the fence to a term, in transactions of its own. When it returns nil, all
-// transactions of earlier terms have ended, and none can commit any more. A new leader opens, then
-// reads, then works: a read before that may miss the last commits of the leader before.
+// OpenFence raises the fence to a term, in transactions of its own. When its error is nil, all
+// transactions of earlier terms have ended, and none can commit any more. A new leader first opens
+// the fence, then reads, then works: an earlier read may miss the last commits of the leader
+// before.
 //
 // It waits for transactions of earlier terms, as long as ctx and the term last. They end when their
-// work ends, or at the latest by their FenceLimit: see docs/sql.md for SQLite, which has none.
+// work ends, and at the latest by their FenceLimit. SQLite has no such limit: see docs/sql.md.
 //
 // It returns an error that wraps ErrFenced if a newer term has the fence; driver.ErrLost if the
-// term is over; ErrUnfit on Galera; ErrNoTable, with the statement that makes the table;
-// driver.ErrDenied if rights are missing (SELECT, INSERT and UPDATE on the table); and any other
-// error if the database did not answer.
+// term is over; ErrUnfit on Galera, or if autocommit is off; ErrNoTable, with the statement that
+// makes the table; driver.ErrDenied if rights are missing (SELECT, INSERT and UPDATE on the table);
+// and any other error if an argument is not valid or the database did not answer.
 func OpenFence(ctx context.Context, term driver.Term, db *sql.DB, dialect Dialect, opts ...FenceOption) (*Fence, error) {
 	set := fenceSettings{table: "tenure_fence", name: term.Election()}
 	for _, opt := range opts {
@@ -183,16 +187,15 @@ func (f *Fence) fenced() error {
 }
 
 // Do runs work in a transaction and commits it. The context of work ends with ctx or with the term.
-// Nil options are the database's defaults; any isolation level is safe. It costs one statement more
-// than the work itself.
+// Nil options are the database's defaults; any isolation level is safe. Do adds one statement to
+// those of the work; on MySQL and MariaDB a second one may set the limits of the session.
 //
-// If the error is not nil, the transaction is not committed and never will be, except with
-// ErrUnknown. It wraps ErrFenced if a newer term has opened its Fence, and driver.ErrLost if the
-// term is over. Otherwise it is the error of work or of the database. After an error of the
-// database that asks to repeat the transaction (a serialization failure, a deadlock) the caller may
-// call Do again. Work must not end the transaction by SQL text, since the fence's lock would end
-// with it: by COMMIT or ROLLBACK, and on MySQL and MariaDB by any statement that commits by itself,
-// such as CREATE TABLE.
+// After any error but ErrUnknown the transaction is not committed and never will be. The error
+// wraps ErrFenced if a newer term has opened its Fence, and driver.ErrLost if the term is over.
+// Otherwise it is the error of work or of the database, or says that the fence was removed or put
+// back. After a serialization failure or a deadlock the caller may call Do again. Work must not end
+// the transaction by SQL text, since the fence's lock would end with it. COMMIT and ROLLBACK do
+// that, and on MySQL and MariaDB each statement that commits by itself, such as CREATE TABLE.
 func (f *Fence) Do(ctx context.Context, opts *sql.TxOptions, work func(ctx context.Context, tx *sql.Tx) error) error {
 	return f.Run(ctx, func(ctx context.Context) (Transaction, func() error, error) {
 		tx, err := f.db.BeginTx(ctx, opts)
@@ -218,19 +221,19 @@ func committed(err error) error {
 	return err
 }
 
-// Row is the answer to a query of one row: *sql.Row, pgx.Row.
+// Row is the answer to a query of at most one row: *sql.Row or pgx.Row.
 type Row interface{ Scan(dest ...any) error }
 
-// Transaction is what a Fence needs of a transaction of any client library.
+// Transaction is the part of a client library's transaction that a Fence needs.
 type Transaction struct {
 	// Query sends a query of at most one row, with the placeholders of the dialect.
 	Query            func(ctx context.Context, query string, args ...any) Row
 	Commit, Rollback func(ctx context.Context) error
 }
 
-// Run is Do for a client library other than database/sql. Begin begins a transaction, and returns
-// it with the work to do in it. Commit must return an error that wraps sql.ErrTxDone, or an error
-// with the database's code, if the transaction was rolled back.
+// Run is Do for a client library other than database/sql. Its begin begins a transaction, and
+// returns it with a function that does the work in it. If the transaction was rolled back, Commit
+// must return an error that wraps sql.ErrTxDone, or one with the database's code.
 func (f *Fence) Run(ctx context.Context, begin func(context.Context) (Transaction, func() error, error)) error {
 	err := f.term.Do(ctx, 0, func(ctx context.Context) error { return f.run(ctx, begin) })
 	switch {

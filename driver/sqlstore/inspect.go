@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Inspect checks the settings of the server and of the table that elections rely on. It reads only,
-// on at most two connections at once. Settings that this user may not read are not checked.
+// Inspect checks the settings of the server and of the table that elections rely on. It only reads,
+// on at most two connections at once. It skips settings that this user may not read.
 //
 // Errors are as for Read.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Keys returns the keys of all rows, by one statement. It needs the same right as Read. Errors are
-// as for Read.
+// Keys returns the sorted keys of all rows, by one statement. It leaves out names that CheckKey
+// refuses. It needs the same right as Read. Errors are as for Read.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	all, err := on(ctx, s, func(conn *sql.Conn) ([]string, error) { return s.keys(ctx, conn) })
 	if err != nil {

@@ -6,13 +6,13 @@ import "strings"
 //
 // Its era is the identity of the server (server_uuid of MySQL; server_id, hostname and port of
 // MariaDB, where servers that replicate have different values of server_id). It changes when
-// another server takes over. Where Galera is on, it is the name of the cluster, because all its
-// nodes share one history.
+// another server takes over. With Galera it is the name of the cluster, because all its nodes share
+// one history.
 //
 // A former primary that takes over again has its former era, and may lack the writes of the primary
 // between. So a Store of this dialect takes the first state that it reads of an election as
 // unproven: a member that has just started waits for a lease, unless it sees a leader renew. With
-// another expression ([WithEra]) that never recurs, it does not.
+// [WithEra] it does not; that expression must never recur.
 func MySQL() Dialect {
 	return Dialect{
 		name:  "MySQL",

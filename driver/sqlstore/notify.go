@@ -9,25 +9,27 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// WithNotifications makes each write notify the listeners of PostgreSQL (NOTIFY) of the new row, in
-// the same statement. Package pgxstore listens to them. It costs nothing where nobody listens, but
-// PostgreSQL commits such writes one at a time. Without it, the pushes that others rely on are
-// missing; they then read after a silence. New returns an error with any other dialect.
+// WithNotifications makes each write notify PostgreSQL's listeners of the new row (NOTIFY), in the
+// same statement. Package pgxstore listens for that. Without listeners it costs nothing, but
+// PostgreSQL commits such writes one at a time. Set it in all members if any uses pgxstore: after a
+// write without a notification, listeners read only after a silence. New returns an error with any
+// other dialect.
 func WithNotifications() Option {
 	return func(set *settings) { set.notify = true }
 }
 
-// ChannelQuery returns the query that names the channel of this table's notifications, one row of
-// one text. The name is another in each era. Connections to different databases get different ones.
+// ChannelQuery returns the query for the name of the channel of this table's notifications in
+// PostgreSQL. Its answer is one row of one text. The name differs between eras, and between
+// databases.
 func (s *Store) ChannelQuery() string {
 	return "SELECT " + postgresChannel + " FROM (" + s.text.era + ") AS now (era)"
 }
 
 var errNotification = errors.New("not a notification of sqlstore")
 
-// ParseNotification returns the key that a notification names and the state that it says the cell
-// has. The state is Unverified, because everybody who may connect to the database can send
-// notifications. The key is valid also with an error, which reports that the rest is not.
+// ParseNotification returns the key in a notification, and the state of the cell according to it.
+// The state is Unverified, because every user that may connect to the database can send
+// notifications. An error means that only the key can be used.
 func ParseNotification(payload string) (key string, e driver.Entry, err error) {
 	key, rest, _ := strings.Cut(payload, "\n")
 	fields := strings.SplitN(rest, "\n", 4)

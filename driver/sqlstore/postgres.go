@@ -6,7 +6,7 @@ import "strings"
 //
 // Its era is the system identifier of the cluster, the timeline that it writes, and the identity of
 // the table: it changes when a standby is promoted, after a recovery to a point in time, and when
-// the table is dropped and made again, such as from a dump.
+// the table is dropped and recreated, for example from a dump.
 func Postgres() Dialect {
 	return Dialect{
 		name:  "PostgreSQL",

@@ -5,8 +5,8 @@ import "strings"
 // SQLite is the dialect of SQLite 3.24 and newer, for processes on one machine. The file must be on
 // a local disk.
 //
-// It has no era. A file that is put back from a copy while elections run is not noticed: stop all
-// members first, and start them a lease later.
+// It has no era, so a Store does not notice that the file was put back from a copy. Before you do
+// that, stop all members; start them a lease later.
 func SQLite() Dialect {
 	return Dialect{
 		name:  "SQLite",

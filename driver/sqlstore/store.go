@@ -32,11 +32,11 @@ type Store struct {
 }
 
 // New returns the elections in a table of the database, over a pool of connections that stays the
-// caller's. One connection is enough for an election; a few serve thousands. No request is sent.
+// caller's. One connection is enough for an election; a few serve thousands. New sends no request.
 // The table is named tenure unless [WithTable] names another, and must exist: see [Store.Create].
 //
-// It returns an error if db is nil, the dialect is none of this package, or the name of the table
-// is not valid.
+// It returns an error if db is nil, the dialect is not from this package or does not support an
+// option, or the name of the table is not valid.
 func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	set := settings{table: "tenure", era: dialect.era, code: code}
 	for _, opt := range opts {
@@ -59,9 +59,9 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	}, nil
 }
 
-// Read returns the state of the cell. The caller may keep the value; of one that is longer than
-// driver.MaxValue it is the first driver.MaxValue + 1 bytes. Its Floor is the larger of the row's
-// floor and the server's clock, in microseconds.
+// Read returns the state of the cell. The caller may keep the value; if the row's value is longer
+// than driver.MaxValue, it is the first driver.MaxValue + 1 bytes. Floor is the larger of the row's
+// floor and the server's clock in microseconds.
 //
 // It returns an error that wraps driver.ErrDenied if rights or valid credentials are missing, the
 // error of CheckKey, and any other error if the state is not known: the text names a missing table,
@@ -96,7 +96,7 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version still is prev, and returns
+// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
 // the version of the new state. The caller may reuse the value. A version that was read in another
 // era is a conflict.
 //
