@@ -17,7 +17,7 @@ type Beginner interface {
 
 // DoFenced is [sqlstore.Fence.Do] for a transaction of pgx: it runs work in a transaction, and
 // commits it only while no newer term has opened its fence. Open the fence over the same database,
-// such as with stdlib.OpenDBFromPool. Errors are the same.
+// for example with stdlib.OpenDBFromPool. Errors are as for that method.
 func DoFenced(
 	ctx context.Context, f *sqlstore.Fence, db Beginner, opts pgx.TxOptions, work func(ctx context.Context, tx pgx.Tx) error,
 ) error {

@@ -15,8 +15,8 @@ var (
 	ErrPooled = errors.New("a pooler is in between, where LISTEN does not work: " +
 		"give the address of the server itself for listening")
 
-	// ErrElsewhere reports that the connection that listens leads to another table, or to a standby
-	// or former primary of it.
+	// ErrElsewhere reports that the connection that listens leads to another table than the pool,
+	// or to a standby or former primary of its server.
 	ErrElsewhere = errors.New("the connection for listening leads to another database than the pool")
 )
 

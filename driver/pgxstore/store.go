@@ -19,11 +19,11 @@ type Store struct {
 	hub *hub
 }
 
-// New returns the elections in a table of PostgreSQL. Reads and writes use the pool, which stays
-// the caller's. The other configuration is for the connection that listens, and must name the same
-// database; it may name another port or host, to pass a pooler by. No request is sent.
+// New returns the elections in a table of PostgreSQL. Reads and writes use the pool db, which stays
+// the caller's. The configuration listen is for the connection that listens. It must name the same
+// database, but may name another host or port to bypass a pooler. New sends no request.
 //
-// Errors are as for [sqlstore.New], and one more if listen is nil.
+// Its errors are those of [sqlstore.New], and an error if listen is nil.
 func New(db *sql.DB, listen *pgx.ConnConfig, opts ...sqlstore.Option) (*Store, error) {
 	if listen == nil {
 		return nil, errors.New("pgxstore: the configuration for listening is nil")
@@ -36,12 +36,13 @@ func New(db *sql.DB, listen *pgx.ConnConfig, opts ...sqlstore.Option) (*Store, e
 	return &Store{Store: s, hub: newHub(&listener{config: listenerConfig(listen), query: s.ChannelQuery(), db: db})}, nil
 }
 
-// Watch calls see for changes of the cell until stop is called. The first watch of a store opens
-// the connection that listens.
+// Watch calls see for changes of the cell until stop is called. All entries are unverified; one
+// without a value only says that there may be a change. The first watch of a store opens the
+// connection that listens.
 //
 // It returns an error that wraps [ErrPooled] if that connection goes through a pooler,
-// [ErrElsewhere] if it leads to another database than the pool, and any other error if there is no
-// connection before the context ends.
+// [ErrElsewhere] if it leads to another database than the pool, the error of CheckKey, and any
+// other error if it cannot connect before the context ends.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := s.CheckKey(key); err != nil {
 		return nil, err
