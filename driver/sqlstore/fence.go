@@ -55,9 +55,9 @@ func FenceName(name string) FenceOption { return func(s *fenceSettings) { s.name
 
 // FenceLimit sets how long a transaction may be idle between two statements, and how long one
 // statement may take, before the server rolls it back. A leader that is frozen within a transaction
-// delays its successor for that long. At least 1 ms; on MySQL and MariaDB a session's own limit
-// goes first, and others are rounded up to whole seconds. Default: the rest of the lease when the
-// transaction begins.
+// delays its successor for that long. At least 1 ms. Default: the rest of the lease when the
+// transaction begins. On MySQL and MariaDB the first fenced transaction of a session sets the
+// limits for all that follow, rounded up to whole seconds; SQLite has none.
 func FenceLimit(d time.Duration) FenceOption { return func(s *fenceSettings) { s.limit = d } }
 
 // FenceCreate makes OpenFence create the table if it does not exist, which needs the right to
