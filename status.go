@@ -211,9 +211,9 @@ func (m *runner) leading() State {
 }
 
 // Wait observes until the condition holds for the status, and returns that status. It checks the
-// condition at once and after each change that Changed reports. A condition that nobody
-// leads should also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error that wraps
-// ErrDenied if the store denies reading before it has ever allowed it.
+// condition at once and after each change that Changed reports. A condition that nobody leads
+// should also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error that
+// wraps ErrDenied if the store denies reading before it has ever allowed it.
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
 	defer e.runner.observe()()
 	for {
