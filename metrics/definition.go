@@ -138,7 +138,7 @@ var (
 	}
 	callDuration = Definition{
 		Name: "tenure_store_call_duration_seconds", Kind: Histogram, Unit: "s", Scope: Process, Label: "operation",
-		Help:   "Time from the decision to call the store until its answer; calls without an answer do not count.",
+		Help:   "Time from the decision to call the store until its answer; calls that got no answer in time do not count.",
 		Bounds: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 	}
 )

@@ -28,6 +28,10 @@ func checkRights(t *testing.T) {
 	if err := FromKeyValue(f.kv).CheckRights(wait.Context(t), testKey); err != nil {
 		t.Errorf("over a handle: %v", err)
 	}
+	f.nc.Close()
+	if err := all.CheckRights(wait.Context(t), testKey); err == nil || errors.Is(err, driver.ErrDenied) {
+		t.Errorf("without an answer: %v", err)
+	}
 }
 
 // TestCheckRightsChangesNothing: no setting of the bucket makes it store a message.

@@ -2,13 +2,11 @@ package natskv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
@@ -20,8 +18,8 @@ const unreachable uint64 = 1 << 62
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write the key is
 // missing. It publishes a delete marker under the condition that the last sequence of the key is
 // one that no stream reaches. The server checks that condition first, so it stores nothing, with
-// any setting of the bucket. CheckRights returns the error of CheckKey, and any other error if the
-// context ended before an answer came. Over a handle, where a missing right looks like silence, it
+// any setting of the bucket. CheckRights returns the error of CheckKey, and any other error if no
+// answer came. Over a handle, where a missing right looks like silence, it
 // does nothing.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	b, ok := s.cells.(rightful)
@@ -51,8 +49,5 @@ func (b *bucket) checkRights(ctx context.Context, key string) error {
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(unreachable, 10)},
 		"KV-Operation":                      {"DEL"},
 	}}, connection.Write)
-	if errors.Is(err, driver.ErrDenied) || err != nil && ctx.Err() != nil {
-		return err
-	}
-	return nil
+	return err // an answer refuses the write, and shows the right
 }
