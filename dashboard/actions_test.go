@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -35,7 +37,7 @@ func (s shown) act(name string, body map[string]any, headers ...string) (int, st
 	return w.Code, w.Body.String()
 }
 
-func acting(t *testing.T, store *memory.Store, log *bytes.Buffer) shown {
+func acting(t *testing.T, store driver.Store, log *bytes.Buffer) shown {
 	t.Helper()
 	d, err := dashboard.New(dashboard.Config{
 		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing"}}}, Clock: clock.Standard{},
@@ -90,6 +92,10 @@ func TestHandOverByThePage(t *testing.T) {
 			t.Fatalf("a refused request had an effect: %+v", a.Row)
 		}
 
+		body["to"] = "a"
+		code, why = s.act("hand-over", body)
+		wantCode(t, "to the leader", code, why, http.StatusConflict)
+		body["to"] = "c"
 		code, why = s.act("hand-over", body)
 		wantCode(t, "in order", code, why, http.StatusOK)
 		time.Sleep(lease)
@@ -97,8 +103,35 @@ func TestHandOverByThePage(t *testing.T) {
 			t.Errorf("after the hand-over: %+v", a)
 		}
 		if text := log.String(); !strings.Contains(text, "level=INFO msg=\"dashboard: hand-over\" store=store election=billing to=c user=alice") ||
-			strings.Contains(text, "secret") || strings.Count(text, "level=WARN") != 2 {
+			strings.Contains(text, "secret") || strings.Count(text, "level=WARN") != 3 {
 			t.Errorf("the log says\n%s", text)
+		}
+	})
+}
+
+// TestHandOverOfALeaderThatThePageDoesNotShow: between two looks at a store that does not push, the
+// store has a later term.
+func TestHandOverOfALeaderThatThePageDoesNotShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewPolled()
+		s := acting(t, store, &bytes.Buffer{})
+		lead(t, store, "billing", "a")
+		time.Sleep(3 * lease)
+		term := s.about("billing").Row.Term
+		e, err := store.Read(t.Context(), "billing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := func(term uint64) []byte { return fmt.Appendf(nil, `"term":%d,`, term) }
+		later := bytes.Replace(e.Value, is(term), is(term+1), 1)
+		if bytes.Equal(later, e.Value) {
+			t.Fatalf("the record has no term %d: %s", term, e.Value)
+		}
+		store.Put("billing", later)
+		code, why := s.act("hand-over", map[string]any{"source": "store", "name": "billing", "to": "c", "term": term})
+		wantCode(t, "of another term than the page shows", code, why, http.StatusConflict)
+		if e, err := store.Read(t.Context(), "billing"); err != nil || !bytes.Equal(e.Value, later) {
+			t.Errorf("the record has become %s, %v", e.Value, err)
 		}
 	})
 }
@@ -109,22 +142,35 @@ func TestResetByThePage(t *testing.T) {
 		s := acting(t, store, &bytes.Buffer{})
 		lead(t, store, "billing", "a")
 		time.Sleep(time.Second)
-		body := map[string]any{"source": "store", "name": "billing", "confirm": "billing", "lease_ms": 15000, "text": s.about("billing").Record.Text}
+		body := map[string]any{"source": "store", "name": "billing", "confirm": "billing", "lease_ms": 15000, "digest": s.about("billing").Record.Digest}
 		code, why := s.act("reset", body)
 		wantCode(t, "a sound record", code, why, http.StatusConflict)
 
-		const junk = "junk \xff<b>"
+		junk := "junk \xff<b>" + strings.Repeat("x", 5000)
 		store.Put("billing", []byte(junk))
 		time.Sleep(2 * lease)
 		code, why = s.act("reset", body)
 		wantCode(t, "another record than the page showed", code, why, http.StatusConflict)
-		body["text"], body["confirm"] = s.about("billing").Record.Text, "Billing"
+		body["digest"], body["confirm"] = s.about("billing").Record.Digest, "Billing"
 		code, why = s.act("reset", body)
 		wantCode(t, "another name", code, why, http.StatusBadRequest)
+		body["confirm"] = "billing"
+		for _, ms := range []int64{0, -1, lease.Milliseconds() - 1, 1<<58 + 1, time.Hour.Milliseconds() + 1} {
+			body["lease_ms"] = ms
+			code, why = s.act("reset", body)
+			wantCode(t, fmt.Sprintf("a lease of %d ms", ms), code, why, http.StatusBadRequest)
+		}
+		body["lease_ms"] = lease.Milliseconds()
+		// They read the same on the page: what follows 4 KiB is not shown, nor what is no text.
+		for _, other := range []string{junk + "y", strings.Replace(junk, "\xff", "\xfe", 1)} {
+			store.Put("billing", []byte(other))
+			code, why = s.act("reset", body)
+			wantCode(t, "another value", code, why, http.StatusConflict)
+		}
+		store.Put("billing", []byte(junk))
 		if a := s.about("billing"); a.Record.Kind != "foreign" {
 			t.Fatalf("a refused request had an effect: %+v", a.Record)
 		}
-		body["confirm"] = "billing"
 		code, why = s.act("reset", body)
 		wantCode(t, "in order", code, why, http.StatusOK)
 		time.Sleep(3 * lease)

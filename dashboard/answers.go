@@ -120,6 +120,8 @@ type timeLeft struct {
 type recordRow struct {
 	Kind    string           `json:"kind"`
 	Text    string           `json:"text,omitempty"`
+	Bytes   int              `json:"bytes,omitempty"` // of the whole
+	Digest  string           `json:"digest,omitempty"`
 	Updated time.Time        `json:"updated,omitzero"` // by the leader's clock
 	Request *records.Request `json:"request,omitempty"`
 }
@@ -164,7 +166,7 @@ func (e *election) timeLeft(now time.Time) *timeLeft {
 }
 
 func (e *election) recordRow() recordRow {
-	r := recordRow{Kind: "absent", Text: readable(e.value)}
+	r := recordRow{Kind: "absent", Text: readable(e.value), Bytes: e.size, Digest: e.digest}
 	if len(e.value) == 0 {
 		return r
 	}

@@ -79,7 +79,7 @@ type about struct {
 		Least int `json:"least_ms"`
 		Most  int `json:"most_ms"`
 	}
-	Record struct{ Kind, Text string }
+	Record struct{ Kind, Text, Digest string }
 	Terms  []struct {
 		Leader, Ended string
 		Term          uint64

@@ -43,6 +43,8 @@ type election struct {
 	lease    time.Duration
 	renewed  time.Time
 	value    []byte // the record as it is in the store, at most maxText of it
+	size     int    // of all of it
+	digest   string // of all of it
 	terms    []term // the last one is open while there is a leader
 	renewals []renewal
 	events   []event
@@ -110,6 +112,7 @@ func (e *election) see(entry driver.Entry, now time.Time) {
 	e.known, e.trouble = true, ""
 	if !entry.Unverified {
 		e.value = slices.Clone(entry.Value[:min(len(entry.Value), maxText)])
+		e.size, e.digest = len(entry.Value), digest(entry.Value)
 	}
 	e.take(facts)
 	if back {
@@ -252,6 +255,13 @@ func (e *election) leading() (leader string, term uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.leader, e.term
+}
+
+// leaseSeen returns that of the last leader, or 0.
+func (e *election) leaseSeen() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lease
 }
 
 // note adds a line to the list of events.
