@@ -126,6 +126,9 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 		return err
 	}
 	defer func() { _ = server.Close() }()
+	if !server.Loopback && !d.at.HasToken() {
+		log.Warn("everybody who reaches the address sees all elections", "remedy", "give --listen-token-file")
+	}
 	d.say(c, server.URL+"/")
 	board.Run(c.Context())
 	return nil

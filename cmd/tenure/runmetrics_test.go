@@ -102,7 +102,7 @@ func TestRunLeadsOnAmongBadScrapers(t *testing.T) {
 		}
 		defer c.Close()
 		if i%2 == 0 {
-			if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 1000)); err != nil {
+			if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000)); err != nil {
 				t.Fatal(err)
 			}
 		}

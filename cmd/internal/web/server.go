@@ -35,9 +35,11 @@ const (
 // Server is one that listens.
 type Server struct {
 	// URL is where it is reached.
-	URL  string
-	http http.Server
-	done chan struct{}
+	URL string
+	// Loopback reports whether other machines cannot reach it.
+	Loopback bool
+	http     http.Server
+	done     chan struct{}
 }
 
 // Open listens, and serves until Close. Failures of single connections are logged for debugging.
@@ -46,9 +48,10 @@ func (s *Settings) Open(h http.Handler, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fault.New("choose an address of this machine and a port that no other process has", "%s %s: %w", s.name, s.address, err)
 	}
-	w := &Server{URL: s.scheme() + "://" + l.Addr().String(), done: make(chan struct{})}
+	at, _ := l.Addr().(*net.TCPAddr)
+	w := &Server{URL: s.scheme() + "://" + l.Addr().String(), Loopback: at != nil && at.IP.IsLoopback(), done: make(chan struct{})}
 	w.http = http.Server{
-		Handler: s.guarded(h), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
+		Handler: s.guarded(h, w.Loopback), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
 		IdleTimeout: idleFor, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	l = netutil.LimitListener(l, s.connections)
@@ -108,8 +111,11 @@ func Secret(file string) (string, error) {
 func (s *Settings) HasToken() bool { return s.token != "" }
 
 // guarded lets only requests with the token through, if there is one.
-func (s *Settings) guarded(h http.Handler) http.Handler {
-	if s.token == "" {
+func (s *Settings) guarded(h http.Handler, loopback bool) http.Handler {
+	switch {
+	case s.token == "" && loopback:
+		return s.local(h)
+	case s.token == "":
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,13 +124,32 @@ func (s *Settings) guarded(h http.Handler) http.Handler {
 			http.Error(w, "the file with the token cannot be read", http.StatusInternalServerError)
 			return
 		}
-		shown := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if _, password, ok := r.BasicAuth(); ok {
 			shown = password // browsers ask people for one
+		} else if !strings.EqualFold(scheme, "Bearer") {
+			shown = ""
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(token)) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="tenure", charset="UTF-8"`)
 			http.Error(w, "show the token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// local refuses names other than localhost: a page of a foreign site could make its own name lead
+// to this machine, and read the answers in the browser of somebody here (DNS rebinding).
+func (s *Settings) local(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := r.Host
+		if host, _, err := net.SplitHostPort(name); err == nil {
+			name = host
+		}
+		if name != "" && name != "localhost" && net.ParseIP(strings.Trim(name, "[]")) == nil {
+			http.Error(w, s.name+" is on loopback and has no token: use localhost or an IP address, or let a proxy send that as Host",
+				http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)

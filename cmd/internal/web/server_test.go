@@ -80,6 +80,45 @@ func wants(t *testing.T, want int, url, token string, secure *tls.Config) {
 	}
 }
 
+// TestNamesThatLeadToLoopback: a page of another site can make its name lead to this machine.
+func TestNamesThatLeadToLoopback(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free, guarded := open(t, hello), open(t, hello, "--pages-token-file", token)
+	for host, want := range map[string]int{
+		"": 200, "localhost": 200, "localhost:80": 200, "127.0.0.1:80": 200, "[::1]:80": 200, "::1": 200, "192.0.2.1": 200,
+		"evil.example": 421, "evil.example:80": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example:1": 421,
+	} {
+		wantsAs(t, want, free.URL, host)
+		wantsAs(t, http.StatusUnauthorized, guarded.URL, host)
+	}
+	all := open(t, hello, "--pages", "0.0.0.0:0")
+	wantsAs(t, http.StatusOK, strings.Replace(all.URL, "[::]", "127.0.0.1", 1), "billing.example")
+	if all.Loopback || !free.Loopback {
+		t.Errorf("%s is on loopback: %v; %s: %v", all.URL, all.Loopback, free.URL, free.Loopback)
+	}
+}
+
+// wantsAs makes a request to a name that leads to the server.
+func wantsAs(t *testing.T, want int, url, host string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != want {
+		t.Errorf("%s as %q: %s, want %d", url, host, response.Status, want)
+	}
+}
+
 func TestWithoutAHostItListensOnLoopback(t *testing.T) {
 	s := open(t, hello)
 	if !strings.HasPrefix(s.URL, "http://127.0.0.1:") {
@@ -103,7 +142,7 @@ func TestToken(t *testing.T) {
 	}
 	write("s3cret\n")
 	s := open(t, hello, "--pages-token-file", file)
-	for token, code := range map[string]int{"Bearer s3cret": 200, "": 401, "Bearer s3cre": 401, "Bearer": 401, "Basic s3cret": 401,
+	for token, code := range map[string]int{"Bearer s3cret": 200, "bearer s3cret": 200, "s3cret": 401, "": 401, "Bearer s3cre": 401, "Bearer": 401, "Basic s3cret": 401,
 		"Basic " + base64.StdEncoding.EncodeToString([]byte("me:s3cret")): 200, "Basic " + base64.StdEncoding.EncodeToString([]byte("s3cret:me")): 401} {
 		wants(t, code, s.URL, token, nil)
 	}
@@ -182,7 +221,7 @@ func TestClientsThatReadNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
