@@ -90,6 +90,13 @@ func (d *dashboardFlags) settle(c *cobra.Command) error {
 	if d.places, err = d.where.Places(f, from, os.Getenv); err != nil {
 		return err
 	}
+	names := map[string]bool{}
+	for _, p := range d.places {
+		if names[p.String()] {
+			return fault.OfUsage(fmt.Errorf("%s has %v twice", from.Named("store"), p))
+		}
+		names[p.String()] = true
+	}
 	if err := d.members.settle(from.Named, len(d.places)); err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func TestDashboardWithWrongSettings(t *testing.T) {
 		at + "--listen x":                                      `error: --listen "x": has a port`,
 		at + "--interval 1ms":                                  "error: --interval is 1ms; it must be from 1s to 1h",
 		at + "--store redis://x":                               `error: --store "redis://x": unknown scheme`,
-		at + "--store nats://127.0.0.1:1/E":                    "error: dashboard: two sources have the name",
+		at + "--store nats://127.0.0.1:1/E":                    "error: --store has nats://127.0.0.1:1/E twice",
 		"dashboard":                                            "error: --store is missing",
 		at + "--member node-1:9464":                            "error: --member: is no URL of a member",
 		at + "--member http://me:s3cret@node-1":                "error: --member: is no URL of a member",
