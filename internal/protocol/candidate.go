@@ -62,8 +62,8 @@ func (m *Machine) claimableAt() (due, bool) {
 	return byFollower(m.view.renewedAt(), delay), ok
 }
 
-// claimDelay returns how long after the stamp was first seen the cell may be claimed, by the
-// nominee or, where there is none, by any candidate; false means never.
+// claimDelay returns how long after renewedAt the cell may be claimed, by the nominee or, where
+// there is none, by any candidate; false means never.
 func (m *Machine) claimDelay() (time.Duration, bool) {
 	c := &m.view.cell
 	switch {
@@ -191,8 +191,8 @@ func drafted(c *Cell) uint64 {
 	return 0
 }
 
-// highestKnownTerm returns the highest term that may ever have existed (L10). It leaves out terms
-// without a credible successor: claims go on below those.
+// highestKnownTerm returns the term that a claim must exceed (L10). It leaves out terms without a
+// credible successor: claims go on below those.
 func (m *Machine) highestKnownTerm(c *Cell) uint64 {
 	return max(c.succeeded(c.Record.Term), c.succeeded(m.view.highTerm), c.succeeded(m.view.highestPushedTerm), c.Floor)
 }

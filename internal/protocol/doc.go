@@ -18,11 +18,11 @@
 //   - view.go: the cell as it was last seen, and how far it is trusted (L2, L3, L3a, L10).
 //   - lease.go: this member's own term and pending writes (L1, L4).
 //   - decode.go: from bytes to a cell.
-//   - outcome.go: how answers and pushes change the view (L7, L13).
+//   - outcome.go, rumor.go: how answers and pushes change the view (L7, L13).
 //   - candidate.go, leader.go, release.go: the decisions in each state (L9, L10, L11, L16, H1).
 //   - follow.go: when to read. due.go: instants, and which clock counts (L5).
 //   - config.go: the margin and other bounds (L3).
 //   - eligible.go, nominee.go, priority.go: which member should lead (L13, H2).
 //   - reset.go, credible.go: damaged records (L15).
-//   - transition.go: the changes that the caller is notified of. moment.go: a small time of day.
+//   - transition.go: the changes that the caller is notified of. moment.go: a time in few bytes.
 package protocol

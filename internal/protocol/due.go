@@ -20,7 +20,7 @@ const (
 	followers              // the least that can have passed: the action must not be early
 )
 
-// byLeader returns the instant that is after later than from, as a leader counts.
+// byLeader returns the instant d later than from, as a leader counts.
 func byLeader(from clock.Instant, after time.Duration) due { return due{later(from, after), leaders} }
 
 // byFollower returns the instant that is after later than from, as a follower counts.
@@ -28,8 +28,8 @@ func byFollower(from clock.Instant, after time.Duration) due {
 	return due{later(from, after), followers}
 }
 
-// later returns i plus d on every clock. The times since the result are less by d, and negative
-// while it is in the future.
+// later returns i plus d on every clock. A time since it is d less than since i: negative if it is
+// in the future.
 func later(i clock.Instant, d time.Duration) clock.Instant {
 	return clock.Instant{Mono: i.Mono + d, Raw: i.Raw + d, Boot: i.Boot + d}
 }

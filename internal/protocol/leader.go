@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// stepLeading decides for a leader. It reads requests (H2), reads after a renewal of unknown
+// stepLeading decides for a leader. It obeys requests (H2), reads after a renewal of unknown
 // outcome (L7), and renews (L1, L8).
 func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	m.readRequest(now)
@@ -22,8 +22,8 @@ func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
 	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
 }
 
-// renewAt returns when the next renewal is due. If a longer interval was configured, it begins with
-// the renewal that writes its longer lease.
+// renewAt returns when the next renewal is due. A longer interval that was configured begins with
+// the next confirmed renewal.
 func (m *Machine) renewAt() due {
 	return byLeader(m.lease.held.sent, min(m.cfg.Renew, m.lease.held.renew))
 }
@@ -94,7 +94,7 @@ func (m *Machine) announceAt() due { return byLeader(m.lease.wonAt, m.cfg.Grace)
 func (m *Machine) finishBy() due { return byLeader(m.leavingSince, m.cfg.FinishWithin) }
 
 // approach shortens the wait for a far deadline: the clock of timers may be slewed to run slow, and
-// the look after the shorter wait corrects that.
+// the check after that wait corrects it.
 func approach(left time.Duration) time.Duration {
 	if left > 100*time.Millisecond {
 		return left - left/8

@@ -68,13 +68,13 @@ type Machine struct {
 	dither     uint8 // random: 0 for the shortest interval between reads, 255 for the longest
 	observing  bool  // it follows while Idle (see Observe)
 	watching   bool  // the store pushes changes (see Watching)
-	conflicted bool  // a write was refused, and the pending writes are not settled since
+	conflicted bool  // a write was refused since endFailures or confirm last cleared it
 	nomination nomination
 	barred     bool // not eligible
 	again      bool // after the release: campaign again
 
 	notBefore clock.Instant // no claim before it
-	claims    int32         // claims since the campaign began or a read showed no own record
+	claims    int32         // claims, and releases by takeOver, since no own record was seen
 	failures  int32         // operations that failed in a row
 	failedAt  clock.Instant // when the last of them failed
 	health    health
@@ -268,8 +268,8 @@ func (m *Machine) giveUp(now clock.Reading) bool {
 	return true
 }
 
-// Overdue reports whether it is too late to send op, because this process was stopped since Next
-// returned it.
+// Overdue reports whether it is too late to send op: this process was stopped since Next returned
+// it.
 func (op *Op) Overdue(now clock.Reading) bool { return op.Took(now) >= op.Timeout }
 
 // Took returns the time since Next returned the operation.
@@ -380,7 +380,7 @@ func (m *Machine) Attempt() time.Duration {
 
 func (m *Machine) read(now clock.Reading) *Op { return m.start(now, Op{}) }
 
-// write starts a write of r, completed, and keeps it as pending until its outcome is known.
+// write completes r, starts its write, and keeps it as pending until its outcome is known.
 func (m *Machine) write(now clock.Reading, p purpose, prev driver.Version, r record.Record) *Op {
 	r.Nonce = m.nonce()
 	r.Lease, r.Drift = m.leaseFor(p), m.boundFor(p)

@@ -8,7 +8,7 @@ import (
 )
 
 // A nominator outside the election may name one member, the nominee, which has precedence: others
-// claim later, by a bounded time, and a leader that loses its nomination leaves in good order. A
+// claim later, or never (NomineeOnly), and a leader that loses a nomination leaves in order. A
 // nomination never shortens the lease of a leader (L13).
 
 // nomination says whether this member is the nominee.

@@ -27,7 +27,7 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 	blind := !m.view.known() && op.pushes != m.view.pushes
 	m.observe(now, c, sight{answer, op.sent.Instant})
 	if op.pushes == m.view.pushes {
-		m.view.rumor = nil // it was false
+		m.view.rumor = nil // unconfirmed
 	}
 	m.reconcile(now, &c)
 	if blind || op.doubted {
@@ -167,8 +167,8 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	}
 }
 
-// forget drops pending writes that expect another state than the present one: they can no longer be
-// applied, or were applied and then replaced.
+// forget drops a candidate's pending writes (all expect one state) if that is not the present one:
+// none can be applied, or one was replaced.
 func (m *Machine) forget(present *Cell) {
 	if len(m.pending) > 0 && !m.pending[0].expects(present) {
 		m.pending = nil
@@ -265,7 +265,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
 	case m.view.older(&c) && !c.sameTerm(&m.view.cell):
-		// A late entry of a term that a vacant record cut short, or a state that was put back.
+		// A late entry of a term whose record vanished, or a state that was put back.
 		m.doubt()
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
 		m.doubt()

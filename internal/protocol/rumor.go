@@ -3,10 +3,10 @@ package protocol
 import "github.com/tenure-go/tenure/clock"
 
 // rumor is what an unverified push said last: the holder has renewed, by a write with this nonce.
-// Anybody may have sent it. So it only postpones the next read (L13), and nothing else is taken
-// from it. But a nonce is unknown to everybody until its holder has sent it. If a read then shows
-// the write with this nonce, the write was sent before the rumor came, and the timer of a follower
-// may start there (L2).
+// Anybody may have sent it. So it postpones the next read (L13), and with it a claim; nothing else
+// is taken from it. But its holder alone knows a nonce until it is sent. If a read then shows the
+// write with this nonce, the write was sent before the rumor came, and the timer of a follower may
+// start there (L2).
 type rumor struct {
 	nonce   string
 	heard   clock.Instant
@@ -33,8 +33,8 @@ func (m *Machine) unverified(now clock.Reading, c *Cell) {
 }
 
 // listensToRumors reports whether nothing else needs a read: the view is certain and believed, the
-// last answer of the store showed that the holder renews, it came not long ago, and no request has
-// failed since.
+// last answer of the store showed that the holder renews, it came not long ago, and no operation
+// has failed since.
 func (m *Machine) listensToRumors(now clock.Reading) bool {
 	limit := m.verifyAt()
 	return m.view.certain() && m.view.trust == sound && m.view.thriving() && m.health.well && limit.left(now.Instant) > 0
@@ -45,15 +45,15 @@ func (m *Machine) verifyAt() due {
 	return byLeader(m.view.heard, credulity*max(m.cfg.Lease, m.view.cell.Record.Lease))
 }
 
-// renewedBy reports whether c can be the next write of the holder in view: it says the same of the
-// term, and has a higher number.
+// renewedBy reports whether c can be the next write of the holder in view: same term, lease and
+// drift bound, and a higher Seq.
 func (v *view) renewedBy(c *Cell) bool {
 	r, shown := &c.Record, &v.cell.Record
 	return v.held() && c.Kind == Valid && r.Held() && !v.otherEra(c) && c.sameTerm(&v.cell) &&
 		r.Seq > shown.Seq && r.Lease == shown.Lease && r.Drift == shown.Drift
 }
 
-// firstHeard returns when the write of c, which was just seen, is known to have been sent.
+// firstHeard returns a time by which the write of c, just seen, was certainly sent.
 func (v *view) firstHeard(now clock.Reading, c *Cell) clock.Instant {
 	if r := v.rumor; r != nil && v.trust == sound && v.change != remade && c.Kind == Valid && c.Record.Nonce == r.nonce {
 		return r.heard

@@ -33,12 +33,12 @@ type Cell struct {
 	Version    driver.Version
 	// Floor is an upper bound on every earlier term; 0 if the store vouches for none.
 	Floor uint64
-	// Ceiling bounds the good terms where some may be above Floor; 0 means that Floor is the bound.
+	// Ceiling replaces Floor in the bound of good terms if it is higher (see ceiling); 0: none.
 	Ceiling uint64
 	// Era names the history of the store that this state belongs to; 0 if the store cannot tell.
 	Era uint64
-	// Record is set for Valid cells. For Malformed ones its Lease and Term are the values that
-	// could be recovered. For Malformed and Foreign ones its Nonce identifies the bytes, because
+	// Record is set for Valid cells. For Malformed ones its Term and Lease are the legible ones,
+	// or 0 and MaxLease. For Malformed and Foreign ones its Nonce identifies the bytes, because
 	// versions may recur (L3a).
 	Record record.Record
 	// Problem describes, for people, the defect of a Malformed or Foreign cell, or why an Absent
@@ -46,8 +46,8 @@ type Cell struct {
 	Problem error
 }
 
-// stamp identifies a holder's write. A request changes the version of a cell and not its stamp, so
-// it restarts no timer (L2).
+// stamp identifies a holder's write. A hand-over request changes the version, not the stamp: it
+// restarts no timer (L2).
 type stamp struct {
 	incarnation string
 	term        uint64
@@ -74,9 +74,9 @@ func (c *Cell) vacant() bool {
 	return c.Kind == Valid && c.Record.LeaderID == "" && !c.Record.Released
 }
 
-// illegible reports whether c is a malformed record whose lease cannot be read. Members wait for
-// the maximum lease instead. Nothing else uses that lease: it changes no interval of reads, and the
-// record that an operator puts in its place (Vacate) does not copy it.
+// illegible reports whether the lease of a malformed record cannot be read, or is an hour, which
+// counts the same. Members wait for an hour. No longest lease, no silence and no record that an
+// operator puts in its place (Vacate) takes that lease.
 func (c *Cell) illegible() bool { return c.Kind == Malformed && c.Record.Lease >= record.MaxLease }
 
 // sameTerm reports whether c and d are of one holder's term.
@@ -144,16 +144,16 @@ const (
 	// putBack: the state is older than the known one, and no holder was seen to go on from it.
 	putBack
 	// unproven: the store was recreated or lost its last writes, and no holder was seen to renew
-	// since. A released, vacant or own record there may come from a request that was sent before
-	// that, or be older than a write that is lost.
+	// since. A released, vacant or own record may come from a request sent before the loss, or be
+	// older than a lost write.
 	unproven
 )
 
 // view is this member's knowledge of the cell.
 type view struct {
 	cell Cell
-	// since is when the stamp was first seen: when the answer or push came, not when the request
-	// was sent. Followers count from here (L2).
+	// since is when the stamp was first seen, or its rumor came (firstHeard); never when a read was
+	// sent. Followers count from here (L2).
 	since clock.Instant
 	// heard is when the cell was last seen, and heardAt the same by the wall clock.
 	heard   clock.Instant
@@ -177,13 +177,13 @@ type view struct {
 	// era is the history of the store that was seen last.
 	era uint64
 	// highTerm and longLease are the highest term and the longest lease ever seen under this key,
-	// highSeq the highest sequence number in that term's records. A highTerm without a credible
-	// successor is dropped (see mark).
+	// highSeq the highest sequence number in that term's records. A record of a lower term drops
+	// one without a credible successor (mark).
 	highTerm uint64
 	highSeq  uint64
-	// highestPushedTerm is the highest term in a pushed entry, even in one that changed nothing
-	// else, but not in one that is not attested. Pushes may come out of order, so a lower term
-	// afterwards raises no alarm.
+	// highestPushedTerm is the highest term of a push that is attested and verified, even if it
+	// changed nothing else. Pushes may come out of order, so a lower term afterwards raises no
+	// alarm.
 	highestPushedTerm uint64
 	longLease         time.Duration
 	// pushes counts the pushes that may show a later state than a read in flight.
@@ -237,8 +237,8 @@ func (v *view) changed(c *Cell) change {
 	return replaced
 }
 
-// trustOf returns how far c, a new state, is believed. If its holder goes on, it is sound. But if
-// this member's own record goes on without an own write, two old states are seen in order.
+// trustOf returns how far c, a new state, is believed. If its holder goes on, it is sound. But an
+// own record that goes on by no own answer is not: two old states were seen in order.
 func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
 	case c.Unproven:
@@ -301,8 +301,8 @@ func (v *view) expires() bool {
 	return v.cell.Kind != Absent && v.cell.Kind != Foreign && !(v.cell.Kind == Valid && v.cell.Record.Released)
 }
 
-// expiresAfter returns how long a stamp must have been in view before any member may act as if its
-// lease had expired. It is never less than the record's lease, and never less than this member's
+// expiresAfter returns how long a stamp must have been in view before this member takes its lease
+// as expired. It is never less than the record's lease, and never less than this member's
 // configured lease, because a damaged record may hide one as long. A record that is not sound may
 // hide any lease that was ever seen.
 func (v *view) expiresAfter(cfg *Config) time.Duration {
@@ -324,8 +324,8 @@ func (v *view) bound() uint32 {
 	return v.cell.Record.Drift
 }
 
-// spread returns up to 4 ms, different for each member and term, so that many members do not claim
-// at one instant (H1).
+// spread returns up to 4 ms, by a hash of member and term, so that few members claim at one instant
+// (H1).
 func spread(incarnation string, term uint64) time.Duration {
 	h := fnv.New32a()
 	h.Write([]byte(incarnation))
