@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 func TestPictures(t *testing.T) {
 	if *shots == "" {
 		t.Skip("no screenshots are asked for")
+	}
+	if err := os.MkdirAll(*shots, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	s := newStage(t)
 	if _, err := s.bucket.Put(wait.Context(t), "nightly-reports", []byte("kept by another program")); err != nil {
