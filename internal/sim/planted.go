@@ -418,7 +418,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "rumor-outlives-read", Rule: "L13", Left: "a rumor counts on though a read has shown that it is false",
-		Edit:  []edit{{"protocol/outcome.go", "		m.view.rumor = nil // it was false\n", ""}},
+		Edit:  []edit{{"protocol/outcome.go", "		m.view.rumor = nil // unconfirmed\n", ""}},
 		Shows: "operations within a lease|" + nobody,
 	},
 	{
