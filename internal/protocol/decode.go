@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Decode turns an entry of a store into a cell. Credible then judges its term.
+// Decode turns an entry of a store into a cell. Its term is not judged yet: see Credible.
 func Decode(e driver.Entry) Cell {
 	c := Cell{Version: e.Version, Floor: e.Floor, Ceiling: e.Ceiling, Pristine: e.Pristine, Era: e.Era, Unproven: e.Unproven, Unverified: e.Unverified}
 	if e.Absent() {

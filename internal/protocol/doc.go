@@ -24,5 +24,5 @@
 //   - config.go: the margin and other bounds (L3).
 //   - eligible.go, nominee.go, priority.go: which member should lead (L13, H2).
 //   - reset.go, credible.go: damaged records (L15).
-//   - transition.go: the changes that the caller is notified of. moment.go: a time in few bytes.
+//   - transition.go: the changes that the caller is notified of. moment.go: a wall-clock time.
 package protocol

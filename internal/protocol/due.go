@@ -20,16 +20,16 @@ const (
 	followers              // the least that can have passed: the action must not be early
 )
 
-// byLeader returns the instant d later than from, as a leader counts.
+// byLeader returns from plus after, as a leader counts.
 func byLeader(from clock.Instant, after time.Duration) due { return due{later(from, after), leaders} }
 
-// byFollower returns the instant that is after later than from, as a follower counts.
+// byFollower returns from plus after, as a follower counts.
 func byFollower(from clock.Instant, after time.Duration) due {
 	return due{later(from, after), followers}
 }
 
-// later returns i plus d on every clock. A time since it is d less than since i: negative if it is
-// in the future.
+// later returns i plus d on every clock. A time counted from the result is d less than one counted
+// from i: negative while the result is in the future.
 func later(i clock.Instant, d time.Duration) clock.Instant {
 	return clock.Instant{Mono: i.Mono + d, Raw: i.Raw + d, Boot: i.Boot + d}
 }

@@ -31,8 +31,8 @@ func (m *Machine) stepDownIfUnwanted(now clock.Reading) {
 	}
 }
 
-// unwanted returns why this leader should leave, or nil, and notes nominations. A leader
-// that was not the nominee in this term may stay, unless NomineeOnly is set.
+// unwanted returns why this leader should leave, or nil, and notes whether it is the nominee. A
+// leader that was not the nominee in this term may stay, unless NomineeOnly is set.
 func (m *Machine) unwanted() error {
 	m.lease.nominated = m.lease.nominated || m.isNominee()
 	switch {

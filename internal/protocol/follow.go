@@ -10,7 +10,7 @@ import (
 // silence.
 func (m *Machine) Pushed() bool { return m.watching }
 
-// Confirmed reports whether the last contact showed another's renewal (not confirm). Then, without
+// Confirmed reports whether the last contact showed that another leader has renewed. Then, without
 // pushes, a member reads each PollStable, and otherwise each Poll.
 func (m *Machine) Confirmed() bool {
 	return m.view.known() && m.view.thriving() && m.failures == 0 && !m.mine()
@@ -60,7 +60,7 @@ func (m *Machine) readDelay() time.Duration {
 	if m.view.expires() {
 		stands := m.standsUntil()
 		if left := stands.left(m.view.heard); left > 0 && left <= longest(interval) {
-			return left // a claim needs a read then, if not later
+			return left // a claim needs a read then, and one more after a wait for a nominee
 		}
 	}
 	return m.dithered(interval)
@@ -101,9 +101,10 @@ func (m *Machine) dithered(d time.Duration) time.Duration {
 // longest returns the longest that d may become by dithering.
 func longest(d time.Duration) time.Duration { return d + d/10 }
 
-// headStart returns the time after which every other living member has seen the state in view. One
-// that reads seldom does so at the end of the lease that it knows. An eighth of the wait for a
-// nominee is added, so that the head start remains after that wait on clocks that differ.
+// headStart returns the time after which every other living member has seen the state in this
+// member's view. A member without pushes reads by the end of the lease that it knows of at the
+// latest. An eighth of the wait for a nominee is added, so that the head start remains after that
+// wait on clocks that differ.
 func (m *Machine) headStart() time.Duration {
 	nominees, _ := m.delayForNominee()
 	if m.allMembersArePushed() {

@@ -94,7 +94,7 @@ func (m *Machine) announceAt() due { return byLeader(m.lease.wonAt, m.cfg.Grace)
 func (m *Machine) finishBy() due { return byLeader(m.leavingSince, m.cfg.FinishWithin) }
 
 // approach shortens the wait for a far deadline: the clock of timers may be slewed to run slow, and
-// the check after that wait corrects it.
+// the check after the shorter wait corrects that.
 func approach(left time.Duration) time.Duration {
 	if left > 100*time.Millisecond {
 		return left - left/8

@@ -24,8 +24,8 @@ type pendingWrite struct {
 	purpose purpose
 	nonce   string
 	term    uint64
-	// prev is the version that the write expects. over is the nonce of the record there: versions
-	// may recur.
+	// prev is the version that the write expects. over is the nonce of the record there, because
+	// versions may recur.
 	prev driver.Version
 	over string
 	// nominated: this member was the nominee when it sent the write.
@@ -57,7 +57,7 @@ func (p *promise) remaining(now clock.Reading) time.Duration {
 type lease struct {
 	term uint64
 	seq  uint64  // of the last claim or renewal
-	held promise // of the last confirmed write, or of a void one (voidPending)
+	held promise // of the last confirmed write, or of a void one that ends earlier (voidPending)
 	// announced: the grace is over and the caller was notified.
 	announced bool
 	// hasten: the next renewal is due at once.
@@ -86,8 +86,8 @@ func (m *Machine) remaining(now clock.Reading) time.Duration {
 	return left
 }
 
-// expire ends a term after its deadline. Answers and pushes run it first, so a late one finds the
-// term ended, for good (L4).
+// expire ends a term after its deadline. Each answer and push runs it first, so a late one finds
+// the term ended and cannot revive it (L4).
 func (m *Machine) expire(now clock.Reading) {
 	if m.phase == Leading && m.remaining(now) <= 0 {
 		m.end(ErrExpired)

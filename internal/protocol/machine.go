@@ -74,11 +74,13 @@ type Machine struct {
 	again      bool // after the release: campaign again
 
 	notBefore clock.Instant // no claim before it
-	claims    int32         // claims, and releases by takeOver, since no own record was seen
+	// claims counts claims, and releases by takeOver, since the campaign began or no own record was
+	// seen.
+	claims    int32
 	failures  int32         // operations that failed in a row
 	failedAt  clock.Instant // when the last of them failed
 	health    health
-	successor string // the wished one; empty for any
+	successor string // the named one; empty for any
 	// leavingSince is when the leader was asked to leave, or when the release began.
 	leavingSince clock.Instant
 
@@ -169,8 +171,8 @@ func (m *Machine) Ask(now clock.Reading, why error) {
 	m.tell(Transition{What: Leaving, Term: m.lease.term, Cause: why})
 }
 
-// HandOver is Ask with a wished successor; an empty one means any member. The last wish counts,
-// even if the leader is already leaving.
+// HandOver is Ask with a named successor; an empty one means any member. The last one counts, even
+// if the leader is already leaving.
 func (m *Machine) HandOver(now clock.Reading, to, by string) {
 	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, by))
 	if m.phase == Leading {

@@ -8,8 +8,8 @@ import (
 )
 
 // A nominator outside the election may name one member, the nominee, which has precedence: others
-// claim later, or never (NomineeOnly), and a leader that loses a nomination leaves in order. A
-// nomination never shortens the lease of a leader (L13).
+// claim later, or never (NomineeOnly), and a leader that loses its nomination leaves in good order.
+// A nomination never shortens the lease of a leader (L13).
 
 // nomination says whether this member is the nominee.
 type nomination uint8
@@ -46,7 +46,7 @@ func (m *Machine) declineNomination() {
 
 // delayForNominee returns how much longer than the nominee this member waits before it claims;
 // false means that it never claims. A series of nominees does not make the wait longer: it counts
-// from the moment when the stamp was first seen.
+// from renewedAt.
 func (m *Machine) delayForNominee() (time.Duration, bool) {
 	switch {
 	case m.barred:

@@ -167,8 +167,10 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 	}
 }
 
-// forget drops a candidate's pending writes (all expect one state) if that is not the present one:
-// none can be applied, or one was replaced.
+// forget drops a candidate's pending writes if they expect another state than the present one. All
+// expect one state, because takeOver calls forget before it writes. Dropped writes can no longer be
+// applied, or were applied and then replaced. After a stale read, one may still be applied: it is
+// then an own record without a term.
 func (m *Machine) forget(present *Cell) {
 	if len(m.pending) > 0 && !m.pending[0].expects(present) {
 		m.pending = nil
@@ -265,7 +267,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	case !c.after(&m.view.cell):
 		// An old entry that comes late.
 	case m.view.older(&c) && !c.sameTerm(&m.view.cell):
-		// A late entry of a term whose record vanished, or a state that was put back.
+		// A late entry of a term whose record has vanished, or a state that was put back.
 		m.doubt()
 	case m.phase == Leading && c.stamp() != m.view.cell.stamp():
 		m.doubt()

@@ -3,10 +3,10 @@ package protocol
 import "github.com/tenure-go/tenure/clock"
 
 // rumor is what an unverified push said last: the holder has renewed, by a write with this nonce.
-// Anybody may have sent it. So it postpones the next read (L13), and with it a claim; nothing else
-// is taken from it. But its holder alone knows a nonce until it is sent. If a read then shows the
-// write with this nonce, the write was sent before the rumor came, and the timer of a follower may
-// start there (L2).
+// Anybody may have sent it. So it only postpones the next read (L13), and with it a claim and the
+// end of the leader that is reported. Only the holder knows a nonce before it has sent it. If a
+// read then shows the write with this nonce, the write was sent before the rumor came, and the
+// timer of a follower may start there (L2).
 type rumor struct {
 	nonce   string
 	heard   clock.Instant
@@ -45,7 +45,7 @@ func (m *Machine) verifyAt() due {
 	return byLeader(m.view.heard, credulity*max(m.cfg.Lease, m.view.cell.Record.Lease))
 }
 
-// renewedBy reports whether c can be the next write of the holder in view: same term, lease and
+// renewedBy reports whether c can be the next write of the holder in view: the same term, lease and
 // drift bound, and a higher Seq.
 func (v *view) renewedBy(c *Cell) bool {
 	r, shown := &c.Record, &v.cell.Record
@@ -53,7 +53,7 @@ func (v *view) renewedBy(c *Cell) bool {
 		r.Seq > shown.Seq && r.Lease == shown.Lease && r.Drift == shown.Drift
 }
 
-// firstHeard returns a time by which the write of c, just seen, was certainly sent.
+// firstHeard returns a time by which the write of c, which was just seen, has certainly been sent.
 func (v *view) firstHeard(now clock.Reading, c *Cell) clock.Instant {
 	if r := v.rumor; r != nil && v.trust == sound && v.change != remade && c.Kind == Valid && c.Record.Nonce == r.nonce {
 		return r.heard

@@ -114,14 +114,14 @@ func (m *Machine) Leader() Leader { return m.leader }
 // Failures returns the number of operations that failed in a row.
 func (m *Machine) Failures() int { return int(m.failures) }
 
-// Heard returns the last sight or rumor; false: no sight.
+// Heard returns when the cell, or a rumor of it, was last seen; false if the cell never was.
 func (m *Machine) Heard() (clock.Reading, bool) {
 	at, wall := m.view.lastSign()
 	return clock.Reading{Instant: at, Wall: wall.Time()}, m.view.known()
 }
 
-// InView returns the cell as last seen, and when it was renewed (renewedAt): the wall clock at the
-// last sight, minus the time between the two. The results count only if Heard returns true.
+// InView returns the cell as it was last seen, and when it was renewed (renewedAt): the wall clock
+// at the last sight, minus the time between the two. The results count only if Heard returns true.
 func (m *Machine) InView() (Cell, time.Time) {
 	at, wall := m.view.lastSign()
 	return m.view.cell, wall.Time().Add(-at.FollowerSince(m.view.renewedAt()))

@@ -33,21 +33,22 @@ type Cell struct {
 	Version    driver.Version
 	// Floor is an upper bound on every earlier term; 0 if the store vouches for none.
 	Floor uint64
-	// Ceiling replaces Floor in the bound of good terms if it is higher (see ceiling); 0: none.
+	// Ceiling bounds the good terms as Floor does: the higher one counts (see ceiling). 0: Floor
+	// alone.
 	Ceiling uint64
 	// Era names the history of the store that this state belongs to; 0 if the store cannot tell.
 	Era uint64
-	// Record is set for Valid cells. For Malformed ones its Term and Lease are the legible ones,
-	// or 0 and MaxLease. For Malformed and Foreign ones its Nonce identifies the bytes, because
-	// versions may recur (L3a).
+	// Record is set for Valid cells. For Malformed ones its Term is the one that is legible and
+	// credible, or 0, and its Lease the legible one, or MaxLease. For Malformed and Foreign ones
+	// its Nonce identifies the bytes, because versions may recur (L3a).
 	Record record.Record
 	// Problem describes, for people, the defect of a Malformed or Foreign cell, or why an Absent
 	// one is absent.
 	Problem error
 }
 
-// stamp identifies a holder's write. A hand-over request changes the version, not the stamp: it
-// restarts no timer (L2).
+// stamp identifies a holder's write. A hand-over request changes the version of a cell and not its
+// stamp, so it restarts no timer (L2).
 type stamp struct {
 	incarnation string
 	term        uint64
@@ -63,7 +64,7 @@ func (c *Cell) stamp() stamp {
 }
 
 // draft reports whether c is the first vacant record in an empty cell or over damage. A repeated
-// request may put a draft back after another term, if the cell is empty again: with the same nonce
+// write may put a draft back after another term, if the cell is empty again: with the same nonce
 // and, where versions are made from the content, the same version. So members do not wait for a
 // draft. They replace it by a second vacant record and wait for that one, which can come back only
 // after the draft has.
@@ -74,9 +75,9 @@ func (c *Cell) vacant() bool {
 	return c.Kind == Valid && c.Record.LeaderID == "" && !c.Record.Released
 }
 
-// illegible reports whether the lease of a malformed record cannot be read, or is an hour, which
-// counts the same. Members wait for an hour. No longest lease, no silence and no record that an
-// operator puts in its place (Vacate) takes that lease.
+// illegible reports whether c is a malformed record whose lease cannot be read, or is MaxLease,
+// which counts the same. Members wait for MaxLease. No longest lease, no silence, and no record
+// that an operator puts in its place (Vacate) takes over that lease.
 func (c *Cell) illegible() bool { return c.Kind == Malformed && c.Record.Lease >= record.MaxLease }
 
 // sameTerm reports whether c and d are of one holder's term.
@@ -144,16 +145,16 @@ const (
 	// putBack: the state is older than the known one, and no holder was seen to go on from it.
 	putBack
 	// unproven: the store was recreated or lost its last writes, and no holder was seen to renew
-	// since. A released, vacant or own record may come from a request sent before the loss, or be
-	// older than a lost write.
+	// since. A released, vacant or own record there may come from a write that was sent before the
+	// loss, or be older than a write that is lost.
 	unproven
 )
 
 // view is this member's knowledge of the cell.
 type view struct {
 	cell Cell
-	// since is when the stamp was first seen, or its rumor came (firstHeard); never when a read was
-	// sent. Followers count from here (L2).
+	// since is when an answer or push first showed the stamp, or when its rumor came (firstHeard);
+	// never when a read was sent. Followers count from here (L2).
 	since clock.Instant
 	// heard is when the cell was last seen, and heardAt the same by the wall clock.
 	heard   clock.Instant
@@ -177,13 +178,13 @@ type view struct {
 	// era is the history of the store that was seen last.
 	era uint64
 	// highTerm and longLease are the highest term and the longest lease ever seen under this key,
-	// highSeq the highest sequence number in that term's records. A record of a lower term drops
-	// one without a credible successor (mark).
+	// highSeq the highest sequence number in that term's records. When a record with a lower term
+	// is seen, mark drops a highTerm without a credible successor.
 	highTerm uint64
 	highSeq  uint64
-	// highestPushedTerm is the highest term of a push that is attested and verified, even if it
-	// changed nothing else. Pushes may come out of order, so a lower term afterwards raises no
-	// alarm.
+	// highestPushedTerm is the highest term of a push that is verified and, from a peer, attested,
+	// even if the push changed nothing else. Pushes may come out of order, so a lower term
+	// afterwards raises no alarm.
 	highestPushedTerm uint64
 	longLease         time.Duration
 	// pushes counts the pushes that may show a later state than a read in flight.
@@ -237,8 +238,9 @@ func (v *view) changed(c *Cell) change {
 	return replaced
 }
 
-// trustOf returns how far c, a new state, is believed. If its holder goes on, it is sound. But an
-// own record that goes on by no own answer is not: two old states were seen in order.
+// trustOf returns how far c, a new state, is believed. If its holder goes on, it is sound. An own
+// record that goes on without the answer to an own write proves nothing: two old states may be seen
+// in order.
 func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
 	case c.Unproven:
@@ -296,13 +298,13 @@ func (v *view) otherEra(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era
 // held reports whether the cell names a holder whose lease, by its own content, may be running.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
 
-// expires reports whether the cell, by its content, shows or may hide a lease that is running.
+// expires reports whether the cell may hold a running lease, by its content alone (not by trust).
 func (v *view) expires() bool {
 	return v.cell.Kind != Absent && v.cell.Kind != Foreign && !(v.cell.Kind == Valid && v.cell.Record.Released)
 }
 
-// expiresAfter returns how long a stamp must have been in view before this member takes its lease
-// as expired. It is never less than the record's lease, and never less than this member's
+// expiresAfter returns how long a stamp must have been in view before this member may act as if its
+// lease had expired. It is never less than the record's lease, and never less than this member's
 // configured lease, because a damaged record may hide one as long. A record that is not sound may
 // hide any lease that was ever seen.
 func (v *view) expiresAfter(cfg *Config) time.Duration {
