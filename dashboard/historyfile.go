@@ -67,17 +67,23 @@ func (h *history) report(err error, changed func()) {
 
 // save appends the lines that are unsaved, after a rewrite if one is due.
 func (h *history) save(all func(add func(line)), now time.Time) error {
-	if h.out.saves%seenEach == 0 {
-		h.add(line{Seen: &now})
-	}
 	h.mu.Lock()
-	lost, text := h.lost, bytes.Clone(h.unsaved.Bytes())
+	due := h.lost || h.out.size > h.out.compact+max(h.out.compact, leastGrowth)
 	h.mu.Unlock()
-	if lost || h.out.size > h.out.compact+max(h.out.compact, leastGrowth) {
+	if due {
 		if err := h.rewrite(all); err != nil {
 			return err
 		}
 	}
+	if h.out.saves%seenEach == 0 {
+		h.add(line{Seen: &now})
+	}
+	h.mu.Lock()
+	text := bytes.Clone(h.unsaved.Bytes())
+	if h.lost { // since the rewrite: what waits is older than what was lost
+		text = nil
+	}
+	h.mu.Unlock()
 	if err := h.out.append(text); err != nil {
 		return err
 	}
@@ -98,10 +104,12 @@ func (f *historyFile) append(text []byte) error {
 	return nil
 }
 
-// rewrite replaces the file by one with what is remembered.
+// rewrite replaces the file by one with what is remembered. That has all that is unsaved by now,
+// and must not be followed by it: an older line would replace a newer one.
 func (h *history) rewrite(all func(add func(line))) error {
 	h.mu.Lock()
 	h.lost = false // what is dropped from now on may be missing
+	h.unsaved.Reset()
 	h.mu.Unlock()
 	f, err := os.OpenFile(h.out.path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
