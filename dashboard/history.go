@@ -22,7 +22,7 @@ type history struct {
 	gaps []gap
 
 	mu      sync.Mutex
-	pasts   map[key]past // of elections that are not observed yet
+	pasts   map[key]past // of elections that are not observed yet; each stays as it was loaded
 	unsaved bytes.Buffer // lines
 	lost    bool         // there were more: a rewrite is due
 	damage  string       // what was wrong with the file at the start
@@ -71,7 +71,7 @@ func openHistory(path string, now time.Time) (*history, error) {
 	}
 	h.out.unlock = unlock
 	if err = h.load(now); err == nil {
-		err = h.rewrite(nil)
+		err = h.rewrite(nil, now)
 	}
 	if err != nil {
 		unlock()
@@ -168,14 +168,15 @@ func put[T any](all []T, one T, most int, same func(T) bool) []T {
 	return bounded(append(all, one), most)
 }
 
-// of returns the past of an election. Once it is observed, forget it here.
+// of returns a copy of the past of an election. Once it is observed, forget it here.
 func (h *history) of(k key) past {
 	if h == nil {
 		return past{}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.pasts[k]
+	p := h.pasts[k]
+	return past{clone(p.terms), clone(p.events)}
 }
 
 func (h *history) forget(k key) {

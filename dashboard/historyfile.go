@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"time"
 )
@@ -71,7 +72,7 @@ func (h *history) save(all func(add func(line)), now time.Time) error {
 	due := h.lost || h.out.size > h.out.compact+max(h.out.compact, leastGrowth)
 	h.mu.Unlock()
 	if due {
-		if err := h.rewrite(all); err != nil {
+		if err := h.rewrite(all, now); err != nil {
 			return err
 		}
 	}
@@ -106,7 +107,7 @@ func (f *historyFile) append(text []byte) error {
 
 // rewrite replaces the file by one with what is remembered. That has all that is unsaved by now,
 // and must not be followed by it: an older line would replace a newer one.
-func (h *history) rewrite(all func(add func(line))) error {
+func (h *history) rewrite(all func(add func(line)), now time.Time) error {
 	h.mu.Lock()
 	h.lost = false // what is dropped from now on may be missing
 	h.unsaved.Reset()
@@ -114,7 +115,7 @@ func (h *history) rewrite(all func(add func(line))) error {
 	f, err := os.OpenFile(h.out.path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
 		w := bufio.NewWriter(f)
-		h.remember(w, all)
+		h.remember(w, all, now)
 		err = errors.Join(w.Flush(), os.Rename(f.Name(), h.out.path))
 	}
 	if err != nil {
@@ -132,21 +133,23 @@ func (h *history) rewrite(all func(add func(line))) error {
 	return err
 }
 
-// remember writes all that is known. Errors stay in the writer.
-func (h *history) remember(w *bufio.Writer, all func(add func(line))) {
+// remember writes all that is known. No lock is held: the disk may hang. Errors stay in the writer.
+func (h *history) remember(w *bufio.Writer, all func(add func(line)), now time.Time) {
 	add := func(l line) { _, _ = w.Write(encodeLine(l)) }
 	add(line{Format: historyFormat})
 	for _, g := range h.gaps {
 		add(line{Gap: &g})
 	}
 	h.mu.Lock()
-	for k, p := range h.pasts {
+	pasts := maps.Clone(h.pasts)
+	h.mu.Unlock()
+	for k, p := range pasts {
 		p.write(k, add)
 	}
-	h.mu.Unlock()
 	if all != nil {
 		all(add)
 	}
+	add(line{Seen: &now})
 }
 
 func (p past) write(k key, add func(line)) {

@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"bufio"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,5 +66,51 @@ func TestNoOlderLineFollowsARewrite(t *testing.T) {
 	events := opened(t, path, noon).of(billing).events
 	if got := events[len(events)-1].ID; got != id {
 		t.Errorf("the last event was %d, and is %d after a restart", id, got)
+	}
+}
+
+// Killed right after a rewrite, the dashboard knows until when it has seen the elections.
+func TestARewriteSaysWhenTheElectionsWereSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	leave(opened(t, path, noon)) // a first start, nothing saved yet
+	h := opened(t, path, noon.Add(time.Minute))
+	savedOK(t, h, past{}, noon.Add(time.Minute))
+	h.lost = true
+	p := past{terms: []term{{Leader: "a", Term: 1, From: noon}}}
+	savedOK(t, h, p, noon.Add(2*time.Minute))
+	leave(h)
+	day := noon.AddDate(0, 0, 1)
+	h = opened(t, path, day)
+	want := []gap{{noon, noon.Add(time.Minute)}, {noon.Add(2 * time.Minute), day}}
+	if !slices.Equal(h.gaps, want) {
+		t.Errorf("the gaps are %v, want %v", h.gaps, want)
+	}
+	if a := h.of(billing).terms[0]; a.To == nil || !a.To.Equal(want[1].From) {
+		t.Errorf("the term that was open: %+v", a)
+	}
+}
+
+// watchedWriter fails the test if it is used while the history is locked: each event of an election
+// would wait for the disk.
+type watchedWriter struct {
+	*testing.T
+	h *history
+}
+
+func (w watchedWriter) Write(text []byte) (int, error) {
+	if !w.h.mu.TryLock() {
+		w.Fatal("the history is locked while the disk is written")
+	}
+	w.h.mu.Unlock()
+	return len(text), nil
+}
+
+func TestNoEventWaitsForTheDisk(t *testing.T) {
+	h := opened(t, filepath.Join(t.TempDir(), "history"), noon)
+	h.take(&line{Source: "store", Name: "gone", Term: &term{Leader: strings.Repeat("a", 1<<20), Term: 1}})
+	w := bufio.NewWriter(watchedWriter{t, h})
+	h.remember(w, past{}.all, noon)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
 	}
 }
