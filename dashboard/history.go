@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -57,6 +58,8 @@ type past struct {
 const (
 	historyFormat = 1
 	maxGaps       = 50
+	// forgetAfter is for elections of which nothing more was seen before the last end.
+	forgetAfter = 90 * 24 * time.Hour
 	// maxUnsaved bounds the memory for a disk that takes nothing, in bytes.
 	maxUnsaved = 8 << 20
 )
@@ -64,8 +67,12 @@ const (
 // openHistory reads the file, or begins one. A damaged file is kept beside the new one, and what
 // could be read of it is used.
 func openHistory(path string, now time.Time) (*history, error) {
-	h := &history{out: historyFile{path: path}, pasts: map[key]past{}}
-	unlock, err := lockFile(path + ".lock")
+	real, err := realPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: history %s: %w", path, err)
+	}
+	h := &history{out: historyFile{path: real}, pasts: map[key]past{}}
+	unlock, err := lockFile(real + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: history %s: %w", path, err)
 	}
@@ -99,13 +106,54 @@ func (h *history) load(now time.Time) error {
 	if err != nil || seen.IsZero() {
 		return err
 	}
-	h.gaps = bounded(append(h.gaps, gap{seen, now}), maxGaps)
+	h.take(&line{Gap: &gap{seen, now}})
 	for _, p := range h.pasts {
-		if n := len(p.terms); n > 0 && p.terms[n-1].To == nil { // goes on if its leader is found
-			p.terms[n-1].To, p.terms[n-1].Ended = &seen, endUnknown
+		p.end(seen)
+	}
+	h.forgetOld(seen)
+	return nil
+}
+
+// end closes a term that is open; it goes on if its leader is found. No term ends before it begins,
+// even if the clock went back.
+func (p past) end(seen time.Time) {
+	for i := range p.terms {
+		t := &p.terms[i]
+		if t.To == nil && i == len(p.terms)-1 {
+			t.To, t.Ended = &seen, endUnknown
+		}
+		if t.To != nil && t.To.Before(t.From) {
+			from := t.From
+			t.To = &from
 		}
 	}
-	return nil
+}
+
+// last is the time of the last that happened.
+func (p past) last() (at time.Time) {
+	if n := len(p.terms); n > 0 {
+		at = p.terms[n-1].From
+		if to := p.terms[n-1].To; to != nil {
+			at = *to
+		}
+	}
+	if n := len(p.events); n > 0 && p.events[n-1].At.After(at) {
+		at = p.events[n-1].At
+	}
+	return at
+}
+
+// forgetOld drops the elections in which nothing has happened for long, and of many the oldest.
+func (h *history) forgetOld(now time.Time) {
+	maps.DeleteFunc(h.pasts, func(_ key, p past) bool { return now.Sub(p.last()) > forgetAfter })
+	excess := len(h.pasts) - maxElections
+	if excess <= 0 {
+		return
+	}
+	oldest := slices.SortedFunc(maps.Keys(h.pasts), func(a, b key) int { return h.pasts[a].last().Compare(h.pasts[b].last()) })
+	for _, k := range oldest[:excess] {
+		delete(h.pasts, k)
+	}
 }
 
 // errDamaged is the number of a line that cannot be read.
@@ -114,13 +162,13 @@ type errDamaged int
 func (e errDamaged) Error() string { return fmt.Sprintf("line %d is damaged", int(e)) }
 
 // read takes the lines, and returns until when the elections were seen. A last line that does not
-// end is left out: the dashboard was killed while it wrote.
+// end is left out: the dashboard was killed while it wrote. Even a new file has a first line.
 func (h *history) read(r io.Reader) (seen time.Time, err error) {
 	lines := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		text, err := lines.ReadBytes('\n')
 		switch {
-		case errors.Is(err, io.EOF) && (n > 1 || len(text) == 0):
+		case errors.Is(err, io.EOF) && n > 1:
 			return seen, nil
 		case err != nil && !errors.Is(err, io.EOF):
 			return seen, err
@@ -141,7 +189,9 @@ func (h *history) read(r io.Reader) (seen time.Time, err error) {
 
 func (h *history) take(l *line) {
 	if l.Gap != nil {
-		h.gaps = bounded(append(h.gaps, *l.Gap), maxGaps)
+		if !l.Gap.To.Before(l.Gap.From) { // otherwise the clock went back
+			h.gaps = bounded(append(h.gaps, *l.Gap), maxGaps)
+		}
 		return
 	}
 	k := key{l.Source, l.Name}

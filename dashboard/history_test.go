@@ -125,7 +125,7 @@ func TestADamagedHistoryIsKeptAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const good = `{"tenure_dashboard_history":1}` + "\n" +
 			`{"source":"store","name":"billing","term":{"leader":"a","term":7,"from":"2000-01-01T00:00:00Z","to":"2000-01-01T00:01:00Z"}}` + "\n"
-		for damaged, terms := range map[string]int{"no history\n": 0, "no": 0, "{}\n": 0, good + "\x00\x00\n" + good: 1, good + good: 1} {
+		for damaged, terms := range map[string]int{"": 0, "no history\n": 0, "no": 0, "{}\n": 0, good + "\x00\x00\n" + good: 1, good + good: 1} {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "history")
 			if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {

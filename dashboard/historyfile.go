@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -71,7 +73,7 @@ func (h *history) save(all func(add func(line)), now time.Time) error {
 	h.mu.Lock()
 	due := h.lost || h.out.size > h.out.compact+max(h.out.compact, leastGrowth)
 	h.mu.Unlock()
-	if due {
+	if due || !h.out.isThere() {
 		if err := h.rewrite(all, now); err != nil {
 			return err
 		}
@@ -112,25 +114,73 @@ func (h *history) rewrite(all func(add func(line)), now time.Time) error {
 	h.lost = false // what is dropped from now on may be missing
 	h.unsaved.Reset()
 	h.mu.Unlock()
-	f, err := os.OpenFile(h.out.path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err == nil {
-		w := bufio.NewWriter(f)
-		h.remember(w, all, now)
-		err = errors.Join(w.Flush(), os.Rename(f.Name(), h.out.path))
-	}
+	err := h.out.replace(func(w *bufio.Writer) { h.remember(w, all, now) })
 	if err != nil {
 		h.mu.Lock()
 		h.lost = true
 		h.mu.Unlock()
+	}
+	return err
+}
+
+// realPath follows links, also one to a file that is not there yet, so that a file has one name.
+func realPath(path string) (string, error) {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, filepath.Base(path))
+	real, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return real, err
+	}
+	to, err := os.Readlink(path)
+	switch {
+	case err != nil:
+		return path, nil
+	case filepath.IsAbs(to):
+		return realPath(to)
+	}
+	return realPath(filepath.Join(dir, to))
+}
+
+// replace puts a new file in the place of the old one, once the disk has it.
+func (f *historyFile) replace(write func(w *bufio.Writer)) error {
+	path := f.path + ".new"
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a crash
 		return err
 	}
-	if h.out.file != nil {
-		_ = h.out.file.Close()
+	fresh, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
 	}
-	h.out.file = f
-	h.out.size, err = f.Seek(0, io.SeekEnd)
-	h.out.compact = h.out.size
-	return err
+	w := bufio.NewWriter(fresh)
+	write(w)
+	size, err := int64(0), errors.Join(w.Flush(), fresh.Sync())
+	if err == nil {
+		size, err = fresh.Seek(0, io.SeekEnd)
+	}
+	if err == nil {
+		err = os.Rename(path, f.path)
+	}
+	if err != nil {
+		return errors.Join(err, fresh.Close(), os.Remove(path))
+	}
+	if f.file != nil {
+		_ = f.file.Close()
+	}
+	f.file, f.size, f.compact = fresh, size, size
+	return nil
+}
+
+// isThere reports whether the file is still the one that was written, and has no more or less.
+func (f *historyFile) isThere() bool {
+	is, err := os.Stat(f.path)
+	if err != nil {
+		return false
+	}
+	was, err := f.file.Stat()
+	return err == nil && os.SameFile(is, was) && is.Size() == f.size
 }
 
 // remember writes all that is known. No lock is held: the disk may hang. Errors stay in the writer.

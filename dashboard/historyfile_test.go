@@ -2,8 +2,14 @@ package dashboard
 
 import (
 	"bufio"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,5 +118,156 @@ func TestNoEventWaitsForTheDisk(t *testing.T) {
 	h.remember(w, past{}.all, noon)
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A rewrite that fails leaves nothing behind: no file on a disk that may be full, and none open.
+func TestARewriteThatFailsLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := opened(t, path, noon)
+	if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	h.lost = true
+	for range 3 {
+		if err := h.save(past{}.all, noon); err == nil {
+			t.Fatal("a directory was replaced")
+		}
+	}
+	if _, err := os.Lstat(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the new file: %v", err)
+	}
+	open, _ := filepath.Glob("/proc/self/fd/*") // none on other systems
+	for _, fd := range open {
+		if to, _ := os.Readlink(fd); strings.HasPrefix(to, path+".new") {
+			t.Errorf("%s is still open", to)
+		}
+	}
+}
+
+func TestAFileThatWasTakenAwayIsWrittenAgain(t *testing.T) {
+	const strange = "strange\n"
+	for what, harm := range map[string]func(path string) error{
+		"deleted": os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.Remove(path), os.WriteFile(path, []byte(strange), 0o600))
+		},
+		"cut off":    func(path string) error { return os.Truncate(path, 0) },
+		"written to": func(path string) error { return os.WriteFile(path, []byte(strange), 0o600) },
+	} {
+		path := filepath.Join(t.TempDir(), "history")
+		h := opened(t, path, noon)
+		p := happens(h, 1, "a")
+		savedOK(t, h, p, noon)
+		if err := harm(path); err != nil {
+			t.Fatal(err)
+		}
+		savedOK(t, h, p, noon)
+		leave(h)
+		h = opened(t, path, noon)
+		if all := h.of(billing).events; len(all) != 1 || h.problem() != "" {
+			t.Errorf("%s: the events are %v, the problem is %q", what, all, h.problem())
+		}
+	}
+}
+
+// What lies in the place of the new file is neither followed nor taken over.
+func TestTheNewFileIsSafe(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "history"), filepath.Join(dir, "other")
+	if err := errors.Join(os.WriteFile(other, []byte("precious"), 0o600), os.Symlink(other, path+".new")); err != nil {
+		t.Skip(err)
+	}
+	leave(opened(t, path, noon))
+	if text, err := os.ReadFile(other); err != nil || string(text) != "precious" {
+		t.Errorf("the target of a link holds %q, %v", text, err)
+	}
+	if err := errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Chmod(path+".new", 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, path, noon)
+	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("the history is %v, %v", info, err)
+	}
+}
+
+// A file with several names is one file: the link stays, and the second process is refused.
+func TestALinkToTheHistory(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		dir := t.TempDir()
+		path, link := filepath.Join(dir, "history"), filepath.Join(dir, "link")
+		if err := os.Symlink("history", link); err != nil {
+			t.Skip(err)
+		}
+		if exists {
+			leave(opened(t, path, noon))
+		}
+		h := opened(t, link, noon)
+		if to, err := os.Readlink(link); err != nil || to != "history" {
+			t.Errorf("the link leads to %q, %v", to, err)
+		}
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("the file: %v, %v", info, err)
+		}
+		if _, err := openHistory(path, noon); err == nil && runtime.GOOS == "linux" {
+			t.Error("two use it")
+		}
+		leave(h)
+	}
+}
+
+// Elections that are gone for long are forgotten, and of many the oldest.
+func TestElectionsThatAreGoneAreForgotten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := opened(t, path, noon)
+	old, late := noon.Add(-forgetAfter-time.Hour), noon.Add(-forgetAfter+time.Hour)
+	p := past{terms: []term{{Leader: "a", Term: 1, From: old}}}
+	savedOK(t, h, p, noon) // it leads still
+	for name, at := range map[string]time.Time{"old": old, "late": late} {
+		h.add(line{Source: "store", Name: name, Event: &event{ID: 1, At: at}})
+		h.add(line{Source: "store", Name: name + "er", Term: &term{Leader: "a", Term: 1, From: old, To: &at}})
+	}
+	h.add(line{Source: billing.Source, Name: billing.Name, Term: &p.terms[0]})
+	savedOK(t, h, p, noon)
+	leave(h)
+	h = opened(t, path, noon.AddDate(10, 0, 0)) // how long it was down does not matter
+	if kept := slices.Sorted(maps.Keys(namesOf(h.pasts))); !slices.Equal(kept, []string{"billing", "late", "lateer"}) {
+		t.Errorf("kept are %v", kept)
+	}
+	for i := range maxElections {
+		h.take(&line{Source: "store", Name: strconv.Itoa(i), Event: &event{ID: 1, At: noon}})
+	}
+	h.forgetOld(noon)
+	if n := len(h.pasts); n != maxElections || h.pasts[key{"store", "late"}].events != nil {
+		t.Errorf("%d elections are remembered, want %d", n, maxElections)
+	}
+}
+
+func namesOf(pasts map[key]past) map[string]bool {
+	names := map[string]bool{}
+	for k := range pasts {
+		names[k.Name] = true
+	}
+	return names
+}
+
+// The clock went back since the last run.
+func TestNoTermOrGapEndsBeforeItBegins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := opened(t, path, noon)
+	before := noon.Add(-time.Hour)
+	p := past{terms: []term{{Leader: "a", Term: 1, From: noon.Add(time.Hour), To: &before}, {Leader: "b", Term: 2, From: noon.Add(time.Hour)}}}
+	h.lost = true
+	savedOK(t, h, p, noon)
+	leave(h)
+	h = opened(t, path, before)
+	terms := h.of(billing).terms
+	if len(terms) != 2 || len(h.gaps) != 0 {
+		t.Fatalf("the terms are %+v, the gaps %v", terms, h.gaps)
+	}
+	for _, one := range terms {
+		if one.To == nil || !one.To.Equal(one.From) {
+			t.Errorf("%+v", one)
+		}
 	}
 }
