@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -65,33 +66,49 @@ const (
 )
 
 // openHistory reads the file, or begins one. A damaged file is kept beside the new one, and what
-// could be read of it is used.
+// could be read of it is used. An error wraps its reason, which names the remedy.
 func openHistory(path string, now time.Time) (*history, error) {
-	real, err := realPath(path)
-	if err != nil {
-		return nil, fmt.Errorf("dashboard: history %s: %w", path, err)
-	}
-	h := &history{out: historyFile{path: real}, pasts: map[key]past{}}
-	unlock, err := lockFile(real + ".lock")
-	if err != nil {
-		return nil, fmt.Errorf("dashboard: history %s: %w", path, err)
-	}
-	h.out.unlock = unlock
-	if err = h.load(now); err == nil {
-		err = h.rewrite(nil, now)
+	h := &history{pasts: map[key]past{}}
+	err := h.open(path, now)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("the directory %s does not exist: make it", filepath.Dir(path))
+	case errors.Is(err, fs.ErrPermission):
+		err = fmt.Errorf("%w: this user must be able to read the file, and to write to its directory", err)
 	}
 	if err != nil {
-		unlock()
 		return nil, fmt.Errorf("dashboard: history %s: %w", path, err)
 	}
 	return h, nil
 }
 
-func (h *history) load(now time.Time) error {
-	f, err := os.Open(h.out.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func (h *history) open(path string, now time.Time) (err error) {
+	if h.out.path, err = realPath(path); err != nil {
+		return err
 	}
+	if h.out.unlock, err = lockFile(h.out.path + ".lock"); err != nil {
+		return err
+	}
+	if err = h.load(now); err == nil {
+		err = h.rewrite(nil, now)
+	}
+	if err != nil {
+		h.out.unlock()
+	}
+	return err
+}
+
+func (h *history) load(now time.Time) error {
+	info, err := os.Stat(h.out.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular(): // opening a pipe would wait, and a device must not be replaced
+		return errors.New("it is no regular file: give another one")
+	}
+	f, err := os.Open(h.out.path)
 	if err != nil {
 		return err
 	}
@@ -178,7 +195,7 @@ func (h *history) read(r io.Reader) (seen time.Time, err error) {
 			return seen, errDamaged(n)
 		}
 		if l.Format > historyFormat {
-			return seen, errors.New("a later version of the dashboard has written it")
+			return seen, errors.New("a later version of the dashboard has written it: run that one, or give another file")
 		}
 		if l.Seen != nil {
 			seen = *l.Seen

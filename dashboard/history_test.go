@@ -163,23 +163,26 @@ func TestHistoriesThatCannotBeUsed(t *testing.T) {
 		return err
 	}
 	for range 2 {
-		if err := try(file); err == nil || !strings.Contains(err.Error(), "later version") {
+		if err := try(file); err == nil || !strings.Contains(err.Error(), "later version of the dashboard has written it: run that one") {
 			t.Errorf("of a later version: %v", err)
 		}
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != later {
 		t.Errorf("the file holds %q, %v", text, err)
 	}
-	for _, wrong := range []string{dir, filepath.Join(dir, "none", "history")} {
-		if err := try(wrong); err == nil {
-			t.Errorf("%s is accepted", wrong)
+	for wrong, want := range map[string]string{
+		dir:                                   "no regular file: give another",
+		filepath.Join(dir, "none", "history"): filepath.Join(dir, "none") + " does not exist: make it",
+	} {
+		if err := try(wrong); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", wrong, err, want)
 		}
 	}
 	used := filepath.Join(dir, "used")
 	if err := try(used); err != nil {
 		t.Fatal(err)
 	}
-	if err := try(used); runtime.GOOS == "linux" && (err == nil || !strings.Contains(err.Error(), "another process uses it")) {
+	if err := try(used); runtime.GOOS == "linux" && (err == nil || !strings.Contains(err.Error(), "another process uses it: give each")) {
 		t.Errorf("in use: %v", err)
 	}
 }

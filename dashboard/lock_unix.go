@@ -17,7 +17,7 @@ func lockFile(path string) (unlock func(), err error) {
 	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errors.New("another process uses it")
+			err = errors.New("another process uses it: give each dashboard a file of its own")
 		}
 		return nil, err
 	}

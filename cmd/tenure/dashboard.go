@@ -50,6 +50,7 @@ type dashboardFlags struct {
 	actions   bool
 	json      bool
 
+	named  func(flag string) string // as it was set
 	places []stores.Place
 	at     *web.Settings
 }
@@ -87,6 +88,7 @@ func (d *dashboardFlags) settle(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	d.named = from.Named
 	if d.places, err = d.where.Places(f, from, os.Getenv); err != nil {
 		return err
 	}
@@ -125,6 +127,9 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 		cfg.Sources = append(cfg.Sources, d.source(p, &connections))
 	}
 	board, err := dashboard.New(cfg)
+	if why := errors.Unwrap(err); why != nil { // a list of wrong settings wraps several
+		return fault.OfValue(fmt.Errorf("%s %s: %w", d.named("history"), d.history, why))
+	}
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func TestDashboardWithWrongSettings(t *testing.T) {
 		at + "--member-token-file /none":                       "error: --member-token-file needs --member",
 		at + "--member http://node-1 --store sqlite:/tmp/x.db": "error: --member needs a single --store",
 		at + "--allow-actions":                                 "error: --allow-actions needs --listen-token-file",
-		at + "--history /none/history":                         "error: dashboard: history /none/history: open /none/history.lock: no such file",
+		at + "--history /none/history":                         "error: --history /none/history: the directory /none does not exist: make it\n",
 	} {
 		code, said := try(t, strings.Fields(args)...)
 		if code == 0 || !strings.HasPrefix(said, want) {
