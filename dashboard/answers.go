@@ -59,7 +59,8 @@ func (d *Dashboard) overview(query string, only health, offset, limit int) overv
 	}
 	slices.SortFunc(o.Elections, compare)
 	o.Matching = len(o.Elections)
-	o.Elections = o.Elections[min(offset, o.Matching):min(offset+limit, o.Matching)]
+	o.Elections = o.Elections[min(offset, o.Matching):]
+	o.Elections = o.Elections[:min(limit, len(o.Elections))]
 	return o
 }
 
@@ -76,21 +77,27 @@ func (s *source) row(elections []*election) sourceRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := sourceRow{Name: s.Name, Pushed: pushes(s.store), OK: s.problem == "", Problem: s.problem, Elections: len(elections), Silent: s.said.silent()}
+	for _, e := range elections {
+		if each := e.betweenLooks(); each > 0 {
+			r.Pushed = false
+			r.PerMinute += float64(time.Minute) / float64(each)
+		}
+	}
 	if s.store != nil && !r.Pushed {
 		r.Interval = s.interval().Milliseconds()
-		for _, e := range elections {
-			r.PerMinute += float64(time.Minute) / float64(e.betweenLooks())
-		}
 		r.PerMonth = r.PerMinute * minutesInAMonth / 1000 * s.Price
 	}
 	return r
 }
 
 // betweenLooks is the interval, or the leader's lease if that is shorter: when it runs out, the
-// observer looks.
+// observer looks. It is 0 where changes are pushed.
 func (e *election) betweenLooks() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.pushed {
+		return 0
+	}
 	return min(e.interval, cmp.Or(e.lease, e.interval))
 }
 
@@ -100,11 +107,12 @@ const minutesInAMonth = 30 * 24 * 60
 type detail struct {
 	Now      time.Time   `json:"now"`
 	Row      row         `json:"row"`
+	Pushed   bool        `json:"pushed"` // single renewals are seen
 	Left     *timeLeft   `json:"left,omitempty"`
 	Next     *time.Time  `json:"next_renewal,omitempty"`
 	Record   recordRow   `json:"record"`
 	Terms    []term      `json:"terms"`
-	Unseen   []gap       `json:"unseen"` // when the dashboard did not run
+	Unseen   []gap       `json:"unseen"` // without the dashboard, or an answer of the store
 	Renewals []renewal   `json:"renewals"`
 	Events   []event     `json:"events"`
 	Members  []memberRow `json:"members"`
@@ -128,9 +136,9 @@ type recordRow struct {
 
 func (s *source) detail(e *election) detail {
 	d := e.detail(time.Now())
-	d.Members, d.Unseen = s.said.members(e.key.Name), []gap{}
+	d.Members = s.said.members(e.key.Name)
 	if len(d.Terms) > 0 {
-		d.Unseen = s.kept.unseen(d.Terms[0].From)
+		d.Unseen = append(s.kept.unseen(d.Terms[0].From), d.Unseen...)
 	}
 	return d
 }
@@ -139,30 +147,29 @@ func (e *election) detail(now time.Time) detail {
 	d := detail{Now: now, Row: e.row(now)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d.Left = e.timeLeft(now)
+	d.Pushed, d.Left = e.pushed, e.timeLeft(now)
 	if d.Left != nil {
 		next := e.renewed.Add(e.lease / 3)
 		d.Next = &next
 	}
 	d.Record = e.recordRow()
-	d.Terms, d.Renewals = clone(e.terms), clone(e.renewals)
+	d.Terms, d.Renewals, d.Unseen = clone(e.terms), clone(e.renewals), clone(e.gaps)
+	if !e.dark.IsZero() {
+		d.Unseen = append(d.Unseen, gap{e.dark, now})
+	}
 	d.Events = clone(e.events)
 	slices.Reverse(d.Events)
 	return d
 }
 
-// timeLeft counts from the last renewal that was seen. The leader counts from before it sent that,
-// which may be one look, or a second, earlier. It runs under the lock.
+// timeLeft counts from the last renewal that was seen. The leader counts from before it sent that:
+// after the sight before it, and by a push within a second. It runs under the lock.
 func (e *election) timeLeft(now time.Time) *timeLeft {
 	if e.leader == "" || e.renewed.IsZero() {
 		return nil
 	}
 	most := max(0, e.lease-now.Sub(e.renewed))
-	late := time.Second
-	if !e.pushed {
-		late = min(e.interval, e.lease)
-	}
-	return &timeLeft{max(0, most-late).Milliseconds(), most.Milliseconds()}
+	return &timeLeft{max(0, most-e.late).Milliseconds(), most.Milliseconds()}
 }
 
 func (e *election) recordRow() recordRow {

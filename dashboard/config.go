@@ -117,9 +117,7 @@ func (s *Source) observing(store driver.Store, c clock.Clock, hear func(tenure.E
 	if b, ok := store.(driver.Bounded); ok {
 		cfg.Lease = max(cfg.Lease, b.MinLease())
 	}
-	if !pushes(store) {
-		cfg.Tuning.Poll, cfg.Tuning.PollStable = s.interval(), s.interval()
-	}
+	cfg.Tuning.Poll, cfg.Tuning.PollStable = s.interval(), s.interval() // for a time without pushes
 	return cfg
 }
 

@@ -74,8 +74,9 @@ type overview struct {
 }
 
 type about struct {
-	Row  line
-	Left *struct {
+	Row    line
+	Pushed bool
+	Left   *struct {
 		Least int `json:"least_ms"`
 		Most  int `json:"most_ms"`
 	}
@@ -182,7 +183,7 @@ func TestTheStoryOfAnElection(t *testing.T) {
 		lead(t, way, "billing", "a")
 		time.Sleep(time.Minute)
 		a := s.about("billing")
-		if a.Row.Health != "ok" || a.Row.Leader != "a" || len(a.Terms) != 1 || a.Terms[0].To != nil || a.Record.Kind != "held" {
+		if a.Row.Health != "ok" || a.Row.Leader != "a" || !a.Pushed || len(a.Terms) != 1 || a.Terms[0].To != nil || a.Record.Kind != "held" {
 			t.Errorf("led: %+v", a)
 		}
 		if n := len(a.Renewals); n < 8 || a.Renewals[n-1].Left < 0.6 || a.Renewals[n-1].Left > 0.7 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/records"
 	"github.com/tenure-go/tenure/internal/story"
 )
@@ -22,8 +23,7 @@ const (
 // election is what is known of one election. Its facts come from the story, in their order.
 type election struct {
 	key      key
-	pushed   bool          // renewals are seen when they happen
-	interval time.Duration // otherwise: between two looks
+	interval time.Duration // between two looks where nothing is pushed
 	hub      *hub
 	history  *history
 	observed *tenure.Election
@@ -31,8 +31,10 @@ type election struct {
 	story    story.Story
 	stop     func()
 
+	// mu is taken before the story's lock, so that facts come in the story's order.
 	mu       sync.Mutex
 	known    bool   // the store has answered
+	pushed   bool   // the store pushes changes at present
 	trouble  string // what the store's last failure was; empty once it answers
 	alarm    string // until the next leader
 	vacancy  string // why nobody leads
@@ -42,13 +44,26 @@ type election struct {
 	since    time.Time // when the leader, or the vacancy, was first seen
 	lease    time.Duration
 	renewed  time.Time
-	value    []byte // the record as it is in the store, at most maxText of it
-	size     int    // of all of it
-	digest   string // of all of it
-	terms    []term // the last one is open while there is a leader
+	sharp    bool          // that was pushed, and there was no trouble since
+	late     time.Duration // how long before it was seen that renewal may have been sent
+	sight    sight
+	dark     time.Time // since when the leader is out of sight; zero: it is not
+	gaps     []gap     // when nothing was seen
+	value    []byte    // the record as it is in the store, at most maxText of it
+	size     int       // of all of it
+	digest   string    // of all of it
+	terms    []term    // the last one is open while there is a leader
 	renewals []renewal
 	events   []event
 	lastID   uint64
+	lastTerm uint64 // the ID of a term
+}
+
+// sight is when the store showed something, and how.
+type sight struct {
+	before time.Time // the sight before it
+	at     time.Time
+	pushed bool
 }
 
 // key names an election.
@@ -57,14 +72,16 @@ type key struct {
 	Name   string `json:"name"`
 }
 
-// term is one leader's time.
+// term is one leader's time. In a store that was deleted and made again, its number may come twice.
 type term struct {
-	Leader  string     `json:"leader"`
-	Address string     `json:"address,omitempty"`
-	Term    uint64     `json:"term"`
-	From    time.Time  `json:"from"`
-	To      *time.Time `json:"to,omitempty"`
-	Ended   string     `json:"ended,omitempty"`
+	ID          uint64     `json:"id,omitempty"` // counts them; 0 in older histories
+	Incarnation string     `json:"incarnation,omitempty"`
+	Leader      string     `json:"leader"`
+	Address     string     `json:"address,omitempty"`
+	Term        uint64     `json:"term"`
+	From        time.Time  `json:"from"`
+	To          *time.Time `json:"to,omitempty"`
+	Ended       string     `json:"ended,omitempty"`
 	// Took is the time from the last sign of this leader to the next one's, and Least the least
 	// that it had to be.
 	Took  *float64 `json:"took_ms,omitempty"`
@@ -103,18 +120,26 @@ const (
 
 var endings = map[string]string{story.Graceful: endReleased, story.Forced: endDeleted, story.Silence: endSilence}
 
-// see takes an entry that the store showed.
-func (e *election) see(entry driver.Entry, now time.Time) {
-	facts := e.story.See(entry, now)
+// see takes an entry that the store showed, perhaps by a push.
+func (e *election) see(entry driver.Entry, pushed bool, now time.Time) {
+	pushes := pushed || e.observed.Status().Pushed
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	back := !e.known || e.trouble != ""
+	if e.known || pushes { // the first read comes before the first push
+		e.pushed = pushes
+	}
 	e.known, e.trouble = true, ""
+	e.sight = sight{e.sight.at, now, pushed}
+	if !e.dark.IsZero() {
+		e.gaps = bounded(append(e.gaps, gap{e.dark, now}), maxGaps)
+		e.dark = time.Time{}
+	}
 	if !entry.Unverified {
 		e.value = slices.Clone(entry.Value[:min(len(entry.Value), maxText)])
 		e.size, e.digest = len(entry.Value), digest(entry.Value)
 	}
-	e.take(facts)
+	e.take(e.story.See(entry, pushed, now))
 	if back {
 		e.hub.changed(e.key)
 	}
@@ -122,18 +147,16 @@ func (e *election) see(entry driver.Entry, now time.Time) {
 
 // hear takes an event of the library.
 func (e *election) hear(event tenure.Event) {
-	facts := e.story.Hear(event)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.take(facts)
+	e.take(e.story.Hear(event))
 }
 
 // begin takes the first status that is known.
 func (e *election) begin(s tenure.Status, id string) {
-	facts := e.story.Begin(s, e.key.Name, id)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.take(facts)
+	e.take(e.story.Begin(s, e.key.Name, id))
 }
 
 func (e *election) take(facts []story.Item) {
@@ -155,23 +178,49 @@ func (e *election) fact(f *story.Item) {
 	case story.Alarm:
 		e.alarm = f.Text
 	case story.Trouble:
-		if e.trouble == f.Text {
+		if !e.troubled(f) {
 			return
 		}
-		e.trouble = f.Text
 	case story.Asked, story.Released:
 	}
 	e.note(f)
 	e.hub.changed(e.key)
 }
 
+// troubled takes trouble, and reports whether it is news. While the store does not answer, and
+// where one cause comes again and again, it is none: it would displace all other events.
+func (e *election) troubled(f *story.Item) (news bool) {
+	e.sharp = false
+	was := e.trouble
+	if n := len(e.events) - 1; was == "" && n >= 0 {
+		if last := &e.events[n]; last.What == string(story.Trouble) && f.At.Sub(last.At) < time.Hour {
+			was = last.Text
+		}
+	}
+	another := was == "" || loglimit.Cause(was, e.key.Name) != loglimit.Cause(f.Text, e.key.Name)
+	news = e.trouble == "" && another
+	if e.trouble == "" || another {
+		e.trouble = f.Text
+		e.hub.changed(e.key)
+	}
+	return news
+}
+
 func (e *election) renew(f *story.Item) {
-	last := e.renewed
-	e.renewed, e.lease = f.At, f.Lease
-	if !e.pushed || f.Term != e.term || last.IsZero() || f.Lease <= 0 {
+	last, sharp := e.renewed, e.sharp && e.sight.pushed
+	e.renewed, e.lease, e.sharp, e.late = f.At, f.Lease, e.sight.pushed, time.Second
+	switch before := e.sight.before; {
+	case before.IsZero():
+		e.late = f.Lease
+	case !sharp:
+		e.late += f.At.Sub(before)
+	}
+	apart := f.At.Sub(last)
+	missed := apart >= f.Lease // a leader does not renew after its lease
+	if missed || !sharp || f.Term != e.term || last.IsZero() {
 		return
 	}
-	r := renewal{f.At, max(0, 1-float64(f.At.Sub(last))/float64(f.Lease))}
+	r := renewal{f.At, 1 - float64(apart)/float64(f.Lease)}
 	e.renewals = bounded(append(e.renewals, r), maxRenewals)
 	e.hub.detail(e.key, "renewal", func() any {
 		return struct {
@@ -185,18 +234,31 @@ func (e *election) renew(f *story.Item) {
 func (e *election) elected(f *story.Item) {
 	e.vacancy, e.alarm = "", ""
 	e.leader, e.address, e.term, e.since = f.Who, f.Address, f.Term, f.At
-	if n := len(e.terms); n > 0 && e.terms[n-1].is(f) { // it has another address, or was unseen
-		t := &e.terms[n-1]
-		t.Address, t.To, t.Ended, e.since = f.Address, nil, "", t.From
+	incarnation := f.Event.Leader.Incarnation
+	if n := len(e.terms); n > 0 && e.terms[n-1].is(&f.Event.Leader) {
+		t := &e.terms[n-1] // it has another address, or was unseen
+		t.Incarnation, t.Address, t.To, t.Ended, e.since = incarnation, f.Address, nil, "", t.From
 		e.keepTerm()
 		return
 	}
 	e.closeTerm(f)
-	e.terms = bounded(append(e.terms, term{Leader: f.Who, Address: f.Address, Term: f.Term, From: f.At}), maxTerms)
+	e.lastTerm++
+	one := term{ID: e.lastTerm, Incarnation: incarnation, Leader: f.Who, Address: f.Address, Term: f.Term, From: f.At}
+	e.terms = bounded(append(e.terms, one), maxTerms)
 	e.keepTerm()
 }
 
-func (t *term) is(f *story.Item) bool { return t.Term == f.Term && t.Leader == f.Who }
+func (t *term) is(of *tenure.Leader) bool {
+	return t.Term == of.Term && t.Leader == of.ID && (t.Incarnation == of.Incarnation || t.Incarnation == "")
+}
+
+// end closes a term, also if the clock went back.
+func (t *term) end(at time.Time) {
+	if at.Before(t.From) {
+		at = t.From
+	}
+	t.To = &at
+}
 
 // closeTerm completes the last term, now that the next one shows how it ended.
 func (e *election) closeTerm(next *story.Item) {
@@ -205,8 +267,7 @@ func (e *election) closeTerm(next *story.Item) {
 	}
 	t := &e.terms[len(e.terms)-1]
 	if t.To == nil || t.To.After(next.At) {
-		at := next.At
-		t.To = &at
+		t.end(next.At)
 	}
 	t.Ended = endUnknown
 	if how, ok := endings[next.Text]; ok {
@@ -232,6 +293,9 @@ func (e *election) resume(p past) {
 	if n := len(p.events); n > 0 {
 		e.lastID = p.events[n-1].ID
 	}
+	if n := len(p.terms); n > 0 {
+		e.lastTerm = p.terms[n-1].ID
+	}
 }
 
 // past is what is known by now.
@@ -243,9 +307,11 @@ func (e *election) past() past {
 
 func (e *election) vacate(f *story.Item) {
 	e.vacancy, e.since, e.leader, e.address, e.renewed = f.Text, f.At, "", "", time.Time{}
+	if e.trouble != "" {
+		e.dark = f.At
+	}
 	if n := len(e.terms); n > 0 && e.terms[n-1].To == nil {
-		at := f.At
-		e.terms[n-1].To = &at
+		e.terms[n-1].end(f.At)
 		e.keepTerm()
 	}
 }

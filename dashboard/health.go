@@ -84,8 +84,10 @@ func (e *election) judge(r *row) (h health, problem string) {
 
 // changes returns how often the leader has changed within an hour. It runs under the lock.
 func (e *election) changes(now time.Time) (n int) {
-	for i := len(e.terms) - 1; i > 0 && now.Sub(e.terms[i].From) < time.Hour; i-- {
-		n++
+	for i := 1; i < len(e.terms); i++ {
+		if age := now.Sub(e.terms[i].From); 0 <= age && age < time.Hour { // a clock may go back
+			n++
+		}
 	}
 	return n
 }

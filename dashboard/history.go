@@ -215,7 +215,7 @@ func (h *history) take(l *line) {
 	p := h.pasts[k]
 	switch {
 	case l.Term != nil:
-		p.terms = put(p.terms, *l.Term, maxTerms, func(t term) bool { return t.Term == l.Term.Term && t.Leader == l.Term.Leader })
+		p.terms = put(p.terms, *l.Term, maxTerms, func(t term) bool { return t.ID == l.Term.ID && t.Term == l.Term.Term && t.Leader == l.Term.Leader })
 	case l.Event != nil:
 		p.events = put(p.events, *l.Event, maxEvents, func(e event) bool { return e.ID == l.Event.ID })
 	default:

@@ -75,9 +75,9 @@ func (s *source) run(ctx context.Context) {
 
 // use makes the elections' common part.
 func (s *source) use(store driver.Store) error {
-	tapped := records.Tap(store, func(name string, e driver.Entry) {
+	tapped := records.Tap(store, func(name string, e driver.Entry, pushed bool) {
 		if one := s.find(name); one != nil {
-			one.see(e, time.Now())
+			one.see(e, pushed, time.Now())
 		}
 	})
 	group, err := tenure.NewGroup(tapped, s.observing(store, s.clock, func(e tenure.Event) {
@@ -145,8 +145,7 @@ func (s *source) observe(ctx context.Context, name string) error {
 		return err
 	}
 	one := &election{
-		key: key{s.Name, name}, pushed: pushes(s.store), interval: s.interval(), hub: s.hub,
-		history: s.kept, observed: e, store: s.store,
+		key: key{s.Name, name}, pushed: pushes(s.store), interval: s.interval(), hub: s.hub, history: s.kept, observed: e, store: s.store,
 	}
 	one.resume(s.kept.of(one.key))
 	s.mu.Lock()

@@ -113,7 +113,7 @@ type wreck struct {
 	value []byte
 }
 
-func (w *wreck) see(_ string, e driver.Entry) {
+func (w *wreck) see(_ string, e driver.Entry, _ bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.value = e.Value

@@ -84,7 +84,7 @@ export class Election {
     this.data = data
     const { row } = data
     const actions = this.actions.render(data)
-    const polled = data.sources[0]?.interval_ms > 0 // single renewals are not seen
+    const polled = !data.pushed && data.renewals.length === 0 // single renewals are not seen
     const all = this.root.clientWidth
     const width = Math.max(200, all - 2 * 17) // within a panel
     const half = all >= 950 ? (all - 16) / 2 - 2 * 17 : width

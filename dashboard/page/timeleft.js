@@ -39,8 +39,8 @@ function range(least, most) {
   return seconds(least) === seconds(most) ? `${seconds(most)} s` : `${seconds(least)} to ${seconds(most)} s`
 }
 
-function next({ next_renewal: at, sources: [source] }) {
-  if (source?.interval_ms) return h('span', { class: 'next' }, `the store is polled each ${setting(source.interval_ms)}`)
+function next({ next_renewal: at, pushed, sources: [source] }) {
+  if (!pushed && source?.interval_ms) return h('span', { class: 'next' }, `the store is polled each ${setting(source.interval_ms)}`)
   if (!at) return null
   const wait = Date.parse(at) - now()
   const late = wait > -60000 ? `${seconds(-wait)} s` : age(-wait)

@@ -189,7 +189,7 @@ function sentence(part) {
 function details(part) {
   if (!part) return null
   if (!part.term) {
-    return h('p', { class: 'details' }, h('b', null, part.unseen ? 'The dashboard did not run' : 'No leader'),
+    return h('p', { class: 'details' }, h('b', null, part.unseen ? 'Not seen by the dashboard' : 'No leader'),
       ` ${period(part)}, after `, value(part.after.leader))
   }
   const { term, next } = part

@@ -19,7 +19,11 @@ type Record struct {
 	// Address is the published address of the leader.
 	Address string
 	Term    uint64
-	Lease   time.Duration
+	// Incarnation names the process that wrote it.
+	Incarnation string
+	// Seq counts the leader's writes of one term, those that failed included.
+	Seq   uint64
+	Lease time.Duration
 	// Nonce is new in every write of a leader. It stays when another member adds a request.
 	Nonce string
 	// Updated is when the leader wrote it, by the leader's clock.
@@ -73,6 +77,8 @@ func Read(e driver.Entry) Record {
 		LeaderAddr  string    `json:"leaderAddr"`
 		Term        uint64    `json:"term"`
 		LeaseMillis int64     `json:"leaseMillis"`
+		Incarnation string    `json:"incarnation"`
+		Seq         uint64    `json:"seq"`
 		Nonce       string    `json:"nonce"`
 		LastUpdated time.Time `json:"lastUpdated"`
 		Released    bool      `json:"released"`
@@ -83,7 +89,7 @@ func Read(e driver.Entry) Record {
 		return Record{}
 	}
 	return Record{
-		Leader: w.LeaderID, Address: w.LeaderAddr, Term: w.Term, Lease: time.Duration(w.LeaseMillis) * time.Millisecond, Nonce: w.Nonce, Updated: w.LastUpdated,
-		Released: w.Released, Request: w.Request,
+		Leader: w.LeaderID, Address: w.LeaderAddr, Term: w.Term, Incarnation: w.Incarnation, Seq: w.Seq,
+		Lease: time.Duration(w.LeaseMillis) * time.Millisecond, Nonce: w.Nonce, Updated: w.LastUpdated, Released: w.Released, Request: w.Request,
 	}
 }

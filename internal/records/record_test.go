@@ -57,7 +57,7 @@ func TestTapShowsWhatAnElectionSees(t *testing.T) {
 func seesRenewals(t *testing.T, store driver.Store) {
 	t.Helper()
 	changed := make(chan records.Record, 1000)
-	tapped := records.Tap(store, func(_ string, e driver.Entry) { changed <- records.Read(e) })
+	tapped := records.Tap(store, func(_ string, e driver.Entry, _ bool) { changed <- records.Read(e) })
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "c1", Lease: time.Second, Clock: clock.Standard{}})
 	if err != nil {
 		t.Fatal(err)

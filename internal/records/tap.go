@@ -8,9 +8,9 @@ import (
 )
 
 // Tap returns the store, with see called for each entry that an election sees there, by reading or
-// by a push, before the election does. See must return at once, and may be called concurrently. Of
+// pushed, before the election does. See must return at once, and may be called concurrently. Of
 // the store's optional abilities the result has driver.Bounded and driver.Watcher.
-func Tap(s driver.Store, see func(key string, e driver.Entry)) driver.Store {
+func Tap(s driver.Store, see func(key string, e driver.Entry, pushed bool)) driver.Store {
 	t := &tap{s, unbounded{}, see}
 	if b, ok := s.(driver.Bounded); ok {
 		t.Bounded = b
@@ -24,7 +24,7 @@ func Tap(s driver.Store, see func(key string, e driver.Entry)) driver.Store {
 type tap struct {
 	driver.Store
 	driver.Bounded
-	see func(string, driver.Entry)
+	see func(key string, e driver.Entry, pushed bool)
 }
 
 // unbounded is what a store without limits says of them.
@@ -37,7 +37,7 @@ func (unbounded) CheckKey(string) error   { return nil }
 func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := t.Store.Read(ctx, key)
 	if err == nil {
-		t.see(key, e)
+		t.see(key, e, false)
 	}
 	return e, err
 }
@@ -50,7 +50,7 @@ type watchedTap struct {
 // Watch is the store's.
 func (t *watchedTap) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	return t.watcher.Watch(ctx, key, func(e driver.Entry) {
-		t.see(key, e)
+		t.see(key, e, true)
 		see(e)
 	})
 }

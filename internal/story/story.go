@@ -6,6 +6,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,9 +60,10 @@ type Item struct {
 // Story is the state so far. Its sources are the store, whose news come first, and the election.
 // Its methods may be called concurrently.
 type Story struct {
-	mu    sync.Mutex
-	last  records.Record
-	signs map[uint64]*sign // by term; nil: none
+	mu   sync.Mutex
+	last records.Record
+	// signs are in the order in which the store showed them. The first is the leader's, if any is.
+	signs []*sign
 	// leader is the last that there was.
 	leader tenure.Leader
 	begun  bool
@@ -71,11 +73,18 @@ type Story struct {
 
 // sign is what the store showed of one term.
 type sign struct {
+	term              uint64
+	who, incarnation  string
+	nonce             string    // of the last renewal
 	first, renewed    time.Time // when it was seen first, and when its last renewal was
+	held              time.Time // when it was last known to be in the store as it was renewed last
 	released, deleted time.Time // zero if it was not
 	lease             time.Duration
 	asked             bool
 }
+
+// maxSigns is how many terms the store may show before the election speaks of the first.
+const maxSigns = 4
 
 // UsualLease is the library's.
 const UsualLease = 15 * time.Second
@@ -90,34 +99,37 @@ func (s *Story) Lease() time.Duration {
 	return UsualLease
 }
 
-// See takes a change that the store showed. It does not block.
-func (s *Story) See(e driver.Entry, now time.Time) []Item {
+// See takes a change that the store showed, perhaps by a push. It does not block.
+func (s *Story) See(e driver.Entry, pushed bool, now time.Time) []Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := records.Read(e)
-	if e.Unverified && !(r.Held() && r.Term == s.last.Term) {
+	r, g := records.Read(e), s.newest()
+	if e.Unverified && !(r.Held() && s.last.Held() && g.of(&r)) {
 		return nil // anybody may have sent it: of these pushes only renewals are shown
 	}
-	was := s.last
+	if pushed && !s.deaf && s.last.Held() && g.of(&s.last) && (r.Term == g.term || r.Seq <= 1) {
+		g.held = now // no push came until now, and none was missed
+	}
 	s.last, s.deaf = r, false
 	switch {
 	case r.Absent:
-		if g := s.signs[s.leader.Term]; g != nil && g.deleted.IsZero() {
+		if g != nil && g.deleted.IsZero() {
 			g.deleted = now
 		}
 	case r.Held():
-		return s.held(r, r.Nonce != was.Nonce, now)
+		return s.held(&r, now)
 	case r.Released:
-		return s.released(r, now)
+		return s.released(&r, now)
 	}
 	return nil
 }
 
-func (s *Story) held(r records.Record, fresh bool, now time.Time) []Item {
+func (s *Story) held(r *records.Record, now time.Time) []Item {
 	var all []Item
-	g := s.sign(r.Term, now)
-	if fresh {
-		g.renewed, g.lease = now, r.Lease
+	g := s.sign(r, now)
+	g.held = now
+	if r.Nonce != g.nonce {
+		g.nonce, g.renewed, g.lease = r.Nonce, now, r.Lease
 		all = append(all, Item{Fact: Fact{At: now, What: Renewed, Who: r.Leader, Term: r.Term, Lease: r.Lease}})
 	}
 	if q := r.Wish(); q != nil && !g.asked {
@@ -127,8 +139,8 @@ func (s *Story) held(r records.Record, fresh bool, now time.Time) []Item {
 	return all
 }
 
-func (s *Story) released(r records.Record, now time.Time) []Item {
-	g := s.sign(r.Term, now)
+func (s *Story) released(r *records.Record, now time.Time) []Item {
+	g := s.sign(r, now)
 	if !g.released.IsZero() {
 		return nil
 	}
@@ -136,22 +148,37 @@ func (s *Story) released(r records.Record, now time.Time) []Item {
 	return []Item{{Fact: Fact{At: now, What: Released, Who: r.Leader, Term: r.Term}}}
 }
 
-// sign forgets the terms before the one that the election speaks of.
-func (s *Story) sign(term uint64, now time.Time) *sign {
-	g := s.signs[term]
-	if g == nil {
-		if s.signs == nil {
-			s.signs = map[uint64]*sign{}
-		}
-		g = &sign{first: now}
-		s.signs[term] = g
-		for t := range s.signs {
-			if t < s.leader.Term && t != term {
-				delete(s.signs, t)
-			}
+// sign returns that of the record's term. A term that comes again, after a deletion or after
+// another one, is another: the store was deleted and made again.
+func (s *Story) sign(r *records.Record, now time.Time) *sign {
+	if g := s.newest(); g.of(r) && g.deleted.IsZero() {
+		return g
+	}
+	g := &sign{term: r.Term, who: r.Leader, incarnation: r.Incarnation, first: now}
+	s.signs = append(s.signs[max(0, len(s.signs)+1-maxSigns):], g)
+	return g
+}
+
+// newest is nil if there is none.
+func (s *Story) newest() *sign {
+	if len(s.signs) == 0 {
+		return nil
+	}
+	return s.signs[len(s.signs)-1]
+}
+
+func (g *sign) of(r *records.Record) bool {
+	return g != nil && g.term == r.Term && g.who == r.Leader && g.incarnation == r.Incarnation
+}
+
+// place returns where the newest sign of a leader's term is; below 0 if there is none.
+func place(signs []*sign, l *tenure.Leader) int {
+	for i, g := range slices.Backward(signs) {
+		if g.term == l.Term && g.who == l.ID {
+			return i
 		}
 	}
-	return g
+	return -1
 }
 
 // Begin says that nobody leads, if no leader was seen yet.
@@ -194,14 +221,19 @@ func (s *Story) leads(e tenure.Event) Item {
 	i := Item{Event: &e, Fact: Fact{
 		At: e.Time, What: Elected, Who: l.ID, Term: l.Term, Address: l.Address, Lease: s.last.Lease, Least: -1,
 	}}
-	if g := s.signs[l.Term]; g != nil && g.first.Before(e.Time) && s.leader.Term != l.Term {
-		i.At = g.first
+	again := s.leader.Term == l.Term && s.leader.ID == l.ID && s.leader.Incarnation == l.Incarnation
+	before, after := s.signs, s.signs
+	if at := place(s.signs, &l); at >= 0 {
+		before, after = s.signs[:at], s.signs[at:]
+		if first := after[0].first; first.Before(e.Time) && !again {
+			i.At = first
+		}
 	}
-	if s.leader.Exists() && s.leader.Term != l.Term {
+	if s.leader.Exists() && !again {
 		i.Before = s.leader
-		i.Took, i.Least, i.Text = s.change(i.At)
+		i.Took, i.Least, i.Text = s.change(before, i.At)
 	}
-	s.leader = l
+	s.leader, s.signs = l, after
 	return i
 }
 
@@ -214,19 +246,29 @@ const (
 
 // change is how long it took from the last sign of the leader before, and the least that it had to
 // take; below 0 if that is not known.
-func (s *Story) change(at time.Time) (took, least time.Duration, why string) {
-	g := s.signs[s.leader.Term]
-	switch {
-	case g == nil:
+func (s *Story) change(signs []*sign, at time.Time) (took, least time.Duration, why string) {
+	last := place(signs, &s.leader)
+	if last < 0 {
 		return 0, -1, ""
+	}
+	switch g := signs[last]; {
 	case !g.released.IsZero():
 		return at.Sub(g.released), 0, Graceful
 	case !g.deleted.IsZero():
 		return at.Sub(g.deleted), -1, Forced
-	case !g.renewed.IsZero():
+	case !g.silent():
+		return 0, -1, ""
+	case at.Sub(g.renewed) < g.lease: // the renewal was seen late
+		return at.Sub(g.renewed), -1, Silence
+	default:
 		return at.Sub(g.renewed), g.lease, Silence
 	}
-	return 0, -1, ""
+}
+
+// silent reports whether the leader did not renew for so long that it was not well. Without that it
+// may have renewed and released the lease between two looks at the store.
+func (g *sign) silent() bool {
+	return !g.renewed.IsZero() && g.held.Sub(g.renewed) >= g.lease/4*3
 }
 
 // vacant says that nobody leads, and why.
@@ -235,7 +277,7 @@ func (s *Story) vacant(e tenure.Event) Item {
 }
 
 func (s *Story) why(now time.Time) string {
-	g := s.signs[s.last.Term]
+	g := s.newest()
 	switch {
 	case s.deaf:
 		return "the store does not answer, so that is not sure"
@@ -247,7 +289,7 @@ func (s *Story) why(now time.Time) string {
 		return s.last.Leader + " has released the lease"
 	case s.last.Vacant():
 		return "the record is vacant"
-	case s.last.Held() && s.last.Lease > 0 && g != nil && now.Sub(g.renewed) >= s.last.Lease:
+	case s.last.Held() && s.last.Lease > 0 && g.of(&s.last) && now.Sub(g.renewed) >= s.last.Lease:
 		return fmt.Sprintf("the lease of %s, last seen to be renewed %s ago, has run out", s.last.Leader, units.Seconds(now.Sub(g.renewed)))
 	}
 	return "what is there is no sound record"

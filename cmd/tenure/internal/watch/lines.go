@@ -73,7 +73,10 @@ func (l *lines) circumstances(i item) string {
 	case story.Forced:
 		text += fmt.Sprintf(", %s after the record of %s was deleted", took, i.Before.ID)
 	case story.Silence:
-		text += fmt.Sprintf(", %s after %s last renewed; the least is %s", took, i.Before.ID, units.Seconds(f.Least))
+		text += fmt.Sprintf(", %s after %s last renewed", took, i.Before.ID)
+		if f.Least >= 0 {
+			text += "; the least is " + units.Seconds(f.Least)
+		}
 	}
 	return text
 }

@@ -36,7 +36,7 @@ func (p *plot) wrote(millis int, leader string, term uint64, more string) {
 }
 
 func (p *plot) shows(millis int, value string) {
-	p.tells(p.See(driver.Entry{Value: []byte(value)}, at(millis)))
+	p.tells(p.See(driver.Entry{Value: []byte(value)}, true, at(millis)))
 }
 
 // says: the election tells of it.
@@ -137,6 +137,17 @@ func TestLinesTellOfOneCauseEverLessOften(t *testing.T) {
 	}
 }
 
+// A renewal that was seen late makes a failover look shorter than it can be.
+func TestAFailoverWhoseLeastIsNotKnown(t *testing.T) {
+	var out strings.Builder
+	i := item{Item: story.Item{Fact: story.Fact{What: story.Elected, Who: "b", Term: 2, Text: story.Silence, Took: 1900 * time.Millisecond, Least: -1}}}
+	i.Before.ID = "a"
+	(&lines{out: &out}).tell(i)
+	if got := strings.TrimSpace(out.String()); !strings.HasSuffix(got, "  b leads in term 2, 1.900 s after a last renewed") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A malformed record without a lease has none that could run out.
 func TestNobodyLeadsByARecordWithoutALease(t *testing.T) {
 	p := newPlot()
@@ -187,7 +198,7 @@ func TestFacts(t *testing.T) {
 		{"a leader leads since its record was first seen", func(p *plot) {
 			p.wrote(0, "a", 1, "")
 			p.leads(5, "a", 1)
-			p.says(9, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Address: "x"}, nil)
+			p.says(9, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Incarnation: "a", Address: "x"}, nil)
 		}, []story.Fact{
 			{At: at(0), What: story.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
 			{At: at(0), What: story.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
@@ -254,7 +265,7 @@ func TestNewsThatNobodyReadsAreDropped(t *testing.T) {
 	if len(w.news) != queued || w.story.Lease() != story.UsualLease {
 		t.Errorf("%d wait, lease %v", len(w.news), w.story.Lease())
 	}
-	w.story.See(driver.Entry{Value: []byte(`{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)}, noon)
+	w.story.See(driver.Entry{Value: []byte(`{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)}, true, noon)
 	if records.Read(driver.Entry{}).Lease != 0 || w.story.Lease() != 2*time.Second {
 		t.Errorf("lease %v", w.story.Lease())
 	}

@@ -106,7 +106,7 @@ func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 	defer cancel()
 	cfg := w.options.Config
 	cfg.OnEvent = func(e tenure.Event) { w.tells(w.story.Hear(e)) }
-	see := func(_ string, e driver.Entry) { w.tells(w.story.See(e, time.Now())) }
+	see := func(_ string, e driver.Entry, pushed bool) { w.tells(w.story.See(e, pushed, time.Now())) }
 	e, err := tenure.New(records.Tap(store, see), w.options.Election, cfg)
 	if err != nil {
 		return err
