@@ -29,7 +29,8 @@ object storage, is read once or twice a second, so times there are no finer than
 The lines of --json are objects with time, event, election, id (of this command) and term:
   leader    leader, address: the present leader; without leader: nobody leads
   failover  leader, from, kind ("graceful": the lease was released, "forced": the record was deleted,
-            "silence": it was not renewed), millis, and leastMillis if that is known
+            "silence": it was not renewed), millis, and leastMillis if that is known; there is none
+            if it was not seen how the last term ended
   asked     leader, to, by: the leader of that term is asked to hand over
   trouble   cause: the store failed or refused
   alarm     cause: the key holds what it should not
