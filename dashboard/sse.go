@@ -71,4 +71,5 @@ func (o *eventWriter) write(text string) {
 	if _, o.err = o.w.Write([]byte(text)); o.err == nil {
 		o.err = o.control.Flush()
 	}
+	_ = o.control.SetWriteDeadline(time.Time{}) // in HTTP/2 it resets quiet streams as well
 }
