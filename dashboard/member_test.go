@@ -1,11 +1,14 @@
 package dashboard_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +110,101 @@ func TestNewsOfMembersAreStreamed(t *testing.T) {
 		time.Sleep(time.Minute)
 		if text := stream.text(); strings.Count(text, "event: change") != 1 {
 			t.Errorf("with news: %s", text)
+		}
+	})
+}
+
+// A process that reports what it likes costs a bounded amount, and its words are cut.
+func TestAMemberThatReportsAnything(t *testing.T) {
+	many := func(n int, member string) string { return "[" + strings.Repeat(member+",", n-1) + member + "]" }
+	for _, c := range []struct {
+		why, report string
+		members     int
+		silent      string
+	}{
+		{"in order", `[{"election":"billing","id":"a"}]`, 1, ""},
+		{"an election that is not shown", `[{"election":"other","id":"a"},{"election":"billing","id":"b"}]`, 1, ""},
+		{"a long election", `[{"election":"` + strings.Repeat("<", 1<<19) + `"}]`, 0, ""},
+		{"a long id", `[{"election":"billing","id":"` + strings.Repeat("a", 257) + `"}]`, 0, "it is no report: an ID or a state"},
+		{"a long state", `[{"election":"billing","state":"` + strings.Repeat("a", 257) + `"}]`, 0, "it is no report: an ID or a state"},
+		{"a long problem", `[{"election":"billing","problem":"` + strings.Repeat("a", 1<<19) + `"}]`, 1, ""},
+		{"a long time", `[{"election":"billing","last_contact":"` + strings.Repeat("1", 1<<19) + `"}]`, 0, "it is no report: "},
+		{"too many", many(10_001, `{"election":"billing"}`), 0, "it reports more than 10000 members"},
+		{"many of elections that are not shown", many(20_000, `{"id":"a"}`), 0, ""},
+		{"no end", `[{"election":"billing","id":"a"}`, 0, "it is no report: "},
+		{"no array", `{}`, 0, "it is no report: "},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(c.report))
+			})}}
+			s := show(t, dashboard.Source{
+				Name: "store", Store: memory.New(), Elections: []string{"billing"},
+				Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
+			})
+			stream, _ := s.stream("", "")
+			time.Sleep(time.Minute)
+			if text := stream.text(); len(text) > 1<<10 {
+				t.Errorf("%s: the stream has %d bytes", c.why, len(text))
+			}
+			all, silent := s.about("billing").Members, strings.Join(s.overview("").Sources[0].Silent, "")
+			if len(all) != c.members || c.silent == "" && silent != "" || !strings.HasPrefix(strings.TrimPrefix(silent, "http://node-1: "), c.silent) || len(silent) > 1100 {
+				t.Errorf("%s: %d members, silent is %.2000q", c.why, len(all), silent)
+			}
+			if len(all) > 0 && len(all[0].Problem) > 1<<10 {
+				t.Errorf("%s: its problem has %d bytes", c.why, len(all[0].Problem))
+			}
+		})
+	}
+}
+
+// phrased answers with a reason of its own.
+type phrased string
+
+func (p phrased) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusNotFound, Status: string(p), Body: http.NoBody, Request: r}, nil
+}
+
+func TestTheReasonOfAStatusIsOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, dashboard.Source{
+			Name: "store", Store: memory.New(), Elections: []string{"billing"},
+			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: phrased("404 all is well")},
+		})
+		time.Sleep(time.Minute)
+		if silent := s.overview("").Sources[0].Silent; len(silent) != 1 || silent[0] != "http://node-1: 404 Not Found" {
+			t.Errorf("silent are %q", silent)
+		}
+	})
+}
+
+// A report in which all is new is one message.
+func TestMuchNewsIsOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := make([]string, 1000)
+		for i := range names {
+			names[i] = fmt.Sprint("shard-", i)
+		}
+		var asked atomic.Int64
+		there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			all := make([]dashboard.Member, len(names))
+			for i, name := range names {
+				all[i] = dashboard.Member{Election: name, ID: fmt.Sprint(asked.Load())}
+			}
+			asked.Add(1)
+			_ = json.NewEncoder(w).Encode(all)
+		})}}
+		s := show(t, dashboard.Source{
+			Name: "store", Store: memory.New(), Elections: names,
+			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
+		})
+		time.Sleep(time.Minute + time.Second) // each tenth second is one of a report
+		stream, _ := s.stream("", "")
+		before := asked.Load()
+		time.Sleep(time.Minute)
+		text := stream.text()
+		if n := int(asked.Load() - before); n == 0 || strings.Count(text, "event: source") != n || strings.Contains(text, "event: change") || strings.Contains(text, "event: reset") {
+			t.Errorf("%d reports were told as\n%.1000s", n, text)
 		}
 	})
 }

@@ -10,14 +10,22 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 const (
 	reportEach   = 10 * time.Second
 	reportWithin = 5 * time.Second
-	maxReport    = 1 << 20 // of one process, in bytes
+	// The limits of one process, which may not be what it should be. Much news at once is told as
+	// one, about the source.
+	maxReport  = 1 << 20 // in bytes
+	maxMembers = 10_000
+	maxReason  = 1 << 10 // in bytes
+	maxNews    = 64
 )
 
 // reports are what the processes of a source say of themselves.
@@ -25,6 +33,7 @@ type reports struct {
 	source string
 	client *http.Client
 	hub    *hub
+	shows  func(election string) bool
 
 	mu sync.Mutex
 	of map[string]report // by address
@@ -37,8 +46,8 @@ type report struct {
 	problem string // why there is none since
 }
 
-func newReports(of *Source, h *hub) *reports {
-	return &reports{source: of.Name, client: cmp.Or(of.MembersClient, http.DefaultClient), hub: h, of: map[string]report{}}
+func newReports(of *Source, h *hub, shows func(election string) bool) *reports {
+	return &reports{source: of.Name, client: cmp.Or(of.MembersClient, http.DefaultClient), hub: h, shows: shows, of: map[string]report{}}
 }
 
 // run asks a process again and again until ctx ends.
@@ -57,7 +66,7 @@ func (r *reports) run(ctx context.Context, address string) {
 	}
 }
 
-func (r *reports) ask(ctx context.Context, address string) (all []Member, err error) {
+func (r *reports) ask(ctx context.Context, address string) ([]Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -70,13 +79,41 @@ func (r *reports) ask(ctx context.Context, address string) (all []Member, err er
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return nil, errors.New(answer.Status)
+		return nil, errors.New(strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", http.StatusText(answer.StatusCode))))
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxReport)).Decode(&all); err != nil {
+	return r.read(json.NewDecoder(io.LimitReader(answer.Body, maxReport)))
+}
+
+// read reads a report. Members of elections that the source does not show are left out.
+func (r *reports) read(from *json.Decoder) ([]Member, error) {
+	if begin, err := from.Token(); err != nil || begin != json.Delim('[') {
+		return nil, errors.New("it is no report: it does not begin with [")
+	}
+	var all []Member
+	for from.More() {
+		var m Member
+		if err := from.Decode(&m); err != nil {
+			return nil, fmt.Errorf("it is no report: %w", err)
+		}
+		if !r.shows(m.Election) {
+			continue
+		}
+		if err := errors.Join(record.CheckName(m.ID), record.CheckName(string(m.State))); err != nil {
+			return nil, fmt.Errorf("it is no report: an ID or a state %w", err)
+		}
+		m.Problem = short(m.Problem)
+		if all = append(all, m); len(all) > maxMembers {
+			return nil, fmt.Errorf("it reports more than %d members", maxMembers)
+		}
+	}
+	if _, err := from.Token(); err != nil {
 		return nil, fmt.Errorf("it is no report: %w", err)
 	}
 	return all, nil
 }
+
+// short cuts a reason that another process gave.
+func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxReason)], "") }
 
 // reason leaves out the address, which may hold a password.
 func reason(err error) error {
@@ -92,24 +129,35 @@ func (r *reports) take(address string, members []Member, err error) {
 	was := r.of[address]
 	now := report{at: time.Now(), members: members}
 	if err != nil {
-		now = report{at: was.at, members: was.members, problem: err.Error()}
+		now = report{at: was.at, members: was.members, problem: short(err.Error())}
 	}
 	r.of[address] = now
 	r.mu.Unlock()
-	if now.problem != was.problem {
-		r.hub.changed(key{Source: r.source})
+	changed := news(was.members, members)
+	if now.problem != was.problem || len(changed) > maxNews {
+		r.hub.changed(key{Source: r.source}) // pages of its elections take this as news, too
+		return
 	}
-	for _, m := range members {
-		if !slices.ContainsFunc(was.members, m.same) || now.problem != was.problem {
-			r.hub.changed(key{r.source, m.Election})
-		}
+	for election := range changed {
+		r.hub.changed(key{r.source, election})
 	}
 }
 
-// same: contacts alone are no news.
-func (m Member) same(other Member) bool {
-	m.LastContact, other.LastContact = time.Time{}, time.Time{}
-	return m == other
+// news returns the elections in which a member is another than it was. Contacts alone are no news.
+func news(was, now []Member) map[string]struct{} {
+	before := make(map[Member]struct{}, len(was))
+	for _, m := range was {
+		m.LastContact = time.Time{}
+		before[m] = struct{}{}
+	}
+	changed := map[string]struct{}{}
+	for _, m := range now {
+		m.LastContact = time.Time{}
+		if _, same := before[m]; !same {
+			changed[m.Election] = struct{}{}
+		}
+	}
+	return changed
 }
 
 // memberRow is a member as the page gets it.

@@ -34,7 +34,9 @@ type source struct {
 const maxElections = 20_000
 
 func newSource(of Source, c clock.Clock, h *hub, kept *history) *source {
-	return &source{Source: of, clock: c, hub: h, kept: kept, said: newReports(&of, h), elections: map[string]*election{}}
+	s := &source{Source: of, clock: c, hub: h, kept: kept, elections: map[string]*election{}}
+	s.said = newReports(&of, h, func(election string) bool { return s.find(election) != nil })
+	return s
 }
 
 // run observes until ctx ends.
