@@ -71,6 +71,7 @@ type Source struct {
 const (
 	usualInterval = 15 * time.Second
 	listEach      = time.Minute
+	askAgainEach  = time.Minute // where the store denies it
 	// lease bounds one request to the store, and nothing else: an observer has no lease.
 	lease = 15 * time.Second
 )

@@ -28,6 +28,8 @@ type source struct {
 	group     *tenure.Group // of that store
 	elections map[string]*election
 	problem   string // why the elections cannot be listed, or are not all shown
+
+	begins sync.WaitGroup // elections that wait for the store's first answer
 }
 
 // maxElections bounds the memory that a store's list can take.
@@ -41,6 +43,7 @@ func newSource(of Source, c clock.Clock, h *hub, kept *history) *source {
 
 // run observes until ctx ends.
 func (s *source) run(ctx context.Context) {
+	defer s.begins.Wait()
 	defer s.stop()
 	store := s.Store
 	if store == nil {
@@ -57,9 +60,10 @@ func (s *source) run(ctx context.Context) {
 	s.report("")
 	if _, lists := store.(driver.Lister); len(s.Elections) > 0 || !lists {
 		if len(s.Elections) == 0 {
-			s.report("this store cannot list its elections: name them")
+			s.report(cannotList)
+		} else {
+			s.add(ctx, s.Elections)
 		}
-		s.add(ctx, s.Elections)
 		<-ctx.Done()
 		return
 	}
@@ -93,6 +97,8 @@ func (s *source) use(store driver.Store) error {
 	return err
 }
 
+const cannotList = "this store cannot list its elections: name them"
+
 // list adds the elections that the store has by now. None is removed: an election whose record was
 // deleted still has candidates that wait.
 func (s *source) list(ctx context.Context) {
@@ -102,13 +108,12 @@ func (s *source) list(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, errors.ErrUnsupported):
-		s.report("this store cannot list its elections: name them")
+		s.report(cannotList)
 	case errors.Is(err, driver.ErrDenied):
 		s.report("the right to list the elections is missing: name them, or grant it")
 	case err != nil:
 		s.report("the elections cannot be listed: " + err.Error())
 	default:
-		s.report("")
 		s.add(ctx, names)
 	}
 }
@@ -123,22 +128,33 @@ func (s *source) report(problem string) {
 	}
 }
 
-// add observes those of the elections that are new.
+// add observes those of the elections that are new, and reports the last problem with them.
 func (s *source) add(ctx context.Context, names []string) {
-	added := false
+	added, problem := false, ""
 	for _, name := range names {
 		if s.find(name) != nil {
 			continue
 		}
+		if s.full() {
+			problem = fmt.Sprintf("only the first %d elections are shown", maxElections)
+			break
+		}
 		if err := s.observe(ctx, name); err != nil {
-			s.report(err.Error())
+			problem = err.Error()
 			continue
 		}
 		added = true
 	}
+	s.report(problem)
 	if added {
 		s.hub.changed(key{Source: s.Name})
 	}
+}
+
+func (s *source) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.elections) >= maxElections
 }
 
 func (s *source) observe(ctx context.Context, name string) error {
@@ -151,22 +167,28 @@ func (s *source) observe(ctx context.Context, name string) error {
 	}
 	one.resume(s.kept.of(one.key))
 	s.mu.Lock()
-	full := len(s.elections) >= maxElections
-	if !full {
-		s.elections[name] = one
-	}
+	s.elections[name] = one
 	s.mu.Unlock()
-	if full {
-		return fmt.Errorf("only the first %d elections are shown", maxElections)
-	}
 	s.kept.forget(one.key)
 	one.stop = e.Observe()
-	go func() {
-		if status, err := e.Wait(ctx, func(now tenure.Status) bool { return now.Known }); err == nil {
-			one.begin(status, e.ID())
-		}
-	}()
+	s.begins.Go(func() { one.awaitStore(ctx) })
 	return nil
+}
+
+// awaitStore waits for the store's first answer. A store that denies it is asked again, since the
+// right may be granted.
+func (e *election) awaitStore(ctx context.Context) {
+	for ctx.Err() == nil {
+		status, err := e.observed.Wait(ctx, func(now tenure.Status) bool { return now.Known })
+		if err == nil {
+			e.begin(status, e.observed.ID())
+			return
+		}
+		select {
+		case <-time.After(askAgainEach):
+		case <-ctx.Done():
+		}
+	}
 }
 
 func (s *source) find(name string) *election {

@@ -1,0 +1,118 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// locked is a store to which a right is missing.
+type locked struct {
+	*memory.Store
+	granted atomic.Bool
+}
+
+func (l *locked) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if !l.granted.Load() {
+		return driver.Entry{}, fmt.Errorf("read: %w", driver.ErrDenied)
+	}
+	return l.Store.Read(ctx, key)
+}
+
+func (l *locked) Watch(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
+	if !l.granted.Load() {
+		return nil, fmt.Errorf("watch: %w", driver.ErrDenied)
+	}
+	return l.Store.Watch(ctx, key, see)
+}
+
+func TestARightThatIsGrantedLate(t *testing.T) {
+	for name, led := range map[string]bool{"vacant": false, "led": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &locked{Store: memory.New()}
+				s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+				if led {
+					lead(t, store.Store, "billing", "a")
+				}
+				time.Sleep(5 * time.Minute)
+				if row := s.about("billing").Row; row.Health != "unknown" || !strings.Contains(row.Problem, "denied") {
+					t.Errorf("before: %+v", row)
+				}
+				store.granted.Store(true)
+				time.Sleep(2 * time.Minute)
+				if row := s.about("billing").Row; led && (row.Health != "ok" || row.Leader != "a") || !led && row.Health != "vacant" {
+					t.Errorf("after: %+v", row)
+				}
+			})
+		})
+	}
+}
+
+// No goroutine outlives Run.
+func TestRunEndsWithAllThatItBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := make([]string, 1000)
+		for i := range names {
+			names[i] = fmt.Sprint("shard-", i)
+		}
+		store := &cut{Store: memory.New(), off: true}
+		d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: store, Elections: names}}, Clock: clock.Standard{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { d.Run(ctx); close(ended) }()
+		time.Sleep(time.Minute)
+		cancel()
+		<-ended
+		var stacks strings.Builder
+		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
+			t.Fatal(err)
+		}
+		if text := stacks.String(); strings.Contains(text, "dashboard.(*election).awaitStore") {
+			t.Errorf("an election still waits for the store:\n%.3000s", text)
+		}
+	})
+}
+
+// A store with too many elections is said to have them once.
+func TestTooManyElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lister{Polled: memory.NewPolled()}
+		names := make([]string, 20_001)
+		for i := range names {
+			names[i] = fmt.Sprintf("shard-%05d", i)
+		}
+		store.lists(nil, names...)
+		s := show(t, dashboard.Source{Name: "store", Store: store, Interval: time.Hour})
+		time.Sleep(30 * time.Second)
+		stream, _ := s.stream("", "")
+		time.Sleep(5 * time.Minute)
+		if text := stream.text(); strings.Contains(text, "event: source") {
+			t.Errorf("it was said again:\n%.300s", text)
+		}
+		if of := s.overview("").Sources[0]; of.Elections != 20_000 || !strings.Contains(of.Problem, "only the first 20000") {
+			t.Errorf("the source is %+v", of)
+		}
+		store.lists(errors.New("away"))
+		time.Sleep(2 * time.Minute)
+		store.lists(nil, names[:20_000]...)
+		time.Sleep(2 * time.Minute)
+		if of := s.overview("").Sources[0]; !of.OK {
+			t.Errorf("with as many as are shown: %+v", of)
+		}
+	})
+}
