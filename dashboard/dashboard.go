@@ -21,6 +21,7 @@ type Dashboard struct {
 	hub     *hub
 	history *history
 	pages   http.Handler
+	ended   chan struct{} // closed once Run's context has ended
 }
 
 //go:embed page
@@ -33,7 +34,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	d := &Dashboard{version: cfg.Version, acts: cfg.Actions, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub()}
+	d := &Dashboard{version: cfg.Version, acts: cfg.Actions, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub(), ended: make(chan struct{})}
 	if cfg.History != "" {
 		var err error
 		if d.history, err = openHistory(cfg.History, time.Now()); err != nil {
@@ -48,6 +49,8 @@ func New(cfg Config) (*Dashboard, error) {
 }
 
 // Run observes the elections until ctx ends, and then closes the history and returns. Call it once.
+// When ctx has ended, streams to browsers end, so that http.Server.Shutdown does not wait for them,
+// and new streams and actions are refused.
 func (d *Dashboard) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, s := range d.sources {
@@ -57,7 +60,21 @@ func (d *Dashboard) Run(ctx context.Context) {
 		}
 	}
 	all.Go(func() { d.history.run(ctx, d.remember, func() { d.hub.changed(key{}) }) })
+	<-ctx.Done()
+	close(d.ended)
 	all.Wait()
+}
+
+// whileItRuns refuses requests once Run's context has ended, when what is shown is out of date.
+func (d *Dashboard) whileItRuns(h http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-d.ended:
+			refuse(w, http.StatusServiceUnavailable, "the dashboard has ended")
+		default:
+			h.ServeHTTP(w, r)
+		}
+	}
 }
 
 // remember gives all that the history keeps.
@@ -77,10 +94,12 @@ func (d *Dashboard) routes() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /api/overview", d.serveOverview)
 	m.HandleFunc("GET /api/election", d.serveElection)
-	m.HandleFunc("GET /api/stream", d.serveStream)
+	m.HandleFunc("GET /api/stream", d.whileItRuns(http.HandlerFunc(d.serveStream)))
 	m.Handle("GET /", http.FileServerFS(page))
 	if d.acts {
-		d.actions(m)
+		acts := http.NewServeMux()
+		d.actions(acts)
+		m.HandleFunc("POST /api/", d.whileItRuns(acts))
 	}
 	return m
 }

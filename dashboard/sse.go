@@ -13,8 +13,14 @@ const (
 	takeWithin = 10 * time.Second
 )
 
-// serveStream sends what happens as server-sent events, until the browser goes or is too slow.
+// serveStream sends what happens as server-sent events, until the browser goes or is too
+// slow, or Run's context ends.
 func (d *Dashboard) serveStream(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead { // it would wait for news that it cannot get
+		w.Header().Set("Allow", http.MethodGet)
+		refuse(w, http.StatusMethodNotAllowed, "a stream has no head")
+		return
+	}
 	var of *key
 	if k := asked(r); k != (key{}) {
 		of = &k
@@ -43,6 +49,8 @@ func (d *Dashboard) serveStream(w http.ResponseWriter, r *http.Request) {
 		case <-keep.C:
 			out.write(": still here\n\n")
 		case <-r.Context().Done():
+			return
+		case <-d.ended:
 			return
 		}
 	}

@@ -2,6 +2,8 @@ package dashboard_test
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
@@ -55,5 +58,60 @@ func TestAQuietStreamOverTLSStays(t *testing.T) {
 				kept++
 			}
 		}
+	})
+}
+
+// Shutdown waits for streams, so they must end with Run. Afterwards the view is out of date.
+func TestStreamsAndActionsEndWithRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := dashboard.New(dashboard.Config{
+			Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: []string{"billing"}}}, Clock: clock.Standard{}, Actions: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { d.Run(ctx); close(ended) }()
+		server := served(t, d)
+		server.Client().Timeout = 2 * time.Hour
+		answer, err := server.Client().Get(server.URL + "/api/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		time.Sleep(time.Minute)
+		s := shown{t, d}
+		code, why := s.act("hand-over", map[string]any{"source": "store", "name": "billing", "to": "c"})
+		wantCode(t, "an action while it runs", code, why, http.StatusConflict)
+
+		end()
+		<-ended
+		if _, err := io.ReadAll(answer.Body); err != nil {
+			t.Errorf("the stream ended with %v", err)
+		}
+		within, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := server.Config.Shutdown(within); err != nil {
+			t.Errorf("the server: %v", err)
+		}
+		for _, name := range []string{"hand-over", "reset"} {
+			code, why = s.act(name, map[string]any{"source": "store", "name": "billing", "to": "c"})
+			wantCode(t, name+" afterwards", code, why, http.StatusServiceUnavailable)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil))
+		wantCode(t, "a stream afterwards", w.Code, w.Body.String(), http.StatusServiceUnavailable)
+	})
+}
+
+func TestAStreamHasNoHead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/api/stream", nil).WithContext(ctx))
+		wantCode(t, "HEAD", w.Code, w.Body.String(), http.StatusMethodNotAllowed)
 	})
 }
