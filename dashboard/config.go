@@ -60,7 +60,7 @@ type Source struct {
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
 	// elections of this source, by their names. Each URL is read every 10 s, with a limit of 5 s
-	// and 1 MiB, by MembersClient, or by http.DefaultClient if that is nil.
+	// and 1 MiB, by MembersClient, or by one that follows no redirects if that is nil.
 	Members       []string
 	MembersClient *http.Client
 	// Interval is the time between two reads of each election where the store does not push
@@ -99,8 +99,8 @@ func (c *Config) validate() error {
 			problems = append(problems, fmt.Errorf("dashboard: the interval of source %q is %v; it must be from 1s to 1h", s.Name, s.Interval))
 		}
 		for _, m := range s.Members {
-			if u, err := url.Parse(m); err != nil || u.Host == "" {
-				problems = append(problems, fmt.Errorf("dashboard: source %q has a member at %q, which is no URL", s.Name, shownAddress(m)))
+			if u, err := url.Parse(m); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				problems = append(problems, fmt.Errorf("dashboard: source %q has a member at %q, which is no http or https URL", s.Name, shownAddress(m)))
 			}
 		}
 		names[s.Name] = true

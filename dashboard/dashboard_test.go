@@ -512,6 +512,12 @@ func TestWrongConfigs(t *testing.T) {
 		"two sources":           {{Name: "a", Store: store, Elections: []string{"x"}}, {Name: "a", Store: store, Elections: []string{"x"}}},
 		"has no store":          {{Name: "a", Elections: []string{"x"}}},
 		"must be from 1s to 1h": {{Name: "a", Store: store, Elections: []string{"x"}, Interval: time.Millisecond}},
+		`"file:///etc/passwd", which is no http`: {
+			{Name: "a", Store: store, Elections: []string{"x"}, Members: []string{"file:///etc/passwd"}},
+		},
+		`"ftp://host/member", which is no http`: {
+			{Name: "a", Store: store, Elections: []string{"x"}, Members: []string{"ftp://me:secret@host/member?token=secret"}},
+		},
 	} {
 		if _, err := dashboard.New(dashboard.Config{Sources: sources}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

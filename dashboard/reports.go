@@ -47,7 +47,7 @@ type report struct {
 }
 
 func newReports(of *Source, h *hub, shows func(election string) bool) *reports {
-	return &reports{source: of.Name, client: cmp.Or(of.MembersClient, http.DefaultClient), hub: h, shows: shows, of: map[string]report{}}
+	return &reports{source: of.Name, client: cmp.Or(of.MembersClient, &http.Client{CheckRedirect: stay}), hub: h, shows: shows, of: map[string]report{}}
 }
 
 // run asks a process again and again until ctx ends.
@@ -198,12 +198,15 @@ func (r *reports) silent() []string {
 	return all
 }
 
-// shownAddress has no password.
+// stay follows no redirect: a member could send the dashboard to any address that it reaches.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// shownAddress has no password, nor a token behind a question mark.
 func shownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "an address that cannot be read"
 	}
-	u.User = nil
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()
 }
