@@ -59,14 +59,13 @@ func savedOK(t *testing.T, h *history, p past, now time.Time) {
 func TestNoOlderLineFollowsARewrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	h := opened(t, path, noon)
-	var p past
 	id, leader := uint64(0), strings.Repeat("a", 1<<20)
 	for !h.lost {
 		id++
-		p = happens(h, id, leader)
+		happens(h, id, leader)
 	}
 	id++
-	p = happens(h, id, leader)
+	p := happens(h, id, leader)
 	savedOK(t, h, p, noon)
 	leave(h)
 	events := opened(t, path, noon).of(billing).events

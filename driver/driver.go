@@ -245,12 +245,12 @@ type Gate interface {
 type Severity int
 
 const (
-	// Advice: elections are slower or cost more than necessary.
+	// Advice is a setting with which elections are slower or cost more than necessary.
 	Advice Severity = iota + 1
-	// Warning: if something else fails too, a leader may be lost, a term may be lower than an
-	// earlier one, or an election may take longer.
+	// Warning is one that costs something if another thing fails, too: a leader may be lost, a term
+	// may be lower than an earlier one, or an election may take longer.
 	Warning
-	// Unsafe: there may be two leaders at once, or no leader ever.
+	// Unsafe is one with which there may be two leaders at once, or no leader ever.
 	Unsafe
 )
 
