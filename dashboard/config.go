@@ -59,8 +59,9 @@ type Source struct {
 	// most 20,000 are shown.
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
-	// elections of this source, by their names. Each URL is read every 10 s, with a limit of 5 s
-	// and 1 MiB, by MembersClient, or by one that follows no redirects if that is nil.
+	// elections of this source, by their names. Each URL is read every 10 s, with a limit of 5 s,
+	// 1 MiB and 10,000 members, by MembersClient, or by one that follows no redirects if that is
+	// nil. The page shows the URLs without their user, password and query.
 	Members       []string
 	MembersClient *http.Client
 	// Interval is the time between two reads of each election where the store does not push

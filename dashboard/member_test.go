@@ -60,7 +60,7 @@ func TestMembersReportThemselves(t *testing.T) {
 		}))
 		s := show(t, dashboard.Source{
 			Name: "store", Store: store, Elections: []string{"billing", "other"}, MembersClient: &http.Client{Transport: there},
-			Members: []string{"http://x:s3cret@node-1/member", "http://node-2/member", "http://node-3/member", "http://node-4/member"},
+			Members: []string{"http://x:s3cret@node-1/member?token=s3cret#s3cret", "http://node-2/member?token=s3cret", "http://node-3/member", "http://node-4/member"},
 		})
 		time.Sleep(time.Minute)
 		a := s.about("billing")
@@ -205,6 +205,27 @@ func TestMuchNewsIsOneMessage(t *testing.T) {
 		text := stream.text()
 		if n := int(asked.Load() - before); n == 0 || strings.Count(text, "event: source") != n || strings.Contains(text, "event: change") || strings.Contains(text, "event: reset") {
 			t.Errorf("%d reports were told as\n%.1000s", n, text)
+		}
+	})
+}
+
+// A member cannot make the dashboard ask another address.
+func TestRedirectsOfAMemberAreNotFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Bool
+		usual := http.DefaultTransport
+		defer func() { http.DefaultTransport = usual }()
+		http.DefaultTransport = &processes{of: map[string]http.Handler{
+			"node-1":    http.RedirectHandler("http://elsewhere/", http.StatusFound),
+			"elsewhere": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
+		}}
+		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}, Members: []string{"http://node-1/member"}})
+		time.Sleep(time.Minute + time.Second) // between two questions
+		if asked.Load() {
+			t.Error("the other address was asked")
+		}
+		if silent := s.overview("").Sources[0].Silent; len(silent) != 1 || silent[0] != "http://node-1/member: 302 Found" {
+			t.Errorf("silent are %q", silent)
 		}
 	})
 }

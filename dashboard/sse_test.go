@@ -100,7 +100,7 @@ func TestStreamsAndActionsEndWithRun(t *testing.T) {
 			wantCode(t, name+" afterwards", code, why, http.StatusServiceUnavailable)
 		}
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil))
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(within))
 		wantCode(t, "a stream afterwards", w.Code, w.Body.String(), http.StatusServiceUnavailable)
 	})
 }
