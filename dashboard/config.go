@@ -49,9 +49,10 @@ type Source struct {
 	// calls Connect once. It must try until it has the store, and return an error only if ctx has
 	// ended. While it tries, it calls waiting with the reason, which the page shows.
 	//
-	// The dashboard makes up to 256 reads at once. Do not give it a store whose connections are few
-	// and serve candidates of this program, too: a leader that waits behind these reads may lose
-	// its lease. Open another store, on a pool of its own.
+	// The dashboard makes up to 8 reads of Store at once, and 256 of a store that Connect returned.
+	// Do not give it a store whose connections are few and serve candidates of this program, too: a
+	// leader that waits behind these reads may lose its lease. Open another store, on a pool of its
+	// own.
 	Store   driver.Store
 	Connect func(ctx context.Context, waiting func(error)) (driver.Store, error)
 	// Elections are the names of the elections. If it is empty, the store must be a driver.Lister.

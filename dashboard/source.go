@@ -86,6 +86,9 @@ func (s *source) use(store driver.Store) error {
 			one.see(e, pushed, time.Now())
 		}
 	})
+	if s.Store != nil {
+		tapped = withFewReads(tapped)
+	}
 	group, err := tenure.NewGroup(tapped, s.observing(store, s.clock, func(e tenure.Event) {
 		if one := s.find(e.Election); one != nil {
 			one.hear(e)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
@@ -85,6 +86,81 @@ func TestRunEndsWithAllThatItBegan(t *testing.T) {
 		if text := stacks.String(); strings.Contains(text, "dashboard.(*election).awaitStore") {
 			t.Errorf("an election still waits for the store:\n%.3000s", text)
 		}
+	})
+}
+
+// pooled is a store over four connections, with slow calls.
+type pooled struct {
+	*memory.Polled
+	connections chan struct{}
+}
+
+func (p *pooled) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case p.connections <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	time.Sleep(40 * time.Millisecond)
+	return func() { <-p.connections }, nil
+}
+
+func (p *pooled) Read(ctx context.Context, key string) (driver.Entry, error) {
+	release, err := p.acquire(ctx)
+	if err != nil {
+		return driver.Entry{}, err
+	}
+	defer release()
+	return p.Polled.Read(ctx, key)
+}
+
+func (p *pooled) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	release, err := p.acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	return p.Polled.CompareAndSwap(ctx, key, prev, value)
+}
+
+// A leader of the same program keeps its lease, though the dashboard reads over the same pool.
+func TestADashboardLeavesRoomInAPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &pooled{memory.NewPolled(), make(chan struct{}, 4)}
+		names := make([]string, 1000)
+		for i := range names {
+			names[i] = fmt.Sprint("shard-", i)
+		}
+		var lost atomic.Int64
+		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
+			if e.Kind == tenure.EventLost {
+				lost.Add(1)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
+		}()
+		time.Sleep(time.Minute)
+		d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: store, Elections: names}}, Clock: clock.Standard{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go d.Run(ctx)
+		time.Sleep(10 * time.Minute)
+		if n := lost.Load(); n > 0 {
+			t.Errorf("the leader lost %d terms", n)
+		}
+		if o := (shown{t, d}).overview(""); o.Counts["vacant"] != len(names) {
+			t.Errorf("the dashboard shows %v", o.Counts)
+		}
+		cancel()
+		<-ended
+		time.Sleep(time.Minute) // the last reads end
 	})
 }
 
