@@ -116,7 +116,7 @@ func TestHandOverOfALeaderThatThePageDoesNotShow(t *testing.T) {
 		store := memory.NewPolled()
 		s := acting(t, store, &bytes.Buffer{})
 		lead(t, store, "billing", "a")
-		time.Sleep(3 * lease)
+		time.Sleep(3*lease + time.Second) // between two renewals
 		term := s.about("billing").Row.Term
 		e, err := store.Read(t.Context(), "billing")
 		if err != nil {
