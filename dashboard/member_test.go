@@ -135,14 +135,16 @@ func TestAMemberThatReportsAnything(t *testing.T) {
 		{"no array", `{}`, 0, "it is no report: "},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = w.Write([]byte(c.report))
-			})}}
+			there := &processes{of: map[string]http.Handler{}}
 			s := show(t, dashboard.Source{
 				Name: "store", Store: memory.New(), Elections: []string{"billing"},
 				Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
 			})
 			stream, _ := s.stream("", "")
+			time.Sleep(time.Second) // the election is shown
+			there.set("node-1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(c.report))
+			}))
 			time.Sleep(time.Minute)
 			if text := stream.text(); len(text) > 1<<10 {
 				t.Errorf("%s: the stream has %d bytes", c.why, len(text))
