@@ -282,7 +282,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 	})
 }
 
-// lister is a store that lists what it is told to.
+// lister is a store that lists the keys of the test.
 type lister struct {
 	*memory.Polled
 	mu    sync.Mutex
@@ -406,7 +406,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// A browser that takes nothing costs a bounded number of messages, and is told that it missed some.
+// A browser that takes nothing costs a bounded number of messages, and hears that it missed some.
 func TestASlowStreamIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()

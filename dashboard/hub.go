@@ -12,7 +12,7 @@ import (
 )
 
 // hub hands what happens to the streams of browsers. It never waits for one: a stream that is too
-// slow misses messages, and is told so.
+// slow misses messages, and hears that it did.
 type hub struct {
 	boot string // tells the ids of this process from those of another one
 
